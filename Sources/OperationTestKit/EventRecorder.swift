@@ -3,7 +3,7 @@
 
 import OperationCore
 
-/// Writes down events in the order in which they happen, from any thread, and lets a test wait for them.
+/// A recorder that stores events in their order, from any thread, and lets a test wait for them.
 ///
 /// ```swift
 /// import OperationNetworking
@@ -24,24 +24,24 @@ public final class EventRecorder<Event: Sendable>: Sendable {
 
     private let state = Locked(State())
 
-    /// Makes an empty recorder.
+    /// Creates an empty recorder.
     public init() {}
 
-    /// What happened so far.
+    /// The recorded events, in their order.
     public var events: [Event] { state.withLock { $0.events } }
 
-    /// How many events happened so far.
+    /// The number of recorded events.
     public var count: Int { state.withLock { $0.events.count } }
 
-    /// Forgets what happened so far; those who wait for a number of events count anew.
+    /// Removes all recorded events.
     ///
-    /// Events are let go of after the lock: the end of one may be the next.
+    /// A test that waits for a number of events then waits for that number again.
     public func forget() { _ = state.withLock { exchange(&$0.events, with: []) } }
 
-    /// How many wait for events.
+    /// The number of waiting tests.
     package var waitingCount: Int { state.withLock { $0.waiting.count } }
 
-    /// Writes down an event.
+    /// Records an event.
     public func record(_ event: Event) {
         let passing = state.withLock { state in
             state.events.append(event)
@@ -50,9 +50,9 @@ public final class EventRecorder<Event: Sendable>: Sendable {
         for waiter in passing { waiter.pass() }
     }
 
-    /// Waits until at least `count` events happened, and returns all that did.
+    /// Waits until at least `count` events are recorded, and returns all recorded events.
     ///
-    /// Where its task is cancelled, as by the time limit of a test, it returns what there is.
+    /// If the task is canceled, for example by the time limit of a test, the method returns the events so far.
     public func events(atLeast count: Int) async -> [Event] {
         let waiter = Waiter(until: count)
         let isNow = state.withLock { state in

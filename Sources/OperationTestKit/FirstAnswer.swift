@@ -3,7 +3,7 @@
 
 import OperationCore
 
-/// Gives the first of several answers to the one who asks.
+/// A value that is set by the first of several callers, and that one task awaits.
 final class FirstAnswer<Answer: Sendable>: Sendable {
     private enum State {
         case open
@@ -42,7 +42,7 @@ final class FirstAnswer<Answer: Sendable>: Sendable {
         }
     }
 
-    /// The answer, or else this if the task that asks is cancelled.
+    /// Returns the answer, or a substitute if the calling task is canceled.
     func valueUnlessCancelled(or substitute: Answer) async -> Answer {
         await withTaskCancellationHandler {
             await value()
@@ -52,7 +52,7 @@ final class FirstAnswer<Answer: Sendable>: Sendable {
     }
 }
 
-/// Answers of which each is given once, and the last one from then on.
+/// A sequence of answers, each of which is returned once, except that the last one is repeated.
 final class AnswersInTurn<Answer: Sendable>: Sendable {
     private let answers: [Answer]
     private let last: Answer
@@ -72,9 +72,10 @@ final class AnswersInTurn<Answer: Sendable>: Sendable {
     }
 }
 
-/// One who waits in a test until a count is reached.
+/// A test that waits until a count is reached.
 ///
-/// Whoever counts keeps him until then. His task may be cancelled first: then he goes on, and takes himself out.
+/// The counting object retains the waiter until then. If the task of the test is canceled earlier, it continues and
+/// removes its waiter.
 final class Waiter: Sendable {
     let count: Int
     private let answer = FirstAnswer<Void>()
@@ -83,12 +84,12 @@ final class Waiter: Sendable {
 
     func pass() { answer.give(()) }
 
-    /// Waits for ``pass()``, or until the task is cancelled.
+    /// Waits for ``pass()`` or for the cancellation of the task.
     func passage() async { await answer.valueUnlessCancelled(or: ()) }
 }
 
 extension [Waiter] {
-    /// Takes out those who have waited for that.
+    /// Removes and returns the waiters for counts that are reached.
     mutating func takeAll(at count: Int) -> [Waiter] {
         let passing = filter { $0.count <= count }
         if !passing.isEmpty { removeAll { $0.count <= count } }

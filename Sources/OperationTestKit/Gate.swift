@@ -4,9 +4,9 @@
 import Foundation
 import OperationCore
 
-/// A gate that is shut until somebody opens it: what tests use in the place of sleeping.
+/// A gate that is closed until you open it, for tests that would otherwise sleep.
 ///
-/// Threads and tasks wait at it; once opened it stays open.
+/// Threads and tasks can wait at the gate. After it is opened, it stays open.
 ///
 /// ```swift
 /// import OperationCore
@@ -28,23 +28,23 @@ import OperationCore
 public final class Gate: Sendable {
     private struct State {
         var isOpen = false
-        /// Those who wait, by their numbers.
+        /// The waiting threads and tasks, by their numbers.
         var waiting: [Int: @Sendable () -> Void] = [:]
         var lastNumber = 0
     }
 
     private let state = Locked(State())
 
-    /// Makes a gate that is shut.
+    /// Creates a closed gate.
     public init() {}
 
-    /// Whether the gate was opened.
+    /// A Boolean value that indicates whether the gate is open.
     public var isOpen: Bool { state.withLock { $0.isOpen } }
 
-    /// How many threads and tasks stand before the gate.
+    /// The number of threads and tasks that wait at the gate.
     public var waitingCount: Int { state.withLock { $0.waiting.count } }
 
-    /// Lets everybody through, now and later.
+    /// Opens the gate, which lets all current and later threads and tasks pass.
     public func open() {
         let waiting = state.withLock { state in
             state.isOpen = true
@@ -53,7 +53,7 @@ public final class Gate: Sendable {
         for pass in waiting { pass() }
     }
 
-    /// Blocks the calling thread until the gate is open.
+    /// Blocks the current thread until the gate is open.
     @available(*, noasync, message: "Await passage() instead: this blocks the thread.")
     public func wait() {
         let semaphore = DispatchSemaphore(value: 0)
@@ -61,19 +61,19 @@ public final class Gate: Sendable {
         semaphore.wait()
     }
 
-    /// Waits until the gate is open, also where the task that waits is cancelled.
+    /// Waits until the gate is open, even if the task is canceled.
     ///
-    /// It is for the code that is held up. A test that waits for something should say for how long, with
-    /// ``passage(within:fileID:line:)``: at a gate that nobody opens it would stand for ever.
+    /// Use this method in the code that the gate holds back. In a test that waits for an event, use
+    /// ``passage(within:fileID:line:)`` to set a limit. Otherwise, the test hangs if the gate is never opened.
     public func passage() async {
         await withCheckedContinuation { continuation in
             whenOpen { continuation.resume() }
         }
     }
 
-    /// Waits until the gate is open, but no longer than that, and not when the test's own task is cancelled.
+    /// Waits until the gate is open, but no longer than a limit or until the task is canceled.
     ///
-    /// - Throws: If the gate is still shut by then.
+    /// - Throws: An ``UnmetExpectation`` if the gate is still closed.
     public func passage(
         within limit: Duration, fileID: String = #fileID, line: Int = #line
     ) async throws(UnmetExpectation) {
@@ -90,19 +90,19 @@ public final class Gate: Sendable {
             line: line)
     }
 
-    /// How a wait came to its end.
+    /// The result of a wait.
     private enum Wait { case open, overdue, cancelled }
 
-    /// One who waited has gone.
+    /// Removes a waiting task.
     private func forget(_ number: Int) {
-        // What it holds goes after the lock.
+        // Its closure may hold other objects, so it is released after the lock.
         let left = state.withLock { $0.waiting.removeValue(forKey: number) }
         withExtendedLifetime(left) {}
     }
 
-    /// Calls `pass` when the gate is open: at once, or on the thread that opens it.
+    /// Calls a closure when the gate is open, either immediately or on the thread that opens it.
     ///
-    /// - Returns: The number of the one who waits; nil if nobody does.
+    /// - Returns: A number for the waiting closure, or nil if the gate is already open.
     @discardableResult
     package func whenOpen(_ pass: @escaping @Sendable () -> Void) -> Int? {
         let number: Int? = state.withLock { state in

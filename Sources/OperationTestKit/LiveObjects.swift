@@ -4,7 +4,7 @@
 import Foundation
 import OperationCore
 
-/// Counts the objects that are still alive: the test against leaks that no leak detector can make on a running program.
+/// A counter of tracked objects that are still alive, for tests of memory leaks.
 ///
 /// ```swift
 /// let census = LiveObjects()
@@ -16,7 +16,7 @@ import OperationCore
 /// ```
 public final class LiveObjects: Sendable {
     private struct Entry: Sendable {
-        // Sendable: written once, in init; loading a weak reference is atomic.
+        // Sendable: written once, in init. Loading a weak reference is atomic.
         nonisolated(unsafe) private(set) weak var object: AnyObject?
         let type: String
 
@@ -28,10 +28,10 @@ public final class LiveObjects: Sendable {
 
     private let entries = Locked<[Entry]>([])
 
-    /// Makes an empty census.
+    /// Creates a counter without objects.
     public init() {}
 
-    /// Begins to watch an object, without keeping it alive.
+    /// Starts to track an object without keeping it alive, and returns the object.
     @discardableResult
     public func track<Object: AnyObject>(_ object: Object) -> Object {
         let entry = Entry(object)
@@ -39,13 +39,15 @@ public final class LiveObjects: Sendable {
         return object
     }
 
-    /// How many of the watched objects are alive.
+    /// The number of tracked objects that are alive.
     public var count: Int { alive.count }
 
-    /// How many of the watched objects stay alive when other threads had a chance to let go of them.
+    /// Returns the number of tracked objects that stay alive after other threads had time to release them.
     ///
-    /// A thread that has just told of the end of its work may still hold what it worked on for a moment. This gives way
-    /// to other threads until none is alive, or for `limit` at most.
+    /// A thread that has just reported the end of its work may still hold an object for a moment. This method yields
+    /// to other threads until all objects are freed or the limit is reached.
+    ///
+    /// - Parameter limit: The maximum time to wait. The default is 30 seconds.
     @available(*, noasync, message: "This blocks the thread: call it inside TestThread.run.")
     public func countAtRest(limit: Duration = .seconds(30)) -> Int {
         let start = ContinuousClock.now
@@ -53,11 +55,11 @@ public final class LiveObjects: Sendable {
         return count
     }
 
-    /// The types of those that are alive.
+    /// The names of the types of the living objects.
     public var types: [String] { alive.map(\.type) }
 
     private var alive: [Entry] {
-        // Outside the lock: an object found alive here may be let go of here, and freed.
+        // The check is outside the lock, because it may release the last reference to an object.
         entries.withLock { $0 }.filter { $0.object != nil }
     }
 }

@@ -3,7 +3,7 @@
 
 import OperationCore
 
-/// A clock that stands still until a test moves it.
+/// A clock that advances only when a test advances it.
 ///
 /// ```swift
 /// let clock = ManualClock()
@@ -15,8 +15,8 @@ import OperationCore
 /// print(operation.state)  // cancelled
 /// ```
 ///
-/// Actions that are due are called on the thread that moves the clock, one after another in the order of their moments,
-/// and with ``now`` at just that moment.
+/// The clock calls actions that are due on the thread that advances it, one after another in the order of their
+/// times. During a call, ``now`` is the time at which the action was due.
 public final class ManualClock: OperationClock {
     private struct State {
         var now: OperationInstant
@@ -26,32 +26,37 @@ public final class ManualClock: OperationClock {
 
     private let state: Locked<State>
 
-    /// Makes a clock that shows `start`.
+    /// Creates a clock with a start time.
     public init(start: OperationInstant = OperationInstant(offset: .zero)) {
         state = Locked(State(now: start))
     }
 
-    /// The moment which the clock shows.
+    /// The current time of the clock.
     public var now: OperationInstant { state.withLock { $0.now } }
 
-    /// How many actions wait: none, where no timer was left behind.
+    /// The number of pending actions, which is 0 if no timer is left.
     public var pendingCount: Int { state.withLock { $0.heap.count } }
 
-    /// When the next action is due.
+    /// The time at which the next action is due, or `nil` if there is none.
     public var nextDue: OperationInstant? { state.withLock { $0.heap.nextDue } }
 
-    /// Moves the clock, and calls what falls due on the way, what that schedules included.
+    /// Advances the clock by a duration, and calls the actions that become due, including actions that are scheduled
+    /// meanwhile.
     public func advance(by duration: Duration) {
         advance(to: now.advanced(by: duration))
     }
 
-    /// Moves the clock to a moment, and calls what falls due on the way; never moves it back.
+    /// Advances the clock to a time, and calls the actions that become due.
+    ///
+    /// If the time has already passed, the clock does not change.
     public func advance(to goal: OperationInstant) {
         while let action = nextAction(until: goal) { action() }
         state.withLock { $0.now = max($0.now, goal) }
     }
 
-    /// Moves the clock to the next moment at which something is due; returns false if there is none.
+    /// Advances the clock to the next time at which an action is due.
+    ///
+    /// - Returns: A Boolean value that indicates whether there was an action.
     @discardableResult
     public func advanceToNext() -> Bool {
         guard let nextDue else { return false }
@@ -59,7 +64,9 @@ public final class ManualClock: OperationClock {
         return true
     }
 
-    /// Waits with `action` until the clock is moved to `instant`; calls it at the next move if that has passed.
+    /// Schedules an action for a time.
+    ///
+    /// If the time has already passed, the clock calls the action when it is next advanced.
     public func schedule(
         at instant: OperationInstant, _ action: @escaping @Sendable () -> Void
     ) -> any OperationTimer {
@@ -71,9 +78,9 @@ public final class ManualClock: OperationClock {
         return Timer(clock: self, id: id)
     }
 
-    /// Waits until at least so many actions wait for their moment: until the code under test has come to its pause.
+    /// Waits until at least a number of actions are pending, so that the code under test has reached its pause.
     ///
-    /// Where its task is cancelled, as by the time limit of a test, it returns.
+    /// If the task is canceled, for example by the time limit of a test, the method returns.
     ///
     /// ```swift
     /// import OperationNetworking
@@ -86,7 +93,7 @@ public final class ManualClock: OperationClock {
     /// }
     /// ```
     ///
-    /// A timeout or a deadline is an action, too, from the start of its operation on.
+    /// The timeout and the deadline of an operation are also actions, which are pending from its start.
     public func pending(atLeast count: Int) async {
         let waiter = Waiter(until: count)
         let isNow = state.withLock { state in
@@ -99,7 +106,7 @@ public final class ManualClock: OperationClock {
         state.withLock { state in state.awaited.removeAll { $0 === waiter } }
     }
 
-    /// How many wait for actions.
+    /// The number of tasks that wait for actions.
     package var waitingCount: Int { state.withLock { $0.awaited.count } }
 
     private func nextAction(until goal: OperationInstant) -> (@Sendable () -> Void)? {
@@ -115,7 +122,7 @@ public final class ManualClock: OperationClock {
         let id: UInt64
 
         func cancel() {
-            // What the action holds goes here, after the lock was given back.
+            // The contents of the action are released here, after the lock.
             _ = clock.state.withLock { $0.heap.remove(id) }
         }
     }

@@ -3,7 +3,7 @@
 
 import OperationNetworking
 
-/// A monitor of the network that a test moves.
+/// A connectivity monitor whose state a test sets.
 ///
 /// ```swift
 /// import OperationNetworking
@@ -19,21 +19,23 @@ import OperationNetworking
 public final class ManualConnectivity: ConnectivityMonitor {
     private let board: ConnectivityBoard
 
-    /// Makes a monitor that says this until it is moved.
+    /// Creates a monitor with an initial state.
     public init(_ connectivity: Connectivity = .satisfied) {
         board = ConnectivityBoard(connectivity)
     }
 
-    /// What it says.
+    /// The current state of the network.
     public var connectivity: Connectivity { board.connectivity }
 
-    /// How many are told of changes: none, where nobody was left behind.
+    /// The number of observers, which is 0 if all observations have ended.
     public var observerCount: Int { board.listenerCount }
 
-    /// Says something else from now on, and tells all who want to know, on this thread.
+    /// Sets the state, and notifies the observers on the current thread.
     public func write(_ connectivity: Connectivity) { board.write(connectivity) }
 
-    /// Calls `body` with what it says now, and whenever it says something else: on the thread that moves it.
+    /// Calls a closure with the current state, and again whenever the state changes.
+    ///
+    /// The first call happens within this method. The later calls happen on the thread that sets the state.
     public func observe(_ body: @escaping @Sendable (Connectivity) -> Void) -> ConnectivityObservation {
         board.observe(for: self, body)
     }

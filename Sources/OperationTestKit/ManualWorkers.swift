@@ -3,7 +3,7 @@
 
 import OperationCore
 
-/// Threads of queues, played by a test: nothing runs until the test lets one of them take a step.
+/// Simulated threads of queues, which run only when a test lets them perform a step.
 ///
 /// ```swift
 /// let workers = ManualWorkers()
@@ -15,56 +15,59 @@ import OperationCore
 /// assert(sum.outcome?.result == 2)
 /// ```
 ///
-/// All steps run on the thread of the test, so a body must not wait for another.
+/// All steps run on the thread of the test, so a body must not wait for another body.
 public final class ManualWorkers: Sendable {
-    private let crew: Crew
+    private let source: Source
 
-    /// Makes a set of workers that nobody has asked for anything yet.
+    /// Creates workers that no queue uses yet.
     public init() {
-        crew = Crew(areBodiesShort: false)
+        source = Source(areBodiesShort: false)
     }
 
-    /// Bodies that are short let a thread take several operations at once.
+    /// Creates workers for short bodies, of which a thread takes several at a time.
     package init(areBodiesShort: Bool) {
-        crew = Crew(areBodiesShort: areBodiesShort)
+        source = Source(areBodiesShort: areBodiesShort)
     }
 
-    /// Makes a queue whose threads are these.
+    /// Creates a queue that uses these workers as its threads.
     public func makeQueue(_ name: String = "manual", width: Int? = nil) -> QueueManager {
-        // Slots are given back early, so that tests meet what follows from it.
-        QueueManager(engine: QueueEngine(name: name, width: width, source: crew, leastSlots: 2))
+        // Slots are released early, so that tests cover the consequences.
+        QueueManager(engine: QueueEngine(name: name, width: width, source: source, leastSlots: 2))
     }
 
-    /// How many threads work for the queues now.
-    public var count: Int { crew.seats.withLock { $0.count } }
+    /// The number of threads that work for the queues now.
+    public var count: Int { source.seats.withLock { $0.count } }
 
-    /// Lets one of the threads do one thing; returns false if there is no such thread.
+    /// Lets a thread perform a step.
     ///
-    /// A thread that finds nothing to do leaves, which is a step, too.
+    /// A thread that finds nothing to do ends, which is also a step.
+    ///
+    /// - Parameter index: The index of the thread. The default is 0.
+    /// - Returns: A Boolean value that indicates whether there is a thread with this index.
     @discardableResult
     public func step(_ index: Int = 0) -> Bool {
-        let seat = crew.seats.withLock { $0.indices.contains(index) ? $0[index] : nil }
+        let seat = source.seats.withLock { $0.indices.contains(index) ? $0[index] : nil }
         guard let seat else { return false }
-        if !seat.step() { crew.seats.withLock { $0.removeAll { $0 === seat } } }
+        if !seat.step() { source.seats.withLock { $0.removeAll { $0 === seat } } }
         return true
     }
 
-    /// Whether the thread has taken something that it runs with its next step: as if that took long.
+    /// Returns whether a thread has taken an operation that it runs in its next step.
     package func isBusy(_ index: Int) -> Bool {
-        crew.seats.withLock { $0.indices.contains(index) && $0[index].isBusy }
+        source.seats.withLock { $0.indices.contains(index) && $0[index].isBusy }
     }
 
-    /// Which thread stands at that place: places move up where one leaves.
+    /// Returns the identity of the thread at an index, which changes when a thread before it ends.
     package func identity(_ index: Int) -> ObjectIdentifier? {
-        crew.seats.withLock { $0.indices.contains(index) ? ObjectIdentifier($0[index]) : nil }
+        source.seats.withLock { $0.indices.contains(index) ? ObjectIdentifier($0[index]) : nil }
     }
 
-    /// Lets the threads work until none has anything to do.
+    /// Lets the threads run until none of them has anything to do.
     public func runAll() {
         while step() {}
     }
 
-    private final class Crew: WorkerSource {
+    private final class Source: WorkerSource {
         let seats = Locked<[ManualSeat]>([])
         private let time = Locked<UInt64>(0)
         private let areBodiesShort: Bool

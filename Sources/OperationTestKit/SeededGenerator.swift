@@ -3,7 +3,7 @@
 
 import Foundation
 
-/// A random number generator that gives the same numbers for the same seed, on every platform and in every version.
+/// A random number generator that produces the same numbers for the same seed, on all platforms and in all versions.
 ///
 /// ```swift
 /// import OperationTestKit
@@ -13,16 +13,18 @@ import Foundation
 /// let isRare = generator.chance(1, in: 10)
 /// ```
 ///
-/// SplitMix64: small, fast, and good enough to choose schedules; not for secrets.
+/// The generator uses SplitMix64, which is small and fast. It is suitable for schedules, but not for secrets.
 public struct SeededGenerator: RandomNumberGenerator, Sendable {
     private var state: UInt64
 
-    /// Makes a generator; print the seed of a run that failed to be able to repeat it.
+    /// Creates a generator from a seed.
+    ///
+    /// Print the seed of a failed run, so that you can repeat the run.
     public init(seed: UInt64) {
         state = seed
     }
 
-    /// The next number.
+    /// Returns the next number.
     public mutating func next() -> UInt64 {
         state &+= 0x9E37_79B9_7F4A_7C15
         var mixed = state
@@ -31,35 +33,35 @@ public struct SeededGenerator: RandomNumberGenerator, Sendable {
         return mixed ^ (mixed >> 31)
     }
 
-    /// True in about `numerator` of `denominator` calls.
+    /// Returns `true` in about `numerator` of `denominator` calls.
     public mutating func chance(_ numerator: Int, in denominator: Int) -> Bool {
         Int.random(in: 0..<denominator, using: &self) < numerator
     }
 }
 
-/// How often a test of ours repeats: a slice in CI, the full count in the soak.
+/// The number of repetitions in this package's own tests, which is small in CI and full in a soak test.
 package enum Rounds {
-    /// The part of the full counts that is run: `OPERATIONKIT_SOAK=1` is all of it, `0.1` a tenth; nil in CI.
+    /// The fraction of the full number that runs, from `OPERATIONKIT_SOAK`, such as 1 or 0.1, or nil in CI.
     private static let part = ProcessInfo.processInfo.environment["OPERATIONKIT_SOAK"].flatMap(Double.init)
         .flatMap { $0.isFinite ? $0 : nil }
 
-    /// Whether this is the soak.
+    /// Whether this is a soak test.
     package static let isSoak = part != nil
 
-    /// How many minutes the tests of a suite that repeats may take, each of them.
+    /// The time limit in minutes for each test in a suite with repetitions.
     package static var minutes: Int { isSoak ? 30 : 5 }
 
-    /// The first seed of a test that tries many: the same in CI every time, another in each soak.
+    /// The first seed of a test with many seeds, which is fixed in CI and random in a soak test.
     package static let firstSeed: UInt64 = isSoak ? UInt64.random(in: 0..<1 << 48) : 0
 
-    /// How many rounds there are now.
+    /// Returns the current number of rounds.
     package static func count(ci: Int, soak: Int) -> Int {
         if let part { return max(ci, Int(min(Double(soak) * part, 1e15))) }
         #if TSAN
-            // Every step is many times slower there, and it is the threads that count and not the rounds.
+            // Every step is many times slower here, and the threads matter more than the number of rounds.
             return max(ci / 5, 1)
         #elseif ASAN
-            // Twice as slow, and what it looks for shows itself in few rounds.
+            // Each step takes twice as long here, but few rounds are enough for this check.
             return max(ci / 2, 1)
         #else
             return ci

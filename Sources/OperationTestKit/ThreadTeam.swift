@@ -4,9 +4,9 @@
 import Foundation
 import OperationCore
 
-/// Threads that run closures at the same moment: what provokes a race without sleeping.
+/// A group of threads that run closures at the same moment, to provoke races without sleeping.
 ///
-/// The threads are kept, so that a round costs microseconds and a test can afford a hundred thousand of them.
+/// The threads are reused, so that a round takes microseconds and a test can run a hundred thousand rounds.
 ///
 /// ```swift
 /// import OperationCore
@@ -26,7 +26,7 @@ import OperationCore
 public final class ThreadTeam: Sendable {
     private let members: [Member]
 
-    /// Makes a team of `count` threads.
+    /// Creates a team with a number of threads.
     public init(count: Int) {
         members = (0..<count).map { _ in Member() }
     }
@@ -35,12 +35,12 @@ public final class ThreadTeam: Sendable {
         for member in members { member.dismiss() }
     }
 
-    /// How many threads there are.
+    /// The number of threads.
     public var count: Int { members.count }
 
-    /// Runs all closures at once, each on a thread of its own, and blocks until all have returned.
+    /// Runs all closures at the same time, each on its own thread, and blocks until all of them have returned.
     ///
-    /// There must not be more closures than threads. One run at a time.
+    /// There must not be more closures than threads. Only one call may run at a time.
     @available(*, noasync, message: "This blocks the thread: call it inside TestThread.run.")
     public func run(_ bodies: [@Sendable () -> Void]) {
         precondition(bodies.count <= members.count, "A team of \(members.count) cannot run \(bodies.count) at once.")
@@ -54,7 +54,7 @@ public final class ThreadTeam: Sendable {
         private let done = DispatchSemaphore(value: 0)
 
         init() {
-            // The thread holds the member, not the team: a dismissed member ends its thread.
+            // The thread holds the member, not the team, and ends when the member is dismissed.
             let thread = Thread { [self] in work() }
             thread.start()
         }
@@ -84,13 +84,16 @@ public final class ThreadTeam: Sendable {
     }
 }
 
-/// Runs blocking code on a thread of its own, so that a test does not take one from the pool that Swift's tasks share.
+/// A namespace for running blocking code on a separate thread, so that a test does not block Swift's shared thread
+/// pool.
 public enum TestThread {
-    /// Runs `body` on a new thread and waits for it.
+    /// Runs a closure on a new thread and waits for its result.
     ///
     /// - Parameters:
-    ///   - stackSize: The size of the thread's stack in bytes; the system's default if nil.
-    ///   - body: What to run.
+    ///   - stackSize: The size of the thread's stack in bytes. The default is `nil`, which uses the system's default.
+    ///   - body: The closure to run.
+    /// - Returns: The result of the closure.
+    /// - Throws: The error that the closure throws.
     public static func run<Result: Sendable>(
         stackSize: Int? = nil, _ body: @escaping @Sendable () throws -> Result
     ) async throws -> Result {

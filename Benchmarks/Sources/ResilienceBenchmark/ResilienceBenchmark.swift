@@ -10,7 +10,7 @@ enum ResilienceBenchmark {
     static func main() {
         BenchmarkCommand(
             "resilience",
-            parts: [.init("idle", idlePolicies), .init("parked", parkedOperations), .init("storm", timerStorm)]
+            parts: [.init("idle", idlePolicies), .init("waiting", waitingOperations), .init("storm", timerStorm)]
         ).main()
     }
 }

@@ -78,8 +78,8 @@ final class OpgetBench: Sendable {
         stall("/file", count: count, first: 400_000, until: gate)
         let process = try start(arguments + ["--json", url("/file")])
         #expect(await process.wrote("\"event\":\"progress\""))
-        // The first progress may be of less than is worth a card, and a kill would leave nothing to go on with.
-        try await waitUntil("there is a card") { names.contains { $0.hasSuffix(".card") } }
+        // The first progress may be of less than is worth a metadata file, and a kill would leave nothing to go on with.
+        try await waitUntil("there is a metadata") { names.contains { $0.hasSuffix(".metadata") } }
         process.send(signal)
         return await process.end()
     }

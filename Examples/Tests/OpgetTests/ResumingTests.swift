@@ -150,7 +150,7 @@ struct ResumingTests {
         #expect(bench.rangeStarts.sorted() == [0, 1 << 20, 2 << 20, 3 << 20])
     }
 
-    @Test func `a card that a killed program left beside a whole file goes`() async throws {
+    @Test func `a metadata that a killed program left beside a whole file goes`() async throws {
         _ = try await stop(by: SIGKILL, ["-s", "4"])
         let part = try #require(bench.names.first { $0.hasSuffix(".part") })
         let place = bench.folder.appending(path: "file")

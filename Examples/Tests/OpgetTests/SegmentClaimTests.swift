@@ -13,10 +13,10 @@ struct SegmentClaimTests {
 
     init() throws { bench = try OpgetBench() }
 
-    private func card(_ count: Int64) throws -> SegmentCard {
+    private func metadata(_ count: Int64) throws -> SegmentMetadata {
         let validator = try #require(SegmentValidator(["ETag": "\"one\""]))
-        return SegmentCard(
-            source: "s", validator: validator, total: count, spans: [SegmentCard.Span(start: 0, end: count)])
+        return SegmentMetadata(
+            source: "s", validator: validator, total: count, spans: [SegmentMetadata.Span(start: 0, end: count)])
     }
 
     @Test func `who is waiting for a claim does not get a file that took its place meanwhile`() throws {
@@ -50,7 +50,7 @@ struct SegmentClaimTests {
     @Test func `where there is no room, nothing stays, and nothing stays open`() throws {
         let place = bench.folder.appending(path: "file")
         for _ in 0..<3 {
-            let failure = #expect(throws: FileFailure.self) { try SegmentedFile(for: place, card(1 << 60)) }
+            let failure = #expect(throws: FileFailure.self) { try SegmentedFile(for: place, metadata(1 << 60)) }
             #expect(failure?.status == .disk && failure?.code != "destinationBusy")
         }
         #expect(bench.names.isEmpty)
@@ -63,7 +63,7 @@ struct SegmentClaimTests {
 
     @Test func `a file of which something is missing is never published`() async throws {
         let place = bench.folder.appending(path: "file")
-        let file = try SegmentedFile(for: place, card(8_192))
+        let file = try SegmentedFile(for: place, metadata(8_192))
         await #expect(throws: FileFailure.self) {
             try await file.publish(at: place, replacing: true, isDurable: false)
         }
@@ -72,11 +72,11 @@ struct SegmentClaimTests {
 
     @Test func `what another user can have written is neither read nor gone on with`() throws {
         let (part, link) = (bench.folder.appending(path: "part"), bench.folder.appending(path: "link"))
-        try Data("card".utf8).write(to: part)
+        try Data("metadata".utf8).write(to: part)
         try FileManager.default.createSymbolicLink(at: link, withDestinationURL: part)
         for (mode, isTrusted) in [(0o600, true), (0o644, true), (0o622, false), (0o660, false), (0o602, false)] {
             try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: part.path)
-            #expect(SegmentClaim.content(of: part) == (isTrusted ? Data("card".utf8) : nil), "\(mode)")
+            #expect(SegmentClaim.content(of: part) == (isTrusted ? Data("metadata".utf8) : nil), "\(mode)")
             if !isTrusted { #expect(throws: FileFailure.self) { try SegmentClaim.open(part) } }
         }
         try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: part.path)
@@ -89,7 +89,7 @@ struct SegmentClaimTests {
 
     @Test func `what somebody writes is not thrown away`() throws {
         let place = bench.folder.appending(path: "file")
-        let file = try SegmentedFile(for: place, card(8_192))
+        let file = try SegmentedFile(for: place, metadata(8_192))
         #expect(throws: FileFailure.self) { try SegmentNames(for: place).remove() }
         #expect(SegmentNames(for: place).exist)
         withExtendedLifetime(file) {}

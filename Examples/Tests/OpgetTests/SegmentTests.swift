@@ -36,37 +36,37 @@ struct SegmentTests {
         }
     }
 
-    private func card() throws -> SegmentCard {
+    private func metadata() throws -> SegmentMetadata {
         let validator = try #require(SegmentValidator(["ETag": "\"one\""]))
-        let spans = [SegmentCard.Span(start: 0, end: 4_096), SegmentCard.Span(start: 4_096, end: 5_000)]
-        return SegmentCard(source: "s", validator: validator, total: 5_000, spans: spans, boot: "now")
+        let spans = [SegmentMetadata.Span(start: 0, end: 4_096), SegmentMetadata.Span(start: 4_096, end: 5_000)]
+        return SegmentMetadata(source: "s", validator: validator, total: 5_000, spans: spans, boot: "now")
     }
 
-    @Test func `a card is read as it was written`() throws {
-        let card = try card()
-        let marks = [SegmentCard.Mark(written: 4_096, synchronized: 10), SegmentCard.Mark(written: 7, synchronized: 0)]
-        let bytes = try #require(card.bytes(marks))
-        let read = try #require(SegmentCard.read(bytes, boot: "now"))
-        #expect(read.card == card && read.marks == marks)
+    @Test func `a metadata is read as it was written`() throws {
+        let metadata = try metadata()
+        let marks = [SegmentMetadata.Mark(written: 4_096, synchronized: 10), SegmentMetadata.Mark(written: 7, synchronized: 0)]
+        let bytes = try #require(metadata.bytes(marks))
+        let read = try #require(SegmentMetadata.read(bytes, boot: "now"))
+        #expect(read.metadata == metadata && read.marks == marks)
         // After a power cut only what was synchronized counts.
-        #expect(SegmentCard.read(bytes, boot: "later")?.marks.map(\.written) == [10, 0])
-        #expect(SegmentCard.read(bytes, boot: nil)?.marks.map(\.written) == [10, 0])
+        #expect(SegmentMetadata.read(bytes, boot: "later")?.marks.map(\.written) == [10, 0])
+        #expect(SegmentMetadata.read(bytes, boot: nil)?.marks.map(\.written) == [10, 0])
     }
 
-    @Test func `a card that is damaged is none`() throws {
-        let card = try card()
-        let bytes = try #require(card.bytes([SegmentCard.Mark(), SegmentCard.Mark()]))
+    @Test func `a metadata that is damaged is none`() throws {
+        let metadata = try metadata()
+        let bytes = try #require(metadata.bytes([SegmentMetadata.Mark(), SegmentMetadata.Mark()]))
         var generator = SeededGenerator(seed: 7)
         for _ in 0..<300 {
             var damaged = bytes
             damaged[Int.random(in: 0..<200, using: &generator)] ^= UInt8.random(in: 1...255, using: &generator)
-            let read = SegmentCard.read(damaged, boot: "now")
-            #expect(read == nil || read?.card == card)
+            let read = SegmentMetadata.read(damaged, boot: "now")
+            #expect(read == nil || read?.metadata == metadata)
         }
-        #expect(SegmentCard.read(Array(bytes.dropLast()), boot: "now") == nil)
+        #expect(SegmentMetadata.read(Array(bytes.dropLast()), boot: "now") == nil)
         var wild = bytes
-        wild.replaceSubrange(SegmentCard.headSize..<SegmentCard.headSize + 8, with: [UInt8](repeating: 0xFF, count: 8))
-        #expect(SegmentCard.read(wild, boot: "now")?.marks[0].written == 0)
+        wild.replaceSubrange(SegmentMetadata.headSize..<SegmentMetadata.headSize + 8, with: [UInt8](repeating: 0xFF, count: 8))
+        #expect(SegmentMetadata.read(wild, boot: "now")?.marks[0].written == 0)
     }
 
     @Test func `only a strong validator counts`() throws {

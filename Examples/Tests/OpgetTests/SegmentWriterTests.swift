@@ -37,9 +37,9 @@ struct SegmentWriterTests {
 
     private func file(_ folder: URL, _ count: Int64) throws -> SegmentedFile {
         let validator = try #require(SegmentValidator(["ETag": "\"one\""]))
-        let card = SegmentCard(
-            source: "s", validator: validator, total: count, spans: [SegmentCard.Span(start: 0, end: count)])
-        return try SegmentedFile(for: folder.appending(path: "file"), card)
+        let metadata = SegmentMetadata(
+            source: "s", validator: validator, total: count, spans: [SegmentMetadata.Span(start: 0, end: count)])
+        return try SegmentedFile(for: folder.appending(path: "file"), metadata)
     }
 
     @Test func `a transfer that is held always goes on`() async throws {

@@ -3,11 +3,11 @@
 
 import Foundation
 
-/// One asker's share in a run: an operation of its own, with the outcome of all.
+/// An operation that shares one run with other operations, and ends with the outcome of that run.
 ///
-/// Made by ``SharedOperations/operation(for:make:)``. It has its own handlers, callback queue, timeout and owner.
-/// Canceling it ends only this share. When the last share is canceled, the run is canceled, too, and that share ends
-/// when the body of the run has wound down.
+/// You get it from ``SharedOperations/operation(for:make:)``. It has its own handlers, callback queue, timeout and
+/// owner. Canceling it ends only this share. When the last share is canceled, the run is canceled, too, and that share
+/// ends when the body of the run has wound down.
 ///
 /// It joins the run when it is started, and ends when the run has ended. While it waits for a run that executes
 /// elsewhere or has not begun, it takes no slot of a ``QueueManager``. In an `OperationQueue` it keeps its place. If
@@ -18,14 +18,12 @@ public final class SharedOperation<ResultType: Sendable, ErrorType: Error>: Asyn
 {
     // Sendable: nothing in it changes but the share, which is behind its lock.
 
-    /// The ways to the run, which know its key.
+    /// The closures that lead to the run of the operation's key.
     struct Share: Sendable {
         let join: @Sendable (SharedOperation) -> Void
-        /// Gives up the share.
-        ///
-        /// If no other operation shares the run, cancels the run.
+        /// Gives up the share, and cancels the run if no other operation shares it.
         let leave: @Sendable (SharedOperation) -> ShareDeparture
-        /// The run that the operation shares; nil if it shares none, or if the run is being made.
+        /// Returns the run that the operation shares, or `nil` if it shares none or the run is being made.
         let run: @Sendable (SharedOperation) -> ManagedOperation?
     }
 
@@ -55,14 +53,15 @@ public final class SharedOperation<ResultType: Sendable, ErrorType: Error>: Asyn
         super.init()
     }
 
-    /// Always true, because the last share ends with the run, and so does a share in whose slot the run executes.
+    /// A Boolean value that is always `true`, because the last share ends with the run.
     ///
-    /// The other shares end immediately when they are canceled.
+    /// A share in whose slot the run executes also ends with the run. The other shares end immediately when they are
+    /// canceled.
     public override var windsDownAfterCancellation: Bool { true }
 
     override var sharedRun: ManagedOperation? { work.withLock { $0.share }?.run(self) }
 
-    /// Joins the run of the key, or begins it.
+    /// Joins the run of the key, or begins one.
     public override func main() {
         let share = work.withLock { work -> Share? in
             guard let share = work.share else { return nil }
@@ -80,7 +79,7 @@ public final class SharedOperation<ResultType: Sendable, ErrorType: Error>: Asyn
         if isLeaving { leave() }
     }
 
-    /// Gives the share up.
+    /// Gives up the share.
     public override func didCancel(because cause: CancellationCause) {
         // If the operation has not begun, `main()` comes later, finds no share, and ends it.
         if work.withLock({ $0.hasBegun }) { leave() }
@@ -140,8 +139,10 @@ public final class SharedOperation<ResultType: Sendable, ErrorType: Error>: Asyn
         }
     }
 
-    /// Keeps the slot of a ``QueueManager`` for the run that was started in it, or gives the slot up if the run has not
-    /// begun: it may need the slot for an operation for which it waits.
+    /// Keeps the slot of a ``QueueManager`` for the run that was started in it, or gives up the slot if the run has not
+    /// begun.
+    ///
+    /// A run that has not begun may need the slot for an operation for which it waits.
     func runDidStart(_ run: ManagedOperation) {
         if run.isFinished { return }
         // A run that shares another run has begun, but only waits.
@@ -165,35 +166,41 @@ public final class SharedOperation<ResultType: Sendable, ErrorType: Error>: Asyn
     func restForRun() { rest(1, because: .sharedRun) }
 
     private func finishIfUndecided(_ result: Result<ResultType, ErrorType>) {
-        // Its share may have ended before, without a word about it.
+        // The operation may have its outcome already. Finishing it again would cause a notice.
         if core.withLock({ $0.machine.ending == nil }) { finish(with: result) }
     }
 }
 
-/// How an operation gave up its share in a run.
+/// The way in which an operation gave up its share in a run.
 enum ShareDeparture {
-    /// It shares no run: it gave up its share before, or the run has just ended.
+    /// The operation shares no run, because it gave up its share before or the run has just ended.
     case notSharing
-    /// It has left, and ends after this run if that is not nil.
+    /// The operation has left, and ends after this run if there is one.
     case left(after: ManagedOperation?)
 }
 
-/// How ``SharedOperations`` run and keep what is shared.
+/// Options that determine where the runs of ``SharedOperations`` execute and how long their results are kept.
 public struct SharingOptions: Sendable {
-    /// How long after the end of a successful run its result is given to those who ask then: not at all by default.
+    /// The time for which the result of a successful run is given to operations that are started after its end.
+    ///
+    /// The default is zero, which keeps no results.
     public var timeToLive: Duration = .zero
-    /// The clock on which that is counted: the system's by default.
+    /// The clock on which ``timeToLive`` is measured.
+    ///
+    /// The default is the monotonic clock of the system.
     public var clock: any OperationClock = .system
-    /// Where the run runs: with the first asker by default.
+    /// The place where the run executes.
+    ///
+    /// The default is ``SharedRunPlace/firstAsker``.
     public var place: SharedRunPlace = .firstAsker
 
     var keepsResults: Bool { timeToLive > .zero }
 
-    /// Makes options that keep nothing and run with the first asker; change what you want otherwise.
+    /// Creates options with the default values.
     public init() {}
 }
 
-/// Where the run of ``SharedOperations`` runs.
+/// The place where the runs of ``SharedOperations`` execute.
 public struct SharedRunPlace: Sendable {
     enum Kind {
         case firstAsker
@@ -203,24 +210,25 @@ public struct SharedRunPlace: Sendable {
 
     let kind: Kind
 
-    /// The run is started on the thread, and so in the queue, in which the first asker is started.
+    /// The run executes on the thread, and so in the queue, on which the first operation that shares it is started.
     ///
-    /// If it cannot begin then, it begins later outside the queue, and the asker gives up its slot of a
-    /// ``QueueManager`` meanwhile.
+    /// If the run cannot begin immediately, it begins later outside the queue. The operation then gives up its slot of
+    /// a ``QueueManager`` meanwhile.
     public static var firstAsker: Self { Self(kind: .firstAsker) }
 
-    /// The run is added to this queue.
+    /// The run is added to a queue.
     ///
-    /// It may be the queue of the askers, because they need no slots while they wait.
+    /// The operations that share the run may be in the same queue, because they need no slots while they wait.
     public static func queue(_ queue: QueueManager) -> Self { Self(kind: .manager(queue)) }
 
-    /// The run is added to this queue.
+    /// The run is added to an `OperationQueue`.
     ///
-    /// It must not be the queue of the askers, because they keep their places in an `OperationQueue` while they wait.
+    /// The operations that share the run must not be in the same queue, because they keep their places there while they
+    /// wait.
     public static func queue(_ queue: OperationQueue) -> Self { Self(kind: .foundation(queue)) }
 }
 
-/// Who shares which run, as a value: at most one run for each key, and the askers that wait for it.
+/// The runs of all keys and the askers that share them, as a value, with at most one run for each key.
 ///
 /// ```text
 ///         join                 didMake                 runEnded
@@ -230,20 +238,20 @@ public struct SharedRunPlace: Sendable {
 ///                 (none)                  (none), and the next run waits for the end of a cancelled one
 /// ```
 ///
-/// It knows nothing of locks or threads. What falls out of it goes to the trash, to be let go of outside the lock.
+/// The table knows no locks and no threads. Removed values go to the trash, to be released outside the lock.
 package struct FlightTable<Key: Hashable, Asker: AnyObject, Run: AnyObject> {
     private enum Phase {
         /// An asker makes the run, outside the lock.
         case making
         case running(Run)
-        /// It succeeded, and its result is for those who come before that moment.
+        /// The run succeeded, and its result is for askers that come before that moment.
         case kept(Run, until: OperationInstant, (any OperationTimer)?)
     }
 
     private struct Flight {
         let number: UInt64
         var phase = Phase.making
-        /// The highest priority of those who came.
+        /// The highest priority of all askers that came.
         var urgency: Int
         var askers: [ObjectIdentifier: (order: Int, asker: Asker)] = [:]
         var lastOrder = 0
@@ -256,7 +264,7 @@ package struct FlightTable<Key: Hashable, Asker: AnyObject, Run: AnyObject> {
 
     private struct Line {
         var flight: Flight?
-        /// Runs that were cancelled and have not ended: the next one comes after them.
+        /// Canceled runs that have not ended, after which the next run begins.
         var predecessors: [Run] = []
     }
 
@@ -266,27 +274,27 @@ package struct FlightTable<Key: Hashable, Asker: AnyObject, Run: AnyObject> {
 
     package init() {}
 
-    /// How many keys something is known of.
+    /// The number of keys in the table.
     package var count: Int { lines.count }
 
-    /// What fell out since this was asked last.
+    /// Takes out the values that were removed since the last call.
     package mutating func takeTrash() -> [Any] { trash.isEmpty ? [] : exchange(&trash, with: []) }
 }
 
 // Askers.
 extension FlightTable {
     package enum JoinAction {
-        /// Make the run and say so with `didMake`.
+        /// Make the run, and then call `didMake`.
         case make(UInt64)
-        /// There is a run: its end will be told.
+        /// Wait for the end of the run, which will be reported.
         case wait
-        /// As `wait`, but the run is more urgent now.
+        /// Wait for the end of the run, and raise its priority.
         case raise(Run, UInt64)
-        /// The run ended before: its result is this one's.
+        /// Take the result of the run, which has ended.
         case take(Run)
     }
 
-    /// An asker was started.
+    /// Adds an asker that was started.
     package mutating func join(_ asker: Asker, _ key: Key, urgency: Int, now: OperationInstant) -> JoinAction {
         switch lines[key]?.flight?.phase {
         case .kept(let run, let end, let timer):
@@ -316,7 +324,7 @@ extension FlightTable {
         return run.map { .raise($0, number) } ?? .wait
     }
 
-    /// The run that an asker shares; nil if it shares none, or if the run is being made.
+    /// Returns the run that an asker shares, or `nil` if it shares none or the run is being made.
     package func run(of asker: Asker, _ key: Key) -> Run? {
         guard let flight = lines[key]?.flight, flight.askers[ObjectIdentifier(asker)] != nil,
             case .running(let run) = flight.phase
@@ -327,13 +335,13 @@ extension FlightTable {
     package enum LeaveAction {
         /// The asker shares no run: it left before, or `runEnded` has returned it.
         case none
-        /// The asker has left. There is no run to be canceled.
+        /// The asker has left, and there is no run to cancel.
         case left
-        /// The asker has left, and was the last one: cancel the run.
+        /// The asker has left, and was the last one of this run, which is to be canceled.
         case cancel(Run)
     }
 
-    /// An asker was canceled.
+    /// Removes an asker that was canceled.
     package mutating func leave(_ asker: Asker, _ key: Key) -> LeaveAction {
         guard let left = lines[key]?.flight?.askers.removeValue(forKey: ObjectIdentifier(asker)) else { return .none }
         trash.append(left.asker)
@@ -350,20 +358,22 @@ extension FlightTable {
 
 // The run.
 extension FlightTable {
-    /// The run was made: returns those it is to wait for, or nil if all askers left meanwhile.
+    /// Notes that the run was made, and returns the runs that must end before it begins.
+    ///
+    /// The result is `nil` if all askers left meanwhile.
     package mutating func didMake(_ run: Run, _ key: Key, _ number: UInt64) -> [Run]? {
         guard lines[key]?.flight?.number == number else { return nil }
         lines[key]?.flight?.phase = .running(run)
         return lines[key]?.predecessors
     }
 
-    /// The highest priority of those who asked for this run; nil if it is over.
+    /// Returns the highest priority of the askers of this run, or `nil` if the run is over.
     package func urgency(_ key: Key, _ number: UInt64) -> Int? {
         guard let flight = lines[key]?.flight, flight.number == number else { return nil }
         return flight.urgency
     }
 
-    /// The run has an outcome: returns the askers to be told, in the order in which they came.
+    /// Notes that the run has an outcome, and returns the askers to notify, in the order in which they came.
     package mutating func runEnded(
         _ run: Run, _ key: Key, _ number: UInt64, isCancelled: Bool, keepUntil end: OperationInstant?
     ) -> [Asker] {
@@ -377,7 +387,7 @@ extension FlightTable {
         return askers.sorted { $0.order < $1.order }.map(\.asker)
     }
 
-    /// A run that was cancelled has ended.
+    /// Removes a canceled run that has ended.
     package mutating func runFinished(_ run: Run, _ key: Key) {
         lines[key]?.predecessors.removeAll { $0 === run }
         trash.append(run)
@@ -385,9 +395,9 @@ extension FlightTable {
     }
 }
 
-// What is kept.
+// Kept results.
 extension FlightTable {
-    /// Stores what will call `expire`; false if there is nothing to expire any more.
+    /// Stores the timer that will call `expire`, and returns whether there is still a result to expire.
     package mutating func keep(_ timer: any OperationTimer, _ key: Key, _ number: UInt64) -> Bool {
         guard lines[key]?.flight?.number == number, case .kept(let run, let end, nil) = lines[key]?.flight?.phase else {
             return false
@@ -396,13 +406,13 @@ extension FlightTable {
         return true
     }
 
-    /// The time of a result is over.
+    /// Removes a result whose time is over.
     package mutating func expire(_ key: Key, _ number: UInt64) {
         guard lines[key]?.flight?.number == number, let timer = forget(key) else { return }
         trash.append(timer)
     }
 
-    /// Lets go of a result; returns the timer to be cancelled.
+    /// Removes a result, and returns the timer to cancel.
     package mutating func forget(_ key: Key) -> (any OperationTimer)? {
         guard case .kept(let run, _, let timer) = lines[key]?.flight?.phase else { return nil }
         lines[key]?.flight = nil
@@ -411,7 +421,7 @@ extension FlightTable {
         return timer
     }
 
-    /// Lets go of all results; returns the timers to be cancelled.
+    /// Removes all results, and returns the timers to cancel.
     package mutating func forgetAll() -> [any OperationTimer] {
         lines.keys.compactMap { forget($0) }
     }
@@ -420,17 +430,17 @@ extension FlightTable {
         guard let index = lines.index(forKey: key), lines[index].value.flight == nil,
             lines[index].value.predecessors.isEmpty
         else { return }
-        // With the key, which may be an object, too.
+        // The trash takes the key, too, because it may be an object.
         trash.append(lines.remove(at: index))
     }
 }
 
 extension CancellationCause.Code {
-    /// All who had asked for a shared run were cancelled.
+    /// All operations that had asked for a shared run were canceled.
     public static let allAskersLeft = Self("allAskersLeft")
-    /// The queue in which a shared run was to run did not take it.
+    /// The queue in which a shared run was to run did not accept it.
     public static let runRefused = Self("runRefused")
-    /// Another operation with the same key is present, and is kept.
+    /// Another operation with the same key is in the queue and is kept.
     public static let alreadyPresent = Self("alreadyPresent")
 }
 

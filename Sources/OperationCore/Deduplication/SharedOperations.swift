@@ -3,11 +3,12 @@
 
 import Foundation
 
-/// Operations of which those with an equal key run once for all who ask.
+/// An object that runs work once for all operations that ask for it with an equal key.
 ///
-/// Five cells of a list want the same picture, and five downloads of it begin. To remember the one that runs and to add
-/// handlers to it is soon said, but then who may cancel it, whose callback queue counts, and what does the one get who
-/// comes a moment after the end? Here each who asks has an operation of his own, and they share the run:
+/// Suppose that five cells of a list need the same picture, and each cell begins a download. You could keep the first
+/// download and add handlers to it. But then it is unclear who may cancel it, which callback queue applies, and what a
+/// cell gets that comes a moment after the end. With this class, each cell has its own operation, and the operations
+/// share one run:
 ///
 /// ```swift
 /// let pictures = SharedOperations<String, Int, any Error>()
@@ -17,8 +18,10 @@ import Foundation
 /// cell.startAndKeepAlive()
 /// ```
 ///
-/// - The run begins when the first asker is started, and each asker ends with its outcome.
-/// - Cancelling an asker ends its share only. When the last one left, the run is cancelled.
+/// Each operation that asks for a run is an *asker* of that run:
+///
+/// - The run begins when the first asker is started, and each asker ends with the outcome of the run.
+/// - Canceling an asker ends only its share. When the last asker is canceled, the run is canceled.
 /// - An asker that is started after the end begins a new run, unless the result is kept: see
 ///   ``SharingOptions/timeToLive``. Errors and cancellations are never kept.
 public final class SharedOperations<Key: Hashable & Sendable, ResultType: Sendable, ErrorType: Error>: Sendable {
@@ -27,7 +30,10 @@ public final class SharedOperations<Key: Hashable & Sendable, ResultType: Sendab
     let options: SharingOptions
     private let table = Locked(Table())
 
-    /// Makes a place where nothing runs and nothing is kept.
+    /// Creates an object that has no runs and keeps no results yet.
+    ///
+    /// - Parameter options: The options for runs and results. By default, a run executes with its first asker, and no
+    ///   results are kept.
     public init(_ options: SharingOptions = SharingOptions()) {
         self.options = options
     }
@@ -36,13 +42,15 @@ public final class SharedOperations<Key: Hashable & Sendable, ResultType: Sendab
         for timer in table.withLock({ $0.forgetAll() }) { timer.cancel() }
     }
 
-    /// An operation that ends with the outcome of the run of this key, which it begins if there is none.
+    /// Returns an operation that ends with the outcome of the run for a key.
+    ///
+    /// When the operation is started, it joins the run of the key, or begins one if there is none.
     ///
     /// - Parameters:
-    ///   - key: What makes runs the same. Its `==` and `hash(into:)` are called under a lock, so they must do nothing
-    ///     but compare and hash.
-    ///   - make: Makes the run, on the thread that starts the operation, if there is no other one then. The run must be
-    ///     new, and is not to be started by anybody else.
+    ///   - key: The key of the run. Its `==` and `hash(into:)` are called under a lock, so they must do nothing but
+    ///     compare and hash.
+    ///   - make: A closure that creates the run. It is called on the thread that starts the operation, if there is no
+    ///     run then. The run must be a new operation that no other code starts.
     public func operation(
         for key: Key, make: @escaping @Sendable () -> TypedOperation<ResultType, ErrorType>
     ) -> SharedOperation<ResultType, ErrorType> {
@@ -53,17 +61,17 @@ public final class SharedOperations<Key: Hashable & Sendable, ResultType: Sendab
                 run: { [self] asker in apply { $0.run(of: asker, key) } }))
     }
 
-    /// Lets go of the result that is kept for a key, so that the next asker begins a new run.
+    /// Releases the result that is kept for a key, so that the next asker begins a new run.
     public func forget(_ key: Key) {
         apply { $0.forget(key) }?.cancel()
     }
 
-    /// Lets go of all results that are kept.
+    /// Releases all results that are kept.
     public func forgetAll() {
         for timer in apply({ $0.forgetAll() }) { timer.cancel() }
     }
 
-    /// Applies an event, and lets go of what fell out of the table where no lock is held.
+    /// Applies an event, and releases the values that it removed, outside the lock.
     func apply<Action>(_ event: (inout Table) -> Action) -> Action {
         let (action, trash) = table.withLock { table in (event(&table), table.takeTrash()) }
         withExtendedLifetime(trash) {}
@@ -71,7 +79,7 @@ public final class SharedOperations<Key: Hashable & Sendable, ResultType: Sendab
     }
 }
 
-// The shell of FlightTable: what its events ask for, performed when the lock was given back.
+// The shell of FlightTable, which performs its actions outside the lock.
 extension SharedOperations {
     typealias Run = TypedOperation<ResultType, ErrorType>
 
@@ -88,9 +96,7 @@ extension SharedOperations {
         }
     }
 
-    /// Lets a canceled asker leave.
-    ///
-    /// If it was the last one, cancels the run.
+    /// Removes a canceled asker, and cancels the run if it was the last one.
     func leave(_ asker: SharedOperation<ResultType, ErrorType>, _ key: Key) -> ShareDeparture {
         switch apply({ $0.leave(asker, key) }) {
         case .none: return .notSharing
@@ -107,7 +113,7 @@ extension SharedOperations {
         _ run: Run, for asker: SharedOperation<ResultType, ErrorType>, _ key: Key, _ number: UInt64
     ) {
         guard let predecessors = apply({ $0.didMake(run, key, number) }) else {
-            // All left while it was made. Nobody knows it but its maker, for whom it ends.
+            // All askers left while the run was made. Only the code that made it knows it, so it ends here.
             run.cancelIfUndecided(because: .allAskersLeft(nil))
             return run.startIfNeeded()
         }
@@ -158,7 +164,7 @@ extension SharedOperations {
         for asker in askers { asker.end(with: outcome, of: run) }
     }
 
-    /// Lets the next run begin although this one was cancelled, once its body has wound down.
+    /// Lets the next run begin when the body of this canceled run has wound down.
     private func forgetAfterEnd(_ run: Run, _ key: Key) {
         run.whenEnded { [weak self, weak run] in
             guard let self, let run else { return }
@@ -169,7 +175,7 @@ extension SharedOperations {
     private func forget(_ key: Key, _ number: UInt64, at end: OperationInstant) {
         guard end < .distantFuture else { return }
         let timer = options.clock.schedule(at: end) { [weak self] in self?.apply { $0.expire(key, number) } }
-        // It may have fired, or the result may be forgotten, before it could be stored.
+        // Before the timer is stored, it may have fired, or the result may have been forgotten.
         if !apply({ $0.keep(timer, key, number) }) { timer.cancel() }
     }
 

@@ -5,7 +5,7 @@ import Foundation
 
 /// The shell of ``UniqueWorkTable``, one for each queue.
 package final class UniqueWork: Sendable {
-    /// Ends when the operation that waits for it is the first of its line.
+    /// An operation that ends when the operation that waits for it is the first of its line.
     private final class Turn: AsyncOperation<Void, Never>, @unchecked Sendable {
         // Sendable: it adds no state to its superclass.
 
@@ -14,19 +14,21 @@ package final class UniqueWork: Sendable {
         func come() {
             start()
             finish(withResult: ())
-            // It may follow one that never ends, since the queue refused it. Once started, it is given no edge any more.
+            // It may follow an operation that never ends, because the queue refused it. Once started, it gets no more
+            // edges.
             for other in dependencies { removeEdges(to: other) }
         }
 
-        /// Nobody needs it any more.
+        /// Ends a turn that no operation needs any more.
         func giveUp() {
             cancelIfUndecided(because: .requested)
             startIfNeeded()
         }
 
-        /// Shows what it waits for, so that a cycle through it is seen; what opens it is the table.
+        /// Adds a dependency, so that a cycle through the turn is detected, although the table decides when the turn
+        /// comes.
         func follow(_ other: ManagedOperation) {
-            // One that has come needs to wait for nothing.
+            // A turn that has come needs to wait for nothing.
             _ = try? DependencyGraph.connect(self, to: other, judge: nil)
         }
     }
@@ -37,20 +39,20 @@ package final class UniqueWork: Sendable {
 
     package init() {}
 
-    /// How many keys are in use.
+    /// The number of keys in use.
     package var count: Int { table.withLock { $0.count } }
 
-    /// How many operations are held; for tests.
+    /// The number of operations in the table, for tests.
     package var storedCount: Int { table.withLock { $0.storedCount } }
 
-    /// Adds an operation by way of `add`; returns whether it is to run.
+    /// Adds an operation with the closure `add`, and returns whether it is to run.
     func add(
         _ added: ManagedOperation, _ key: UniqueWorkKey, _ policy: UniqueWorkPolicy, queue: String,
         by add: () throws(QueueError) -> Void
     ) throws(QueueError) -> Bool {
         // A mapped operation may be freed before its original has ended.
         let operation = added.life
-        // One that the queue will refuse replaces nobody.
+        // An operation that the queue will refuse replaces no other one.
         guard operation.isUnused else {
             try add()
             return false
@@ -64,7 +66,7 @@ package final class UniqueWork: Sendable {
         var replaced: [ManagedOperation] = []
         switch arrival {
         case .refused(let other):
-            // It ends in the queue if there is room, so that it counts there; a queue that has none still says no.
+            // The operation ends in the queue if there is room, so that it counts there. Otherwise it ends outside.
             added.cancelIfUndecided(because: .alreadyPresent(other.displayName, queue: queue))
             do throws(QueueError) {
                 try add()
@@ -75,14 +77,14 @@ package final class UniqueWork: Sendable {
             return false
         case .waits(let ahead, let others):
             replaced = others
-            // Those that will be cancelled wait for nothing then.
+            // The others are about to be canceled, and will wait for nothing then.
             let upstream = policy == .replace ? others.filter(\.hasOutcome) : [ahead.work]
             let turnAhead = policy == .replace ? nil : ahead.turn
             for other in upstream { follow(other, turnAhead, key, with: turn) }
             do throws(DependencyError) {
                 try operation.connect(to: turn, judge: nil)
             } catch {
-                // One that was started just now is refused by the queue.
+                // An operation that was started just now is refused by the queue.
                 if error.code == .cycle {
                     leave(operation, key)
                     throw .cycle(operation.displayName, queue: queue, behind: ahead.work.displayName, error)
@@ -110,22 +112,22 @@ package final class UniqueWork: Sendable {
         case .nothing: break
         case .opens(let turn): turn.come()
         case .closesUp(let left, let next, let ahead):
-            // The new edges before the old ones go, so that a cycle is seen at every moment.
+            // The new edges come before the old ones are removed, so that a cycle is detected at every moment.
             follow(ahead.work, ahead.turn, key, with: next)
             next.removeEdges(to: operation)
             next.removeEdges(to: left)
-            // Another thread may be about to let the next one follow it.
+            // Another thread may be about to make the next turn follow this one.
             left.giveUp()
         }
     }
 
-    /// Lets a turn follow one of the line, and the turn of that one.
+    /// Makes a turn follow an operation of the line, and the turn of that operation.
     private func follow(
         _ other: ManagedOperation, _ otherTurn: Turn?, _ key: UniqueWorkKey, with turn: Turn
     ) {
         turn.follow(other)
         if let otherTurn { turn.follow(otherTurn) }
-        // Refused by the queue just before, it left when there was no edge yet to take back, and may never end.
+        // If the queue refused the operation just before, it left when there was no edge to remove, and may never end.
         guard !apply({ $0.holds(other, key) }) else { return }
         turn.removeEdges(to: other)
         if let otherTurn { turn.removeEdges(to: otherTurn) }
@@ -139,7 +141,7 @@ package final class UniqueWork: Sendable {
 }
 
 extension ManagedOperation {
-    /// Whether neither a queue of this package nor a start by hand has taken the operation.
+    /// Whether the operation was neither started nor added to a queue of this package.
     final var isUnused: Bool {
         core.withLock { $0.host == nil && !$0.isStartUnderWay && !$0.machine.isFinished }
     }
@@ -147,33 +149,34 @@ extension ManagedOperation {
     final var hasOutcome: Bool { core.withLock { $0.machine.ending != nil } }
 }
 
-/// What becomes of an operation and of those that are present with the same key: see
-/// ``QueueManager/addUnique(_:key:policy:)``.
+/// A policy for adding an operation with a key that other operations in the queue already have.
 ///
-/// Present are those that were added with the key and have not ended.
+/// An operation is *present* if it was added with the key and has not ended. See
+/// ``QueueManager/addUnique(_:key:policy:)``.
 public struct UniqueWorkPolicy: Sendable, Hashable, CustomStringConvertible {
     enum Kind: String { case keep, replace, append }
 
     let kind: Kind
 
-    /// The present one stays; the new one is cancelled with the cause `alreadyPresent`.
+    /// A policy that keeps the present operation and cancels the new one with the cause `alreadyPresent`.
     ///
-    /// If those that are present were all cancelled and only wind down, the new one runs after them.
+    /// If all present operations were canceled and only wind down, the new operation runs after them.
     public static let keep = Self(kind: .keep)
-    /// Those that are present are cancelled with the cause `replaced`; the new one runs after they ended.
+    /// A policy that cancels the present operations with the cause `replaced`, and runs the new one after they have
+    /// ended.
     public static let replace = Self(kind: .replace)
-    /// The new one runs after all that are present ended, however they end.
+    /// A policy that runs the new operation after all present operations have ended, whatever their outcomes are.
     public static let append = Self(kind: .append)
 
     /// The name of the policy.
     public var description: String { kind.rawValue }
 }
 
-/// Which operations of a queue have which key, as a value: for each key a line of which the first may run.
+/// The operations of a queue by their keys, as a value, with a line for each key of which the first operation may run.
 ///
-/// It knows nothing of locks. What falls out of it goes to the trash, to be let go of outside the lock.
+/// The table knows no locks. Removed values go to the trash, to be released outside the lock.
 package struct UniqueWorkTable<Work: AnyObject, Turn: AnyObject> {
-    /// One of a line, and what it waits for, unless it is the first.
+    /// An operation in a line, and the turn for which it waits unless it is the first.
     package struct Member {
         package let work: Work
         package let turn: Turn?
@@ -182,7 +185,7 @@ package struct UniqueWorkTable<Work: AnyObject, Turn: AnyObject> {
     private struct Place {
         let work: Work
         var turn: Turn?
-        /// Its neighbours, so that it can leave the middle of the line.
+        /// The neighbors, so that the operation can leave the middle of the line.
         var before: Int?
         var after: Int?
 
@@ -202,40 +205,42 @@ package struct UniqueWorkTable<Work: AnyObject, Turn: AnyObject> {
 
     package init() {}
 
-    /// How many keys are in use.
+    /// The number of keys in use.
     package var count: Int { lines.count }
 
-    /// How many operations it holds; for tests.
+    /// The number of operations in the table, for tests.
     package var storedCount: Int { lines.values.reduce(0) { $0 + $1.places.count } }
 
-    /// What fell out since this was asked last.
+    /// Takes out the values that were removed since the last call.
     package mutating func takeTrash() -> [Any] { trash.isEmpty ? [] : exchange(&trash, with: []) }
 
-    /// Those with a key that have not ended, the last one first.
+    /// Returns the operations with a key that have not ended, the last one first.
     package func present(_ key: UniqueWorkKey) -> [Work] {
         lines[key]?.places.sorted { $0.key > $1.key }.map(\.value.work) ?? []
     }
 
-    /// Whether that one is among them.
+    /// Returns whether an operation is present with a key.
     package func holds(_ work: Work, _ key: UniqueWorkKey) -> Bool {
         lines[key]?.numbers[ObjectIdentifier(work)] != nil
     }
 
     package enum Arrival {
-        /// It is the first of its line.
+        /// The operation is the first of its line.
         case runs
-        /// It must wait for its turn, which comes after the end of this one; those are to be cancelled, in that order.
+        /// The operation must wait for its turn, which comes after the end of this member.
+        ///
+        /// The other operations are to be canceled, in that order.
         case waits(behind: Member, cancelling: [Work])
-        /// It is to be cancelled, because this one is present.
+        /// The operation is to be canceled, because this one is present.
         case refused(Work)
     }
 
-    /// An operation comes.
+    /// Adds an operation to the line of its key.
     ///
     /// - Parameters:
-    ///   - turn: What it will wait for if it is not the first.
-    ///   - decided: Those that are present and have an outcome, so that nothing is to be expected of them. Only asked
-    ///     for where one that is present is kept.
+    ///   - turn: The turn for which the operation waits if it is not the first.
+    ///   - decided: The present operations that have an outcome. They do not count if the policy is `keep`. Other
+    ///     policies do not use this parameter.
     package mutating func arrive(
         _ work: Work, _ key: UniqueWorkKey, _ policy: UniqueWorkPolicy, turn: Turn, decided: Set<ObjectIdentifier> = []
     ) -> Arrival {
@@ -244,7 +249,7 @@ package struct UniqueWorkTable<Work: AnyObject, Turn: AnyObject> {
         {
             return .refused(other.work)
         }
-        // The last first: were the first cancelled first, the next would begin for a moment.
+        // The last one comes first. If the first one were canceled first, the next one would begin for a moment.
         let others = policy == .replace ? present(key) : []
         lastNumber += 1
         if lines[key] == nil { lines[key] = Line() }
@@ -262,15 +267,15 @@ package struct UniqueWorkTable<Work: AnyObject, Turn: AnyObject> {
     }
 
     package enum Departure {
-        /// Nobody waits for anything else than before.
+        /// No operation waits for anything else than before.
         case nothing
-        /// The turn of the one that is first now has come.
+        /// The turn has come of the operation that is the first now.
         case opens(Turn)
-        /// It left the middle with its own turn: this turn comes after the end of that member now.
+        /// The operation left the middle with its own turn, so the next turn now comes after the end of that member.
         case closesUp(left: Turn, next: Turn, behind: Member)
     }
 
-    /// An operation ended, or is not to wait in line after all.
+    /// Removes an operation that ended, or that is not to wait in line after all.
     package mutating func leave(_ work: Work, _ key: UniqueWorkKey) -> Departure {
         guard let number = lines[key]?.numbers.removeValue(forKey: ObjectIdentifier(work)),
             let place = lines[key]?.places.removeValue(forKey: number)
@@ -303,7 +308,7 @@ package struct UniqueWorkKey: Hashable, @unchecked Sendable {
 }
 
 extension QueueManager {
-    /// Adds an operation of which only one with the same key is to run at a time in this queue.
+    /// Adds an operation, and lets only one operation with the same key run at a time in this queue.
     ///
     /// ```swift
     /// let queue = QueueManager("sync")
@@ -311,16 +316,17 @@ extension QueueManager {
     /// try queue.addUnique(upload, key: "upload", policy: .keep)
     /// ```
     ///
-    /// What becomes of those that are present with the key, and of this one, is up to the policy, whatever the policies
-    /// were with which they came.
+    /// An operation is *present* if it was added with the key, under any policy, and has not ended. The policy decides
+    /// what happens to the present operations and to the new one.
     ///
     /// - Parameters:
     ///   - operation: A new operation.
-    ///   - key: Any hashable value; counts in this queue only. Its `==` and `hash(into:)` are called under a lock, so they
-    ///     must do nothing but compare and hash.
-    ///   - policy: Who gives way to whom.
-    /// - Returns: False if the operation was cancelled, and ended, because another one is present and is kept.
-    /// - Throws: As `add` does; with the code `cycle` if one that is present, and stays, waits for the operation.
+    ///   - key: Any hashable value, which applies to this queue only. Its `==` and `hash(into:)` are called under a
+    ///     lock, so they must do nothing but compare and hash.
+    ///   - policy: The policy that decides which operation gives way.
+    /// - Returns: `false` if the operation was canceled and has ended because a present one is kept. Otherwise, `true`.
+    /// - Throws: A ``QueueError`` for the same reasons as `add`. The code is `cycle` if a present operation that stays
+    ///   waits for the new operation.
     @discardableResult
     public func addUnique(
         _ operation: ManagedOperation, key: some Hashable & Sendable, policy: UniqueWorkPolicy
@@ -330,10 +336,14 @@ extension QueueManager {
         }
     }
 
-    /// The same as soon as there is room; what becomes of those that are present is decided then.
+    /// Adds an operation with a key as soon as the queue has room.
     ///
-    /// - Returns: False if the operation was cancelled, and ended, because another one is present and is kept.
-    /// - Throws: As ``addUnique(_:key:policy:)`` does; with the code `cancelled` if the task is cancelled while it waits.
+    /// This method works like ``addUnique(_:key:policy:)``. The policy applies to the operations that are present when
+    /// there is room.
+    ///
+    /// - Returns: `false` if the operation was canceled and has ended because a present one is kept. Otherwise, `true`.
+    /// - Throws: A ``QueueError`` for the same reasons as ``addUnique(_:key:policy:)``. The code is `cancelled` if the
+    ///   task is canceled while it waits.
     @discardableResult
     public func addUniqueWhenThereIsRoom(
         _ operation: ManagedOperation, key: some Hashable & Sendable, policy: UniqueWorkPolicy

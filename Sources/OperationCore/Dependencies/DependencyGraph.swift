@@ -30,7 +30,7 @@ enum DependencyGraph {
         case .needless: break
         case .upstreamEnded:
             edge.upstreamDidEnd(upstream)
-            // Who looked in between found it waiting, and would not be told that it does no more.
+            // A thread that looked meanwhile found the operation waiting, and must be notified that it no longer waits.
             downstream.signalDependencyAdded()
         case .tooLate: throw .alreadyStarted(downstream.displayName, dependency: upstream.displayName)
         case .refused(let cycle): throw .cycle([downstream.displayName] + cycle.map(\.displayName))
@@ -40,7 +40,7 @@ enum DependencyGraph {
 
     /// Returns the nodes of both operations.
     ///
-    /// A new node is made in the component of the other node. The second node is nil if its operation has ended.
+    /// A new node is created in the component of the other node. The second node is `nil` if its operation has ended.
     private static func nodes(
         of downstream: ManagedOperation, _ upstream: ManagedOperation
     ) -> (DependencyNode, DependencyNode?) {
@@ -106,7 +106,8 @@ enum DependencyGraph {
 }
 
 extension ManagedOperation {
-    /// Whether it comes after its dependencies and before its dependents in the order of the graph; for tests.
+    /// Whether the operation comes after its dependencies and before its dependents in the order of the graph, for
+    /// tests.
     package final var isInOrder: Bool {
         guard let node = nodeIfAny else { return true }
         return DependencyComponent.withRoots(of: node.component, node.component) {
@@ -115,7 +116,7 @@ extension ManagedOperation {
         }
     }
 
-    /// The number of nodes and links that searches looked at in its part of the graph; for tests.
+    /// The number of nodes and links that searches looked at in the operation's part of the graph, for tests.
     package final var searchCost: Int {
         guard let node = nodeIfAny else { return 0 }
         return DependencyComponent.withRoots(of: node.component, node.component) { node.component.root.visits }
@@ -125,7 +126,7 @@ extension ManagedOperation {
 extension ManagedOperation.Core {
     enum UpstreamInsertion {
         case added
-        /// There is such an edge, or the operation has an outcome and will never run its body.
+        /// The edge exists, or the operation has an outcome and will never run its body.
         case needless
         case tooLate
     }
@@ -185,7 +186,9 @@ struct DependencyOrder {
         above = DependencySearch(from: upstream, .above)
     }
 
-    /// Returns whether an edge agrees with the order; nodes that have no rank get one with which it does.
+    /// Returns whether an edge agrees with the order.
+    ///
+    /// A node without a rank gets one with which the edge agrees.
     static func agrees(_ downstream: DependencyNode, after upstream: DependencyNode) -> Bool {
         place(downstream, upstream)
         return upstream.rank < downstream.rank
@@ -193,7 +196,7 @@ struct DependencyOrder {
 
     /// Makes room in the order for an edge that does not agree with it.
     ///
-    /// Returns false and changes no rank if the edge would close a cycle.
+    /// If the edge would close a cycle, this returns `false` and changes no rank.
     mutating func admit() -> Bool {
         let (downstream, upstream) = (below.start, above.start)
         below.begin(within: upstream.rank)
@@ -241,7 +244,7 @@ struct DependencyOrder {
         }
     }
 
-    /// Returns the operations along the cycle, from `upstream` to the downstream one; nil if the cycle no longer
+    /// Returns the operations along the cycle, from `upstream` to the downstream one, or `nil` if the cycle no longer
     /// exists.
     ///
     /// Do not call it under a lock, because it may release the last reference to an operation.
@@ -256,8 +259,8 @@ struct DependencyOrder {
 
     /// Moves all nodes of a side past the other end of the edge, and keeps their order.
     ///
-    /// There is room up to the nearest node outside of the side. If that node is too near, it is moved away, too,
-    /// together with the nodes close to it: so many that they are far apart again and room is rarely needed.
+    /// There is room up to the nearest node outside of the side. If that node is too near, it is moved away as well,
+    /// together with the nodes close to it. They are then far apart again, so that room is rarely needed.
     private static func move(_ side: inout DependencySearch) {
         let limit = side.bound
         var count = side.rankCount
@@ -276,7 +279,7 @@ struct DependencyOrder {
         (nearest &- limit) / DependencyRank(count + 1)
     }
 
-    /// The distance between nodes after so many were moved to make room.
+    /// The distance between nodes after `count` nodes were moved to make room.
     ///
     /// The more nodes are moved, the farther apart they are, so that the room lasts longer.
     private static func roomyStep(_ count: Int) -> DependencyRank { DependencyRank(count) << 16 }
@@ -304,12 +307,12 @@ final class DependencyComponent: Sendable {
     // Sendable: only touched under `lock`.
     private nonisolated(unsafe) var weight = 1
     // Sendable: only touched under `lock`.
-    /// The number of nodes and links that searches looked at; for tests.
+    /// The number of nodes and links that searches looked at, for tests.
     nonisolated(unsafe) var visits = 0
 
     deinit { parent.load(ordering: .acquiring)?.release() }
 
-    /// The component to which its operations belong now.
+    /// The component to which the operations of this one belong now.
     @inline(__always)
     var root: DependencyComponent { isRoot ? self : distantRoot }
 
@@ -410,12 +413,12 @@ struct DependencySearch {
         find(start, by: -1)
     }
 
-    /// The cost after the next visit; nil if no node is left to visit.
+    /// The cost after the next visit, or `nil` if no node is left to visit.
     var costOfNext: Int? { next < found.count ? cost + 1 + found[next].linkCount(side) : nil }
 
     /// Visits the next node.
     ///
-    /// If it has a neighbor that the other search found, returns both; otherwise returns nil.
+    /// If the node has a neighbor that the other search found, this returns both. Otherwise, it returns `nil`.
     mutating func visit() -> (visited: DependencyNode, met: DependencyNode)? {
         let visited = found[next]
         let neighbours = visited.neighbours(side)
@@ -443,7 +446,7 @@ struct DependencySearch {
         unmark()
     }
 
-    /// The path from a found node back to the start.
+    /// Returns the path from a found node back to the start.
     func way(to node: DependencyNode) -> [DependencyNode] {
         var way: [DependencyNode] = []
         var position = found.lastIndex { $0 === node } ?? -1
@@ -464,7 +467,7 @@ struct DependencySearch {
         parents.append(parent)
     }
 
-    // Moving what was found.
+    // Moving the found nodes.
 
     /// The number of different ranks among the found nodes.
     var rankCount: Int { found.count == 1 ? 1 : Set(found.map(rank)).count }

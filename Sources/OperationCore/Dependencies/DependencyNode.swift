@@ -4,10 +4,10 @@
 import Foundation
 import Synchronization
 
-/// The place of one operation in the graph: its links, and how many of those it waits for have not ended.
+/// The node of an operation in the graph, with its links and the number of dependencies that have not ended.
 ///
-/// Made with an operation's first link. It outlives the operation where others still hold links to it, so that they need
-/// not know whether the operation is there.
+/// It is created with the first link of the operation. It outlives the operation if other nodes still have links to it,
+/// so they need not know whether the operation exists.
 final class DependencyNode: Sendable {
     private let links = Locked(DependencyLinks())
     private let unended = Atomic<Int32>(0)
@@ -17,9 +17,9 @@ final class DependencyNode: Sendable {
     nonisolated(unsafe) var mark = DependencyOrder.Side.neither
     /// Whether the node has a rank.
     ///
-    /// Without one it has no edges to other operations of this package.
+    /// A node without a rank has no edges to other operations of this package.
     nonisolated(unsafe) private(set) var isPlaced = false
-    /// The component in which the node was made; it may have been joined to others.
+    /// The component in which the node was created, which may have been joined to others.
     let component: DependencyComponent
     // The rank in that component, stored in two halves. A single 128-bit value would make each node larger.
     nonisolated(unsafe) private var upperHalf: Int64 = 0
@@ -31,24 +31,26 @@ final class DependencyNode: Sendable {
         self.component = component ?? DependencyComponent()
     }
 
-    /// Whether all those waited for have ended.
+    /// Whether all dependencies have ended.
     var isClear: Bool { unended.load(ordering: .acquiring) == 0 }
 
-    /// How many operations it was ever made to wait for.
+    /// The number of dependencies that the operation ever had.
     var additions: Int { links.withLock { Int($0.additions) } }
     var upstreamOperations: [Operation] { links.withLock { $0.upstreamOperations } }
     var liveUpstream: [ManagedOperation] { links.withLock { $0.liveUpstream } }
     var unendedUpstream: [Operation] { links.withLock { $0.unendedUpstream } }
     var liveDownstream: [DependencyNode] { links.withLock { $0.liveDownstream } }
 
-    /// The operations that wait for it, as far as they can be found: those in a queue, and those that were started.
+    /// The operations that wait for this one and are in a queue or were started.
     var listeningDownstream: [ManagedOperation] {
         liveDownstream.compactMap { node in node.links.withLock { $0.listener.operation } }
     }
 
     var hasLiveDownstream: Bool { links.withLock { !$0.liveDownstream.isEmpty } }
 
-    /// Adds an edge; false, and nothing happened, if it `mustBeFirst` and there is one to that operation.
+    /// Adds an edge, and returns whether it was added.
+    ///
+    /// If `mustBeFirst` is true and there is an edge to the same operation, no edge is added.
     func add(
         _ edge: DependencyEdge, to operation: Operation, _ source: DependencyLinks.Source, mustBeFirst: Bool
     ) -> Bool {
@@ -62,7 +64,7 @@ final class DependencyNode: Sendable {
 
     func addDownstream(_ edge: DependencyEdge) { links.withLock { $0.addDownstream(edge) } }
 
-    /// One of those waited for ended: tells the operation if it was the last and somebody listens.
+    /// Notes that a dependency has ended, and notifies the listener if it was the last one.
     ///
     /// Called outside every lock.
     func noteEnd() {
@@ -70,14 +72,16 @@ final class DependencyNode: Sendable {
         links.withLock { $0.listener.operation }?.dependenciesDidEnd()
     }
 
-    /// Who is to be told of the last end from now on; returns whether that end came before.
+    /// Sets the listener for the end of the last dependency, and returns whether that end came before.
     func listen(_ listener: DependencyListener) -> Bool {
         let old = links.withLock { exchange(&$0.listener, with: listener) }
         withExtendedLifetime(old) {}
         return isClear
     }
 
-    /// Removes edges; returns the links, to be let go of outside every lock, and whether none is left to wait for.
+    /// Removes edges, and returns the removed links and whether this ended the wait of the operation.
+    ///
+    /// The links must be released outside every lock.
     func remove(
         _ remove: (inout DependencyLinks) -> [DependencyLinks.Upstream]
     ) -> (removed: [DependencyLinks.Upstream], isClear: Bool) {
@@ -88,7 +92,7 @@ final class DependencyNode: Sendable {
         return (removed, left == 0)
     }
 
-    /// Some of those that waited for it do so no more.
+    /// Notes that some dependents no longer wait for this operation.
     func forgetCutEdges(_ count: Int) {
         let forgotten = links.withLock { $0.noteCutDownstream(count) }
         withExtendedLifetime(forgotten) {}
@@ -108,18 +112,18 @@ final class DependencyNode: Sendable {
 
     /// Cuts all links of an operation that ended or is being freed.
     ///
-    /// The upstream operations may be freed by this, and theirs by that: in a loop, not in a recursion.
+    /// This may free the upstream operations, and then theirs, so it uses a loop and not a recursion.
     func tearDown() {
         var upstream = FewOrMany<DependencyLinks.Upstream>()
         let (listener, isSettled) = links.withLock { $0.takeUpstream(&upstream) }
         withExtendedLifetime(listener) {}
         if upstream.isEmpty { return }
-        // An edge that is counted off has ended or was cut.
+        // If all edges are counted off, each of them has ended or was cut.
         if !isClear { upstream.forEach(cut) }
-        // An operation is settled inside the worklist and not in a deinit: what is freed here and leads further leaves a
-        // note there.
+        // An operation is settled inside the worklist and not in a deinit. Operations that are freed here leave their
+        // further work in the worklist.
         if isSettled {
-            // A `deinit` may take long, and what got ready shall not wait for it.
+            // A `deinit` may take long, so the operations that became ready are reported first.
             let isAnyFreed = upstream.containsInPlace { isKnownUniquelyReferenced(&$0.operation) }
             if isAnyFreed { WorkerSeat.tellReadied() }
             upstream = FewOrMany()
@@ -171,19 +175,19 @@ extension DependencyNode {
         links.withLock { side == .below ? $0.downstreamCount : $0.upstreamCount }
     }
 
-    /// The operation of an upstream node; nil if this node does not wait for it, or no longer does.
+    /// Returns the operation of an upstream node, or `nil` if this node does not wait for it.
     func operation(of upstream: DependencyNode) -> ManagedOperation? {
         links.withLock { $0.liveOperation(of: upstream) }
     }
 }
 
-/// Who is told that an operation's dependencies ended.
+/// The operation to notify when the dependencies of an operation have ended.
 enum DependencyListener {
-    /// Nobody: who wants to know will ask.
+    /// No operation.
     case nobody
-    /// The operation, which its queue keeps until it ended.
+    /// The operation, which its queue keeps alive until it ends.
     case held(ManagedOperation)
-    /// The operation, if it is still there.
+    /// The operation, if it still exists.
     case loose(WeakOperation)
 
     var operation: ManagedOperation? {
@@ -195,7 +199,7 @@ enum DependencyListener {
     }
 }
 
-/// A weak reference, on its own so that operations that need none pay for none.
+/// A weak reference in its own object, so that operations that need none do not pay for it.
 final class WeakOperation: Sendable {
     // Sendable: written once, in init; loading a weak reference is atomic.
     private nonisolated(unsafe) weak var reference: ManagedOperation?
@@ -205,23 +209,23 @@ final class WeakOperation: Sendable {
     init(_ operation: ManagedOperation) { reference = operation }
 }
 
-/// One operation that waits for another: held by both, keeping neither alive.
+/// The dependency of one operation on another, which is held by both and keeps neither alive.
 ///
-/// The strong link from the waiting operation to the one it waits for stands beside the edge in its ``DependencyLinks``.
-/// The edge itself leads to the node of the waiting operation, which can be told without that operation; a weak
-/// reference to it, which costs much in making and makes each later use of the operation slower, only an edge with a
-/// rule has.
+/// The strong link from the waiting operation to its dependency is beside the edge in ``DependencyLinks``. The edge
+/// leads to the node of the waiting operation, which can be notified without that operation. Only an edge with a rule
+/// has a weak reference to the operation. Such a reference is expensive to create and slows down each later use of the
+/// operation.
 final class DependencyEdge: Sendable {
     private enum Phase: UInt8, AtomicRepresentable {
         /// The upstream operation has not ended.
         case live
-        /// The upstream operation ended, and the downstream one was told.
+        /// The upstream operation ended, and the downstream node was notified.
         case ended
-        /// The dependency was taken back.
+        /// The dependency was removed.
         case cut
     }
 
-    /// What the end of the upstream operation means for the downstream one.
+    /// The effect of the end of the upstream operation on the downstream one.
     enum Verdict: Sendable {
         case proceed
         case cancel(CancellationCause)
@@ -235,13 +239,15 @@ final class DependencyEdge: Sendable {
     let downstreamNode: DependencyNode
     // Sendable: written once, in init; loading a weak reference is atomic.
     private nonisolated(unsafe) weak var judged: ManagedOperation?
-    /// Let go of when the edge has done its part: it holds what the user's rule captured.
+    /// The rule, which holds user values and is released when the edge has done its part.
     private let judge: Locked<Judge?>
     let hasJudge: Bool
     // Sendable: only touched under the lock of the downstream operation.
     nonisolated(unsafe) var inputNumber: UInt32 = 0
 
-    /// An edge with a `judge` may end the downstream operation; one without lets it run anyway.
+    /// Creates an edge.
+    ///
+    /// An edge with a `judge` may end the downstream operation. An edge without one lets it run in any case.
     init(to downstream: ManagedOperation, node: DependencyNode, judge: Judge?) {
         downstreamNode = node
         hasJudge = judge != nil
@@ -252,12 +258,12 @@ final class DependencyEdge: Sendable {
     var isLive: Bool { phase.load(ordering: .acquiring) == .live }
     var isCut: Bool { phase.load(ordering: .acquiring) == .cut }
 
-    /// Tells the downstream operation that the upstream one ended.
+    /// Notifies the downstream operation that the upstream one ended.
     ///
     /// Called outside every lock.
     func upstreamDidEnd(_ upstream: Operation) {
-        // The downstream operation may be cutting this edge at the same moment. Who moves it away from `live` is the
-        // one who takes it off the count.
+        // The downstream operation may be cutting this edge at the same moment. The thread that moves it away from
+        // `live` also takes it off the count.
         guard claim(.ended) else { return }
         if hasJudge { apply(takeJudge(), to: upstream) }
         downstreamNode.noteEnd()
@@ -278,10 +284,10 @@ final class DependencyEdge: Sendable {
         }
     }
 
-    /// Takes the dependency back; false if the upstream operation had ended.
+    /// Removes the dependency, and returns whether the upstream operation had not ended.
     func cut() -> Bool { claim(.cut) }
 
-    /// What the rule captured, to be let go of where no lock is held.
+    /// Takes out the rule, to be released where no lock is held.
     func takeJudge() -> Judge? { hasJudge ? judge.withLock { exchange(&$0, with: nil) } : nil }
 
     private func claim(_ new: Phase) -> Bool {
@@ -289,11 +295,11 @@ final class DependencyEdge: Sendable {
     }
 }
 
-/// The links of one operation to others: what it waits for, strongly, and what waits for it, by its node.
+/// The links of one operation: strong links to its dependencies, and edges to the nodes of its dependents.
 ///
 /// Most operations of a graph have one or two of each, so the first of each needs no array.
 struct DependencyLinks {
-    /// One link to an operation waited for.
+    /// A link to a dependency.
     struct Upstream {
         /// The operation that the user named.
         ///
@@ -303,7 +309,7 @@ struct DependencyLinks {
         let source: Source
     }
 
-    /// What reports that a dependency has ended.
+    /// The source that reports the end of a dependency.
     enum Source {
         /// The dependency is a plain `Foundation.Operation`, which a watcher follows.
         case watcher(PlainOperationWatcher)
@@ -314,27 +320,27 @@ struct DependencyLinks {
 
     private var upstream = FewOrMany<Upstream>()
     private var downstream = FewOrMany<DependencyEdge>()
-    /// What only operations with many links need.
+    /// The index, which only an operation with many links has.
     private var index: DependencyIndex?
     private var cutCount: Int32 = 0
-    /// How many were ever added.
+    /// The number of links that were ever added.
     private(set) var additions: Int32 = 0
-    /// Whether the operation ended and those that waited for it are being told.
+    /// Whether the operation ended and its dependents are being notified.
     private(set) var isSettled = false
-    /// Who is told when the last one waited for ended.
+    /// The operation to notify when the last dependency has ended.
     var listener = DependencyListener.nobody
 
     var isEmpty: Bool { upstream.isEmpty && downstream.isEmpty }
     var upstreamCount: Int { upstream.count }
     var downstreamCount: Int { downstream.count }
 
-    /// The operations waited for, each once.
+    /// The dependencies, each once.
     var upstreamOperations: [Operation] {
         var seen: Set<ObjectIdentifier> = []
         return upstream.map(\.operation).filter { seen.insert(ObjectIdentifier($0)).inserted }
     }
 
-    /// Those of this package that have not ended.
+    /// The dependencies of this package that have not ended.
     var liveUpstream: [ManagedOperation] {
         upstream.compactMap { $0.edge.isLive ? ($0.operation as? ManagedOperation)?.life : nil }
     }
@@ -346,7 +352,7 @@ struct DependencyLinks {
         }
     }
 
-    /// The live upstream operation to which a node belongs.
+    /// Returns the live upstream operation to which a node belongs.
     func liveOperation(of node: DependencyNode) -> ManagedOperation? {
         let position = upstream.firstIndex { link in
             if case .node(let other) = link.source { other === node && link.edge.isLive } else { false }
@@ -354,14 +360,14 @@ struct DependencyLinks {
         return position.flatMap { (upstream[$0].operation as? ManagedOperation)?.life }
     }
 
-    /// Those of any kind that have not ended, each once.
+    /// The dependencies of any kind that have not ended, each once.
     var unendedUpstream: [Operation] {
         var seen: Set<ObjectIdentifier> = []
         return upstream.compactMap { $0.edge.isLive ? $0.operation : nil }
             .filter { seen.insert(ObjectIdentifier($0)).inserted }
     }
 
-    /// Those that wait.
+    /// The nodes of the operations that wait.
     var liveDownstream: [DependencyNode] {
         downstream.compactMap { $0.isLive ? $0.downstreamNode : nil }
     }
@@ -384,7 +390,7 @@ struct DependencyLinks {
         downstream.append(edge)
     }
 
-    // What these return holds the links, to be let go of outside the lock. Their edges are still to be cut.
+    // The methods below return removed links, to be released outside the lock. Their edges are still to be cut.
 
     /// Removes the edges to `operation`.
     mutating func remove(_ operation: Operation) -> [Upstream] {
@@ -417,7 +423,7 @@ struct DependencyLinks {
         return link
     }
 
-    /// Forgets cut edges once they are half of all, so that adding and removing for ever takes no memory.
+    /// Removes the cut edges if they are more than half of all, so that the memory stays bounded.
     mutating func noteCutDownstream(_ count: Int) -> [DependencyEdge] {
         cutCount += Int32(clamping: count)
         guard Int(cutCount) * 2 > downstream.count else { return [] }
@@ -425,8 +431,9 @@ struct DependencyLinks {
         return downstream.removeAll(where: \.isCut)
     }
 
-    /// Moves what the operation waited for to `place`, which is empty; returns who listens, and whether the operation had
-    /// been settled.
+    /// Moves the upstream links to `place`, which is empty.
+    ///
+    /// This returns the listener, and whether the operation had been settled.
     mutating func takeUpstream(_ place: inout FewOrMany<Upstream>) -> (listener: DependencyListener, isSettled: Bool) {
         index = nil
         swap(&upstream, &place)

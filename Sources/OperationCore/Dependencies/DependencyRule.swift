@@ -3,29 +3,30 @@
 
 import Foundation
 
-/// What becomes of an operation when one that it depends on fails or is cancelled.
+/// A rule that determines what happens to an operation if one of its dependencies fails or is canceled.
 public struct DependencyRule<ErrorType: Error>: Sendable {
     let judge: DependencyEdge.Judge?
 
-    /// It runs anyway, as with Foundation's own dependencies.
+    /// A rule that lets the operation run in any case, as with Foundation's own dependencies.
     public static var runAnyway: Self { Self(judge: nil) }
 
-    /// It is cancelled, with a cause that carries the other's error or cause.
+    /// A rule that cancels the operation, with a cause that contains the error or the cause of the dependency.
     public static var cancel: Self {
         Self { upstream in
             UnsuccessfulDependency(upstream).map { .cancel($0.cause) } ?? .proceed
         }
     }
 
-    /// It fails, with the error that `makeError` makes of the other's error or cause.
+    /// Returns a rule that makes the operation fail with an error of its own type.
     ///
-    /// Its body does not run.
+    /// The body of the operation does not run.
     ///
     /// The closure is called on the thread on which the dependency ended, after all operations that wait for that
-    /// dependency without a rule were released. Operations whose edges have a rule, or which receive an input, are
-    /// released afterwards, one after another. The closure must not wait for one of them.
+    /// dependency without a rule were released. Operations that have a rule for the dependency, or receive its result,
+    /// are released afterward, one after another. The closure must not wait for one of them.
     ///
-    /// - Parameter makeError: Returns the error of this operation.
+    /// - Parameter makeError: A closure that receives the error or the cause of the dependency, and returns the error
+    ///   of this operation.
     public static func fail(
         _ makeError: @escaping @Sendable (OperationFailure<any Error>) -> ErrorType
     ) -> Self {
@@ -35,7 +36,7 @@ public struct DependencyRule<ErrorType: Error>: Sendable {
     }
 }
 
-/// What takes the place of a result that a dependency did not give.
+/// A rule that determines what happens to an operation if a dependency gives no result for it.
 public struct MissingInputRule<Input: Sendable, ErrorType: Error>: Sendable {
     enum Choice: Sendable {
         case cancel
@@ -45,44 +46,50 @@ public struct MissingInputRule<Input: Sendable, ErrorType: Error>: Sendable {
 
     let choice: Choice
 
-    /// The operation is cancelled, with a cause that carries the other's error or cause.
+    /// A rule that cancels the operation, with a cause that contains the error or the cause of the dependency.
     public static var cancel: Self { Self(choice: .cancel) }
 
-    /// The operation fails, with the error that `makeError` makes of the other's error or cause.
+    /// Returns a rule that makes the operation fail with an error of its own type.
+    ///
+    /// - Parameter makeError: A closure that receives the error or the cause of the dependency, and returns the error
+    ///   of this operation. It is called on the thread on which the dependency ended, under the same conditions as the
+    ///   closure of ``DependencyRule/fail(_:)``.
     public static func fail(
         _ makeError: @escaping @Sendable (OperationFailure<any Error>) -> ErrorType
     ) -> Self {
         Self(choice: .fail(makeError))
     }
 
-    /// The operation runs with this value instead.
+    /// Returns a rule that lets the operation run with the given value as its input.
     public static func use(_ value: Input) -> Self { Self(choice: .use(value)) }
 }
 
-/// Why an operation cannot wait for another.
+/// An error that describes why an operation cannot wait for another one.
 public struct DependencyError: Error, Sendable, Equatable, CustomStringConvertible, LocalizedError {
-    /// The kind of the refusal.
+    /// The kind of the error.
     public let code: Code
-    /// What was refused and what to do, as a sentence.
+    /// A sentence that describes the refused dependency and what to do about it.
     public let message: String
-    /// The names along the cycle, first and last the same; empty where there is none.
+    /// The names of the operations along the cycle, or an empty array if there is no cycle.
+    ///
+    /// The first name and the last name are the same.
     public let path: [String]
 
-    /// The sentence.
+    /// The same sentence as ``message``.
     public var description: String { message }
-    /// The sentence.
+    /// The same sentence as ``message``.
     public var errorDescription: String? { message }
 
-    /// The kind of a refusal.
+    /// The kind of a dependency error.
     ///
-    /// New kinds may be added.
+    /// Later versions may add kinds. If your code compares kinds, also handle unknown kinds.
     public struct Code: Hashable, Sendable, CustomStringConvertible {
         /// The name of the kind.
         public let description: String
 
         private init(name: String) { description = name }
 
-        /// Operations would wait for each other in a circle.
+        /// The dependency would make operations wait for each other in a cycle.
         public static let cycle = Code(name: "cycle")
         /// The operation was started before the dependency was added.
         public static let alreadyStarted = Code(name: "alreadyStarted")
@@ -106,12 +113,12 @@ public struct DependencyError: Error, Sendable, Equatable, CustomStringConvertib
     }
 }
 
-/// An operation that ended without a result, as those see it that waited for it.
+/// An operation that ended without a result, as its dependents see it.
 struct UnsuccessfulDependency {
     let failure: OperationFailure<any Error>
     let cause: CancellationCause
 
-    /// Nil if the operation succeeded, or if it is of a kind that cannot say.
+    /// Returns `nil` if the operation succeeded, or if it is of a kind that does not report failures.
     init?(_ operation: Operation) {
         let name = operation.displayName
         if let error = (operation as? ManagedOperation)?.failureAsError {
@@ -126,7 +133,7 @@ struct UnsuccessfulDependency {
         }
     }
 
-    /// Lets the operation that waited fail with an error of its own type.
+    /// Returns a verdict that makes the waiting operation fail with an error of its own type.
     func failing<ErrorType: Error>(
         with makeError: (OperationFailure<any Error>) -> ErrorType
     ) -> DependencyEdge.Verdict {
@@ -138,7 +145,7 @@ struct UnsuccessfulDependency {
     }
 }
 
-/// The way to let an operation fail whose types are not known where it is decided.
+/// An operation that code can let fail without knowing its types.
 protocol FailableOperation: ManagedOperation {
     func fail(with error: any Error)
 }

@@ -4,7 +4,7 @@
 import Foundation
 
 extension ManagedOperation {
-    /// Adds an edge to an operation of any kind, and with it an input that comes from an operation of this package.
+    /// Adds an edge to an operation of any kind, and an input if the operation is of this package.
     @discardableResult
     final func connect(
         to upstream: Operation, judge: DependencyEdge.Judge?, input: NewDependencyInput? = nil
@@ -14,7 +14,7 @@ extension ManagedOperation {
             return try DependencyGraph.connect(life, to: upstream, judge: judge, input: input)
         }
         let judge = judge.map { judging($0, upstream) }
-        return try life.connect(toForeign: upstream, judge: judge)
+        return try life.connect(toPlain: upstream, judge: judge)
     }
 
     /// Makes a rule apply to the mapped operations that the user named, although the edge connects their originals.
@@ -69,7 +69,7 @@ extension ManagedOperation {
         removeEdges(to: upstream) { $0.remove(upstream) }
     }
 
-    /// Takes back just this edge.
+    /// Removes this edge, and no other edge to the same operation.
     final func remove(_ edge: DependencyEdge, to upstream: Operation) {
         removeEdges(to: upstream) { $0.remove(edge, to: upstream) }
     }
@@ -90,13 +90,13 @@ extension ManagedOperation {
         if isClear { life.dependenciesDidEnd() }
     }
 
-    /// Some of those that waited for it do so no more.
+    /// Notes that some dependents no longer wait for this operation.
     final func forgetCutEdges(_ count: Int) { nodeIfAny?.forgetCutEdges(count) }
 
-    /// The operation's place in the graph, made now if it had none.
+    /// The node of the operation in the graph, which is created if there is none.
     final var node: DependencyNode { node(in: nil) }
 
-    /// Returns the node, and makes it in that component if there is none.
+    /// Returns the node, and creates it in that component if there is none.
     final func node(in component: DependencyComponent?) -> DependencyNode {
         core.withLock { $0.needNode(in: component) }
     }
@@ -108,9 +108,9 @@ extension ManagedOperation {
 
     /// Cancels the operation, unless it has its outcome.
     ///
-    /// The package itself cancels operations in this way: for a timeout, a dependency, or what a body threw. It is too late
-    /// for that once there is an outcome, and then the handler of that outcome is called. Only a caller of the public methods
-    /// keeps that handler from beginning: those of an operation, a group, an owner and a queue.
+    /// The package itself cancels operations in this way, for example after a timeout or because of a dependency. If
+    /// the operation has an outcome, this changes nothing, and the handler of the outcome is called. Only the public
+    /// methods that cancel an operation, a group, an owner or a queue keep that handler from beginning.
     package final func cancelIfUndecided(because cause: CancellationCause) {
         cancel(because: cause) { $0.machine.ending == nil }
     }
@@ -119,7 +119,7 @@ extension ManagedOperation {
 extension ManagedOperation.Core {
     /// Returns the node.
     ///
-    /// If there is none, makes it in that component, or in a component of its own.
+    /// If there is none, this creates it in that component, or in a component of its own.
     mutating func needNode(in component: DependencyComponent? = nil) -> DependencyNode {
         if let node { return node }
         let made = DependencyNode(in: component)

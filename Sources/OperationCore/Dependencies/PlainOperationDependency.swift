@@ -6,11 +6,11 @@ import Foundation
 // Edges between operations of this package and Foundation operations of any other kind.
 
 extension ManagedOperation {
-    /// Waits for an operation that is not of this package.
+    /// Makes the operation wait for a plain `Foundation.Operation`.
     ///
-    /// A cycle that runs through such operations cannot be seen.
+    /// A cycle through plain operations is not detected.
     func connect(
-        toForeign upstream: Operation, judge: DependencyEdge.Judge?
+        toPlain upstream: Operation, judge: DependencyEdge.Judge?
     ) throws(DependencyError) -> DependencyEdge {
         let edge = DependencyEdge(to: self, node: node, judge: judge)
         let watcher = PlainOperationWatcher(upstream) { [weak edge] operation in edge?.upstreamDidEnd(operation) }
@@ -28,14 +28,14 @@ extension ManagedOperation {
     }
 }
 
-/// Calls back once when a Foundation operation finished, through an edge of Foundation's own.
+/// Calls a closure once when a Foundation operation has finished, through a dependency of Foundation.
 ///
-/// The edge leads to an operation in a private queue, whose body calls back. Foundation decides under its lock whether the
-/// upstream operation still has to end, so no end is lost. A key-value observer can miss one: it is not notified of a
-/// change that was announced before it was registered and made after it looked.
+/// The dependent is an operation in a private queue, whose body calls the closure. Foundation decides under its lock
+/// whether the upstream operation still has to end, so no end is lost. A key-value observer can miss an end. It is not
+/// notified of a change that was announced before it was registered and made after it looked.
 ///
-/// Apple platforms use it. Linux has the watcher below, because a queue there may free the operation while the upstream
-/// one still points to it.
+/// Apple platforms use this watcher. Linux uses the one below, because a queue there may free the dependent while the
+/// upstream operation still points to it.
 package final class QueuedWatcher: Sendable {
     private static let queue: OperationQueue = {
         let queue = OperationQueue()
@@ -84,11 +84,11 @@ package final class QueuedWatcher: Sendable {
 #if canImport(ObjectiveC)
     typealias PlainOperationWatcher = QueuedWatcher
 #else
-    /// Calls back once when a Foundation operation finished, and holds nothing that could outlive it.
+    /// Calls a closure once when a Foundation operation has finished, and holds nothing that could outlive the watcher.
     ///
-    /// Foundation on Linux keeps a pointer to a dependent that it does not retain, so a dependent must not go before
-    /// the operation it depends on unless it takes itself out first, and taking out is not possible while the dependent
-    /// is being freed. So the dependent that Foundation sees is this watcher, which its owner frees only after `detach`.
+    /// Foundation on Linux keeps an unretained pointer to a dependent. So a dependent that is freed before its
+    /// dependency must first remove the dependency, which is not possible while it is being freed. Therefore Foundation
+    /// gets a separate dependent, which this watcher frees only after `detach`.
     final class PlainOperationWatcher: Sendable {
         private let probe: Probe
 
@@ -100,7 +100,7 @@ package final class QueuedWatcher: Sendable {
 
         deinit { probe.detach() }
 
-        /// An operation that is never run: Foundation asks it whether it is ready when its dependency finished.
+        /// An operation that never runs, and whose `isReady` Foundation reads when the dependency has finished.
         private final class Probe: Operation, @unchecked Sendable {
             // Sendable: the mutable state is behind its lock.
 
@@ -128,7 +128,8 @@ package final class QueuedWatcher: Sendable {
                     (exchange(&state.upstream, with: nil), exchange(&state.onEnd, with: nil))
                 }
                 withExtendedLifetime(onEnd) {}
-                // Takes the lock of the upstream operation, so that it either sees this one whole or not at all.
+                // This takes the lock of the upstream operation, which then sees this dependent either completely or
+                // not at all.
                 if let upstream { removeDependency(upstream) }
             }
 
@@ -147,9 +148,9 @@ package final class QueuedWatcher: Sendable {
         }
     }
 
-    /// What stands for an operation of this package among the dependencies of a foreign one.
+    /// The operation that represents an operation of this package among the dependencies of a plain one.
     ///
-    /// Foundation's own edge would leave a pointer behind when the foreign operation is freed first.
+    /// Foundation's own edge would leave a pointer behind if the plain operation is freed first.
     final class PlainOperationGate: Operation, @unchecked Sendable {
         // Sendable: nothing in it changes after init but the flag, which is behind its lock; the weak reference is loaded
         // atomically.
@@ -157,12 +158,12 @@ package final class QueuedWatcher: Sendable {
         let source: ManagedOperation
         private weak var dependent: Operation?
         private let phase = Locked(Phase.shut)
-        // Sendable: written once, before who adds the gate lets go of it, and read in `deinit`.
+        // Sendable: written once, before the thread that adds the gate releases it, and read in `deinit`.
         private var endAction: UInt64?
 
         private enum Phase { case shut, opening, open }
 
-        /// Whether the dependent has been told, and counts this dependency no more.
+        /// Whether the dependent was notified, and no longer counts this dependency.
         var isOpen: Bool { phase.withLock { $0 == .open } }
 
         init(from source: ManagedOperation, to dependent: Operation) {
@@ -173,18 +174,19 @@ package final class QueuedWatcher: Sendable {
         }
 
         deinit {
-            // The dependent went first, or takes the dependency back: the source need not remember it.
+            // The dependent was freed first or removes the dependency, so the source need not remember it.
             if let endAction { source.removeEndAction(endAction) }
         }
 
-        /// Opens the gate when the source ends, which does not keep the gate alive.
+        /// Opens the gate when the source ends.
         ///
-        /// The dependent keeps it, and it keeps the source, as Foundation's own edge does.
+        /// The source does not keep the gate alive. The dependent keeps the gate, and the gate keeps the source, as
+        /// with Foundation's own edge.
         func openAtEnd() {
             endAction = source.whenEnded { [weak self] in self?.open() }
         }
 
-        /// Lets the dependent go on, if it is still there.
+        /// Lets the dependent continue, if it still exists.
         func open() {
             guard let dependent else { return }
             let isFirst = phase.withLock { phase in
@@ -194,7 +196,7 @@ package final class QueuedWatcher: Sendable {
             }
             guard isFirst else { return }
             if FoundationQueueProbe.isHeld(self, mayBeStarting: true) {
-                // Somebody gave this to a queue, which must be the one to start it.
+                // The gate was added to a queue, which must be the one to start it.
                 didChangeValue(forKey: "isReady")
             } else {
                 ThreadNotes.performEnd(of: self) { start() }
@@ -203,18 +205,18 @@ package final class QueuedWatcher: Sendable {
             Self.remind(dependent)
         }
 
-        /// Not before it was opened, even in a queue that somebody gave it to.
+        /// Whether the gate was opened, which must come first even if the gate was added to a queue.
         override var isReady: Bool { phase.withLock { $0 != .shut } && super.isReady }
 
-        /// Announces once more that the dependent is ready, if a queue was just taking it in.
+        /// Announces once more that the dependent is ready, in case a queue is just taking it in.
         ///
-        /// The queue may have asked before this gate opened and note the older answer after it: see
-        /// ``ReadinessReports``, which such an operation cannot have.
+        /// The queue may have read `isReady` before this gate opened, and may store the older answer afterward. See
+        /// ``ReadinessReports``, which a plain operation cannot have.
         private static func remind(_ dependent: Operation) {
             switch FoundationQueueProbe.state(of: dependent) {
-            // No queue has asked: it will be told the truth.
+            // No queue has asked, so none has an older answer.
             case "initialized": break
-            // Between the question and the note.
+            // The queue has asked, and has not stored the answer.
             case "enqueuing": DispatchQueue.global().async { remind(dependent) }
             default: dependent.didChangeValue(forKey: "isReady")
             }
@@ -222,10 +224,11 @@ package final class QueuedWatcher: Sendable {
     }
 
     extension Operation {
-        /// Makes an operation of any kind wait for one of this package.
+        /// Makes an operation of any kind wait for an operation of this package.
         ///
-        /// On Linux this is safe where Foundation's own method is not: the waiting operation may be freed before the
-        /// other one ends. Among `dependencies` it shows as an operation of the same name.
+        /// This overload exists only on Linux, where Foundation's own method may crash if the waiting operation is
+        /// freed before the other one ends. The `dependencies` of a plain `Foundation.Operation` then contain another
+        /// operation with the same name.
         public func addDependency(_ operation: ManagedOperation) {
             if let own = self as? ManagedOperation { return own.addReportedDependency(on: operation) }
             let gate = PlainOperationGate(from: operation, to: self)
@@ -233,13 +236,13 @@ package final class QueuedWatcher: Sendable {
             gate.openAtEnd()
         }
 
-        /// Takes a dependency on an operation of this package back.
+        /// Removes a dependency on an operation of this package.
         public func removeDependency(_ operation: ManagedOperation) {
             if let own = self as? ManagedOperation { return own.removeEdges(to: operation) }
             for case let gate as PlainOperationGate in dependencies where gate.source.life === operation.life {
-                // Foundation does not count off a dependency that is removed before it finished, so this one finishes
-                // first; where another thread is just seeing to that, it stays in the list, done. From a cancelled
-                // operation it would be counted off twice, and there it no longer matters.
+                // Foundation does not count off a dependency that is removed before it finished, so the gate finishes
+                // first. If another thread is just opening the gate, the gate stays in the list as finished. A canceled
+                // operation would count off the gate twice, so it stays there as well.
                 gate.open()
                 if gate.isOpen, !isCancelled { removeDependency(gate as Operation) }
             }

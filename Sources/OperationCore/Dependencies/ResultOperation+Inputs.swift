@@ -4,23 +4,24 @@
 import Foundation
 
 extension ResultOperation {
-    /// Waits for an operation of any kind.
+    /// Makes this operation wait for an operation of any kind.
     ///
     /// - Parameters:
     ///   - upstream: The operation to wait for.
-    ///   - rule: What becomes of this operation when that one fails or is cancelled.
-    /// - Throws: If this one was started, or if the two would wait for each other; the error names the cycle.
+    ///   - rule: The rule that applies if `upstream` fails or is canceled.
+    /// - Throws: A ``DependencyError`` if this operation was started, or if the dependency would close a cycle.
     public func depend(on upstream: Operation, otherwise rule: DependencyRule<ErrorType>) throws(DependencyError) {
         try connect(to: upstream, judge: rule.judge)
     }
 
-    /// Waits for an operation and is given its result before the body begins.
+    /// Makes this operation wait for another one, and receive its result before the body begins.
     ///
     /// - Parameters:
     ///   - upstream: The operation that gives the result.
-    ///   - rule: What becomes of this operation when there is no result.
-    ///   - use: Takes the result, on the thread that is about to run the body.
-    /// - Throws: If this one was started, or if the two would wait for each other; the error names the cycle.
+    ///   - rule: The rule that applies if there is no result.
+    ///   - use: The closure that receives this operation and the result. It is called on the thread that is about to
+    ///     run the body.
+    /// - Throws: A ``DependencyError`` if this operation was started, or if the dependency would close a cycle.
     public func receive<Input: Sendable, UpstreamError: Error>(
         from upstream: TypedOperation<Input, UpstreamError>,
         otherwise rule: MissingInputRule<Input, ErrorType>,
@@ -35,8 +36,9 @@ extension ResultOperation {
         }
     }
 
-    /// Waits for several operations and is given all their results at once before the body begins; is cancelled if one
-    /// of them gives none.
+    /// Makes this operation wait for several operations, and receive all of their results before the body begins.
+    ///
+    /// If one of the operations gives no result, this operation is canceled.
     ///
     /// ```swift
     /// final class Sum: SyncOperation<Int, Never>, @unchecked Sendable {
@@ -54,7 +56,11 @@ extension ResultOperation {
     /// print(try await sum.value)  // 42
     /// ```
     ///
-    /// - Throws: If this one was started, or if two would wait for each other; the error names the cycle.
+    /// - Parameters:
+    ///   - upstream: The operations that give the results.
+    ///   - use: The closure that receives this operation and the results. It is called once, on the thread that is
+    ///     about to run the body.
+    /// - Throws: A ``DependencyError`` if this operation was started, or if a dependency would close a cycle.
     public func receive<each Input: Sendable, each UpstreamError: Error>(
         from upstream: repeat TypedOperation<each Input, each UpstreamError>,
         then use: @escaping @Sendable (Self, repeat each Input) -> Void
@@ -62,10 +68,16 @@ extension ResultOperation {
         try receive(from: repeat each upstream, rules: repeat cancelRule(for: each upstream), then: use)
     }
 
-    /// Waits for several operations and is given all their results at once before the body begins, each with a rule of
-    /// its own: `receive(from: name, photo, rules: .cancel, .use(placeholder)) { … }`.
+    /// Makes this operation wait for several operations, each with its own rule, and receive all of their results.
     ///
-    /// - Throws: If this one was started, or if two would wait for each other; the error names the cycle.
+    /// For example, call `receive(from: name, photo, rules: .cancel, .use(placeholder)) { … }`.
+    ///
+    /// - Parameters:
+    ///   - upstream: The operations that give the results.
+    ///   - rules: The rule for each operation, which applies if that operation gives no result.
+    ///   - use: The closure that receives this operation and the results. It is called once, on the thread that is
+    ///     about to run the body.
+    /// - Throws: A ``DependencyError`` if this operation was started, or if a dependency would close a cycle.
     public func receive<each Input: Sendable, each UpstreamError: Error>(
         from upstream: repeat TypedOperation<each Input, each UpstreamError>,
         rules: repeat MissingInputRule<each Input, ErrorType>,
@@ -77,7 +89,7 @@ extension ResultOperation {
             sources.append((operation, judge(of: operation, filling: slot, otherwise: rule)))
         }
         try connect(to: sources) { operation in
-            // Each upstream operation gave its result or its rule a value, else this one would have ended and not be here.
+            // Each result is there or was replaced by a rule. Otherwise, this operation would have ended before.
             guard let operation = operation as? Self, let inputs = try? (repeat taken(from: each slots)) else {
                 return operation.cancelIfUndecided(because: .inputMissing)
             }
@@ -85,13 +97,14 @@ extension ResultOperation {
         }
     }
 
-    /// Waits for many operations and is given all their results, in their order, before the body begins.
+    /// Makes this operation wait for an array of operations, and receive their results before the body begins.
     ///
     /// - Parameters:
     ///   - upstream: The operations that give the results.
-    ///   - rule: What takes the place of each result that is missing.
-    ///   - use: Takes the results, on the thread that is about to run the body.
-    /// - Throws: If this one was started, or if two would wait for each other; the error names the cycle.
+    ///   - rule: The rule that applies to each operation that gives no result. The default is `.cancel`.
+    ///   - use: The closure that receives this operation and the results, in the order of the operations. It is called
+    ///     on the thread that is about to run the body.
+    /// - Throws: A ``DependencyError`` if this operation was started, or if a dependency would close a cycle.
     public func receive<Input: Sendable, UpstreamError: Error>(
         fromAll upstream: [TypedOperation<Input, UpstreamError>],
         otherwise rule: MissingInputRule<Input, ErrorType> = .cancel,
@@ -110,7 +123,15 @@ extension ResultOperation {
         }
     }
 
-    /// Waits for an operation and writes its result to a property before the body begins.
+    /// Makes this operation wait for another one, and writes its result to a property before the body begins.
+    ///
+    /// The property is written on the thread that is about to run the body.
+    ///
+    /// - Parameters:
+    ///   - property: The property of this operation that receives the result.
+    ///   - upstream: The operation that gives the result.
+    ///   - rule: The rule that applies if there is no result. The default is `.cancel`.
+    /// - Throws: A ``DependencyError`` if this operation was started, or if the dependency would close a cycle.
     public func receive<Input: Sendable, UpstreamError: Error>(
         _ property: any ReferenceWritableKeyPath<Self, Input> & Sendable,
         from upstream: TypedOperation<Input, UpstreamError>,
@@ -119,7 +140,15 @@ extension ResultOperation {
         try receive(from: upstream, otherwise: rule) { $0[keyPath: property] = $1 }
     }
 
-    /// Waits for an operation and writes its result to an optional property before the body begins.
+    /// Makes this operation wait for another one, and writes its result to an optional property before the body begins.
+    ///
+    /// The property is written on the thread that is about to run the body.
+    ///
+    /// - Parameters:
+    ///   - property: The property of this operation that receives the result.
+    ///   - upstream: The operation that gives the result.
+    ///   - rule: The rule that applies if there is no result. The default is `.cancel`.
+    /// - Throws: A ``DependencyError`` if this operation was started, or if the dependency would close a cycle.
     public func receive<Input: Sendable, UpstreamError: Error>(
         _ property: any ReferenceWritableKeyPath<Self, Input?> & Sendable,
         from upstream: TypedOperation<Input, UpstreamError>,
@@ -128,7 +157,15 @@ extension ResultOperation {
         try receive(from: upstream, otherwise: rule) { $0[keyPath: property] = $1 }
     }
 
-    /// Waits for an operation and is given its outcome, whatever it is, before the body begins.
+    /// Makes this operation wait for another one, and receive its outcome before the body begins.
+    ///
+    /// The body runs whatever the outcome is.
+    ///
+    /// - Parameters:
+    ///   - upstream: The operation to wait for.
+    ///   - use: The closure that receives this operation and the outcome. It is called on the thread that is about to
+    ///     run the body.
+    /// - Throws: A ``DependencyError`` if this operation was started, or if the dependency would close a cycle.
     public func receiveOutcome<Input: Sendable, UpstreamError: Error>(
         of upstream: TypedOperation<Input, UpstreamError>,
         _ use: @escaping @Sendable (Self, OperationOutcome<Input, UpstreamError>) -> Void
@@ -171,12 +208,13 @@ private func taken<Input>(from slot: InputSlot<Input>) throws(MissingInput) -> I
     return input
 }
 
-/// What feeds the results of one or more dependencies into an operation just before its body.
+/// A closure that passes the results of one or more dependencies to an operation just before its body.
 ///
-/// It goes with its edges: taken back are all of them and it, or it can no longer be given.
+/// If all of its edges are removed, the input is removed, too. If only some of them are removed, it can no longer be
+/// used.
 struct DependencyInput {
     private var edgeCount: Int
-    /// Whether some of its edges were taken back and others were not.
+    /// Whether some of the edges were removed and others were not.
     private(set) var isBroken = false
     let feed: @Sendable (ManagedOperation) -> Void
 
@@ -185,7 +223,7 @@ struct DependencyInput {
         self.feed = feed
     }
 
-    /// Notes that one of its edges was taken back; returns whether that was the last.
+    /// Notes that an edge was removed, and returns whether it was the last one.
     mutating func removeEdge() -> Bool {
         edgeCount -= 1
         isBroken = true
@@ -193,15 +231,15 @@ struct DependencyInput {
     }
 }
 
-/// An input that is added together with the last of its edges, in one step: the operation may be started at any moment.
+/// An input that is added in one step with its last edge, because the operation may be started at any moment.
 struct NewDependencyInput {
-    /// Its other edges, which were added before.
+    /// The other edges, which were added before.
     var earlierEdges: [DependencyEdge] = []
     let feed: @Sendable (ManagedOperation) -> Void
 }
 
 extension ManagedOperation.Core {
-    /// Adds what is called just before the body, in the order of adding.
+    /// Adds an input, which is used just before the body, after the inputs that were added before.
     mutating func add(_ input: NewDependencyInput, lastEdge: DependencyEdge?) {
         let extras = need()
         // The edges name the input by this number. No other input of the operation has the same number.
@@ -214,7 +252,7 @@ extension ManagedOperation.Core {
 }
 
 extension RareOperationState {
-    /// Takes the inputs back to which edges led that were removed; what it returns is let go of outside the lock.
+    /// Removes the inputs whose edges were all removed, and returns them, to be released outside the lock.
     func removeInputs(of links: [DependencyLinks.Upstream]) -> [DependencyInput] {
         var removed: [DependencyInput] = []
         for number in links.map({ UInt64($0.edge.inputNumber) }) where number != 0 {
@@ -226,7 +264,7 @@ extension RareOperationState {
 }
 
 extension ManagedOperation {
-    /// Waits for several operations, for all or none, and is fed when they ended.
+    /// Adds dependencies on all sources or on none, and an input that is used when they have ended.
     final func connect(
         to sources: [(upstream: Operation, judge: DependencyEdge.Judge)],
         feeding feed: @escaping @Sendable (ManagedOperation) -> Void
@@ -244,7 +282,7 @@ extension ManagedOperation {
         }
     }
 
-    /// Adds an input that comes from no dependency at all.
+    /// Adds an input that comes from no dependency.
     private func addInput(_ feed: @escaping @Sendable (ManagedOperation) -> Void) throws(DependencyError) {
         let isTooLate = core.withLock { core in
             guard core.machine.acceptsDependencies else { return core.machine.ending == nil || core.machine.isStarted }
@@ -255,7 +293,7 @@ extension ManagedOperation {
     }
 }
 
-/// Holds the result of one dependency until the operation that asked for it begins.
+/// The result of one dependency, kept until the operation that receives it begins.
 final class InputSlot<Input: Sendable>: Sendable {
     private let value = Locked<Input?>(nil)
 
@@ -266,7 +304,7 @@ final class InputSlot<Input: Sendable>: Sendable {
 
     func take() -> Input? { value.withLock { exchange(&$0, with: nil) } }
 
-    /// Takes the result of the upstream operation, or says what becomes of the downstream one without it.
+    /// Returns a judge that takes the result of the upstream operation, or applies the rule if there is none.
     func judge<UpstreamError: Error, ErrorType: Error>(
         _ type: UpstreamError.Type, otherwise rule: MissingInputRule<Input, ErrorType>
     ) -> DependencyEdge.Judge {

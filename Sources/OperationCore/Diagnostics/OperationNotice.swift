@@ -3,15 +3,18 @@
 
 import Foundation
 
-/// Something that an operation was asked to do and could not: it changed nothing, and is told instead of trapping.
+/// A report of a call that had no effect, or of another problem that you should know about.
+///
+/// OperationKit does not trap when you misuse an operation. The call changes nothing, and OperationKit reports a
+/// notice.
 public struct OperationNotice: Sendable, CustomStringConvertible {
-    /// What kind of request it was.
+    /// The kind of the notice.
     public let kind: Kind
-    /// The operation's name or the name of its type.
+    /// The name of the operation, or the name of its type if the operation has no name.
     ///
-    /// If the notice is not about an operation, the type that reports it.
+    /// If the notice is not about an operation, this is the name of the queue, session or type that reports it.
     public let operation: String
-    /// What was asked for, why it changed nothing, and what to do.
+    /// A sentence that says what had no effect and why, and what to do about it.
     public let message: String
 
     /// One line for a log.
@@ -21,8 +24,10 @@ public struct OperationNotice: Sendable, CustomStringConvertible {
     public struct Kind: Hashable, Sendable, CustomStringConvertible {
         /// The name of the kind.
         public let description: String
-        /// A Boolean value that indicates whether a correct program can cause the notice, by losing a race or because
-        /// of the machine on which it runs or the text that it is given.
+        /// A Boolean value that indicates whether a correct program can cause a notice of this kind.
+        ///
+        /// Possible reasons are a lost race, the machine on which the program runs, and the text that the program
+        /// receives.
         public let isHarmless: Bool
 
         private init(_ name: String, isHarmless: Bool = false) {
@@ -30,47 +35,53 @@ public struct OperationNotice: Sendable, CustomStringConvertible {
             self.isHarmless = isHarmless
         }
 
-        /// The operation had a result or an error already.
+        /// The operation already had a result or an error when it was finished.
         public static let finishedTwice = Kind("finishedTwice")
-        /// The operation had been started already.
+        /// The operation was started again, or was started although it is in a queue.
         public static let startedTwice = Kind("startedTwice")
-        /// The body finished an operation that had been cancelled in the meantime.
+        /// The operation was finished after it had been canceled.
         public static let finishedAfterCancellation = Kind("finishedAfterCancellation", isHarmless: true)
-        /// A dependency was refused: it came too late, or would have closed a cycle.
+        /// A dependency was ignored because it was added too late, or because it would have closed a cycle.
         public static let dependencyRefused = Kind("dependencyRefused")
-        /// The last reference to an operation went while it executed.
+        /// The last reference to an operation was released while the operation executed.
         public static let releasedUnfinished = Kind("releasedUnfinished")
         /// A body returned without a result.
         public static let noResult = Kind("noResult")
-        /// A body waits for the operation, and so many do that it keeps its slot meanwhile.
+        /// Many bodies already wait on threads, so a body that waits for the operation keeps its slot.
         ///
-        /// Also reported by a queue when 64 bodies have blocked their threads in another way for five seconds while
-        /// something else is ready.
+        /// A queue also reports this kind if 64 bodies have blocked their threads in another way for five seconds while
+        /// other work is ready.
         public static let tooManyWaits = Kind("tooManyWaits")
         /// A file or folder is not used because another user of the computer could have written to it.
         public static let untrustedFile = Kind("untrustedFile")
-        /// A body waits for the operation, or for its queue to run empty, which cannot happen before that body has returned.
+        /// A body waits for the operation, or for its own queue to become empty, which cannot happen before the body
+        /// returns.
         public static let waitsForItself = Kind("waitsForItself")
-        /// A timeout, delay or clock was set after the start.
+        /// A setting that only counts before the start, such as a timeout, a delay or a clock, was changed too late.
+        ///
+        /// An observer that is added too late is also reported with this kind.
         public static let timing = Kind("timing")
-        /// A condition, category or throttle was set after the start.
+        /// A condition, a category or a throttle was set after the start, or while the operation asked for admission.
         public static let admission = Kind("admission")
         /// libcurl cannot be used on this machine, and `URLSession` sends the requests instead.
         ///
         /// The notice is reported once per process.
         public static let sessionFallback = Kind("sessionFallback", isHarmless: true)
-        /// On Linux, a `URLSession` has cookies or credentials of its own, which its requests do not use.
+        /// A `URLSession` on Linux has its own cookies or credentials, which its requests do not use.
         ///
-        /// The notice is reported once for the cookies and once for the credentials of each session.
+        /// The notice is reported once for the cookies and once for the credentials of each session. A
+        /// `BackgroundSession` also reports this kind, if it cannot restart a transfer or removes a transfer that no
+        /// closure received.
         public static let sessionStorage = Kind("sessionStorage", isHarmless: true)
-        /// A path has a question mark in it, which is sent as a part of the path and begins no query.
+        /// A path contains a question mark, which is sent as part of the path and does not begin a query.
         public static let queryInPath = Kind("queryInPath", isHarmless: true)
     }
 }
 
-/// Where notices of misuse go: in debug builds to standard error unless you take them, in release builds nowhere.
+/// The destination of all notices of the process.
 ///
-/// A notice never changes what an operation does. Take them in a test to make misuse fail it:
+/// By default, debug builds print notices to standard error, and release builds discard them. A notice never changes
+/// the behavior of an operation. To make misuse fail a test, set a handler in the test:
 ///
 /// ```swift
 /// OperationDiagnostics.handler = { notice in
@@ -78,15 +89,14 @@ public struct OperationNotice: Sendable, CustomStringConvertible {
 /// }
 /// ```
 public enum OperationDiagnostics {
-    /// Takes the notices, on the thread that caused them.
+    /// The closure that receives the notices, or `nil` to print them in debug builds.
     ///
-    /// Nil prints them in debug builds.
-    ///
-    /// Without a handler each harmless kind is printed only once in the life of a process.
+    /// The closure is called on the thread that caused the notice. The default is `nil`. Debug builds then print each
+    /// notice, but each harmless kind only once in the life of the process.
     public static var handler: (@Sendable (OperationNotice) -> Void)? {
         get { state.withLock { $0.handler } }
         set {
-            // The old handler is let go of here, outside the lock.
+            // The old handler is released here, outside the lock.
             var incoming = newValue
             state.withLock { swap(&$0.handler, &incoming) }
         }
@@ -105,7 +115,7 @@ public enum OperationDiagnostics {
         report(kind, by: operation.displayName, message())
     }
 
-    /// Reports a notice of a type that is not an operation.
+    /// Reports a notice about a type, a queue or a session.
     package static func report(
         _ kind: OperationNotice.Kind, by reporter: @autoclosure () -> String, _ message: @autoclosure () -> String
     ) {
@@ -123,7 +133,7 @@ public enum OperationDiagnostics {
 }
 
 extension Operation {
-    /// The operation's name, or else the name of its type, without what it is generic over.
+    /// The name of the operation, or the name of its type without generic arguments if the operation has no name.
     package var displayName: String {
         if let name, !name.isEmpty { return name }
         return String("\(type(of: self))".prefix { $0 != "<" })

@@ -1,17 +1,17 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-/// A checksum that is reckoned as the bytes come.
+/// A checksum that is computed while the bytes arrive.
 package protocol ChecksumStream: Sendable {
-    /// Adds bytes.
+    /// Adds bytes to the checksum.
     mutating func update(_ bytes: UnsafeRawBufferPointer)
 
-    /// The checksum of all bytes so far; nothing may be added afterwards.
+    /// Returns the checksum of all bytes, after which no bytes may be added.
     mutating func finish() -> [UInt8]
 }
 
 extension ChecksumStream {
-    /// The checksum of bytes that are all there.
+    /// Returns the checksum of a complete sequence of bytes.
     package static func checksum(of bytes: some Sequence<UInt8>, startingWith stream: Self) -> [UInt8] {
         var stream = stream
         Array(bytes).withUnsafeBytes { stream.update($0) }
@@ -19,12 +19,12 @@ extension ChecksumStream {
     }
 }
 
-/// A hash that mixes blocks of 64 bytes into a few words, and at the end the number of bits: SHA-256, SHA-1 and MD5.
+/// A hash that mixes blocks of 64 bytes into a few words, and then the number of bits, as SHA-256, SHA-1 and MD5 do.
 package struct BlockHash<Mixing: BlockMixing>: ChecksumStream {
     private static var blockSize: Int { 64 }
 
     private var mixing = Mixing()
-    /// The bytes that do not fill a block yet.
+    /// The bytes that do not yet fill a block.
     private var pending: [UInt8] = []
     private var count: UInt64 = 0
 
@@ -61,7 +61,7 @@ package struct BlockHash<Mixing: BlockMixing>: ChecksumStream {
     }
 
     private mutating func mixPending() {
-        // One block, or at the end two.
+        // There is one block, or two at the end.
         pending.withUnsafeBytes { bytes in
             if let start = bytes.baseAddress { mixing.mix(start, blocks: bytes.count / Self.blockSize) }
         }
@@ -69,17 +69,17 @@ package struct BlockHash<Mixing: BlockMixing>: ChecksumStream {
     }
 }
 
-/// What tells one block hash from another.
+/// The part of a block hash that differs between the algorithms.
 package protocol BlockMixing: Sendable {
     init()
 
-    /// Whether words and the number of bits are written the most significant byte first.
+    /// Whether the most significant byte of the words and of the number of bits comes first.
     static var isBigEndian: Bool { get }
 
-    /// The words that are the hash in the end.
+    /// The words that form the final hash.
     var words: [UInt32] { get }
 
-    /// Mixes whole blocks of 64 bytes in; they may lie anywhere in memory.
+    /// Mixes whole blocks of 64 bytes, which need no alignment in memory.
     mutating func mix(_ start: UnsafeRawPointer, blocks: Int)
 }
 
@@ -91,11 +91,11 @@ extension UInt32 {
     func rotated(right count: UInt32) -> UInt32 { (self &>> count) | (self &<< (32 &- count)) }
 }
 
-/// CRC-32 with the polynomial of ZIP, gzip and PNG, eight bytes at a time.
+/// CRC-32 with the polynomial of ZIP, gzip and PNG, which processes eight bytes at a time.
 package struct CRC32: ChecksumStream {
     private static let polynomial: UInt32 = 0xEDB8_8320
 
-    /// What a byte does to the sum when none to seven more bytes follow it: eight tables of 256.
+    /// The effect of a byte on the sum if zero to seven bytes follow it, in eight tables of 256 entries.
     private static let tables: [UInt32] = {
         var tables = (0..<256).map { byte in
             (0..<8).reduce(UInt32(byte)) { sum, _ in (sum >> 1) ^ (sum & 1 == 1 ? polynomial : 0) }
@@ -151,7 +151,7 @@ package struct MD5Mixing: BlockMixing {
 
     private var state: (UInt32, UInt32, UInt32, UInt32) = (0x6745_2301, 0xEFCD_AB89, 0x98BA_DCFE, 0x1032_5476)
 
-    /// The integer parts of 2³² times the sines of 1 to 64.
+    /// The integer parts of 2³² times the absolute sines of 1 to 64.
     private static let constants: [UInt32] = [
         0xD76A_A478, 0xE8C7_B756, 0x2420_70DB, 0xC1BD_CEEE, 0xF57C_0FAF, 0x4787_C62A,
         0xA830_4613, 0xFD46_9501, 0x6980_98D8, 0x8B44_F7AF, 0xFFFF_5BB1, 0x895C_D7BE,
@@ -188,7 +188,7 @@ package struct MD5Mixing: BlockMixing {
         }
     }
 
-    /// Sixteen rounds, which take the words of the block at steps of `order.0`, beginning with `order.1`.
+    /// Performs sixteen rounds, which read the words of the block at steps of `order.0`, beginning with `order.1`.
     @inline(__always)
     private static func rounds(
         _ first: Int, _ shifts: (UInt32, UInt32, UInt32, UInt32), _ order: (Int, Int),
@@ -317,7 +317,7 @@ package struct SHA256Mixing: BlockMixing {
                     Self.expand(start + block &* 64, into: w)
                     var (a, b, c, d, e, f, g, h) = (s0, s1, s2, s3, s4, s5, s6, s7)
                     var round = 0
-                    // Eight at a time, so that the words change their roles without being moved.
+                    // Eight rounds at a time allow the variables to change their roles without being moved.
                     while round < 64 {
                         Self.round(a, b, c, &d, e, f, g, &h, w[round] &+ k[round])
                         Self.round(h, a, b, &c, d, e, f, &g, w[round &+ 1] &+ k[round &+ 1])

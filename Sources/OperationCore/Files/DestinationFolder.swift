@@ -3,16 +3,16 @@
 
 import Foundation
 
-/// The directory in which something is to appear, opened, and made first if so wished.
+/// The open directory of a new item, which may have been created for that item.
 struct DestinationFolder {
-    /// How often one begins anew because others take away what one counts on.
+    /// The maximum number of attempts if other operations remove a directory that this operation needs.
     static let attempts = 64
 
     private let work: FileWork
     private let place: FilePlace
     let folder: OpenFile
     let name: PathBytes
-    /// The directories that were made for this, the outermost first.
+    /// The directories that were created for the item, with the outermost first.
     private var made: [PathBytes]
 
     init(
@@ -32,8 +32,10 @@ struct DestinationFolder {
         self.made = made
     }
 
-    /// Opens the directory and lets `body` do something in it, both anew if another operation, which had made the
-    /// directory and then failed, took it away meanwhile.
+    /// Opens the directory and calls `body` with it, and repeats both if another operation removed the directory in the
+    /// meantime.
+    ///
+    /// This happens if that operation created the directory and then failed.
     static func enter<Value>(
         of address: FileAddress, makingFolders: Bool, at place: FilePlace, work: FileWork,
         _ body: (DestinationFolder) -> Result<Value, SystemError>
@@ -50,21 +52,21 @@ struct DestinationFolder {
         }
     }
 
-    /// The name's entry.
+    /// The entry of the new item.
     var entry: FolderEntry { FolderEntry(name, in: folder) }
 
-    /// Removes the directories that were made, if nobody has put anything into them.
+    /// Removes the directories that were created, if they are empty.
     func discard() {
         Self.remove(made, files: work.files)
     }
 
-    /// Whether somebody removed the directory, so that nothing can appear in it any more.
+    /// Whether the directory was removed, so that no item can be created in it anymore.
     var isGone: Bool {
         guard case .success(let status) = work.files.status(of: folder) else { return false }
         return status.linkCount == 0
     }
 
-    /// Brings the directory's names to the disk, and those of the directories that were made.
+    /// Writes the names in the directory, and in the directories that were created, to the disk.
     func synchronize() throws(FileInterruption) {
         try work.files.synchronize(folder).get(at: place)
         for path in made {
@@ -78,7 +80,8 @@ struct DestinationFolder {
     ) -> Result<OpenFile, SystemError> {
         let opened = files.openFolder(FolderEntry(path))
         guard making, case .failure(SystemError(ENOENT)) = opened else { return opened }
-        // Another operation that failed may take away a directory just as this one counts on it: then it makes its own.
+        // Another operation that failed may remove a directory that this operation needs. This operation then creates
+        // its own.
         for _ in 0..<attempts {
             let opened = makeFolders(path, &made, files: files).flatMap { files.openFolder(FolderEntry(path)) }
             guard case .failure(SystemError(ENOENT)) = opened else { return opened }
@@ -98,7 +101,7 @@ struct DestinationFolder {
             case .success: made.append(step)
             case .failure(SystemError(EEXIST)): continue
             case .failure(let error):
-                // Some file systems refuse before they look whether the directory is there.
+                // Some file systems report an error even if the directory exists.
                 guard case .success = files.status(of: FolderEntry(step)) else { return .failure(error) }
             }
         }
@@ -110,17 +113,17 @@ struct DestinationFolder {
     }
 }
 
-/// The directory in which a file is to appear, for whoever writes it outside of a file operation.
+/// The directory of a new file, for code that writes the file outside a file operation.
 ///
-/// Not Sendable on purpose: it stays where it was opened.
+/// It is deliberately not `Sendable` and stays on the thread that opened it.
 package final class PreparedFolder {
     package let files: FileSystem
-    /// The name that the URL ends in.
+    /// The last name in the URL.
     package let name: PathBytes
     private let destination: DestinationFolder
     private let place: FilePlace
 
-    /// Opens the directory of a file, and makes those that are missing if so wished.
+    /// Opens the directory of a file, and creates missing directories if `makingFolders` is `true`.
     package init(
         of url: URL, makingFolders: Bool, action: FileOperationError.Action, files: FileSystem
     ) throws(FileOperationError) {
@@ -136,16 +139,16 @@ package final class PreparedFolder {
         name = destination.name
     }
 
-    /// The directory itself.
+    /// The open directory.
     package var folder: OpenFile { destination.folder }
 
-    /// A name in the directory.
+    /// Returns the entry of a name in the directory.
     package func entry(_ name: String) -> FolderEntry { FolderEntry(PathBytes(name), in: destination.folder) }
 
-    /// Removes the directories that were made, if nobody has put anything into them.
+    /// Removes the directories that were created, if they are empty.
     package func discard() { destination.discard() }
 
-    /// Brings the directory's names to the disk, and those of the directories that were made.
+    /// Writes the names in the directory, and in the directories that were created, to the disk.
     package func synchronize() throws(FileOperationError) {
         do throws(FileInterruption) {
             try destination.synchronize()
@@ -154,7 +157,7 @@ package final class PreparedFolder {
         }
     }
 
-    /// The value of a call; otherwise the failure with the path at which it happened.
+    /// Returns the value of a call, or throws an error with the path of the file.
     package func get<Value>(
         _ result: Result<Value, SystemError>, code: FileOperationError.Code? = nil
     ) throws(FileOperationError) -> Value {
@@ -164,7 +167,7 @@ package final class PreparedFolder {
         }
     }
 
-    /// A failure that is none of the system's.
+    /// Returns an error that the system did not report.
     package func error(_ code: FileOperationError.Code) -> FileOperationError { place.error(code) }
 
     private static func failure(
@@ -177,10 +180,10 @@ package final class PreparedFolder {
     }
 }
 
-/// A way down into a tree of directories and up again, with one of them open at a time.
+/// A path down into a tree of directories and back up, with one directory open at a time.
 ///
-/// So the depth is bounded neither by the stack nor by how many files may be open, nor by how long a path may be. On the
-/// way up it makes sure that it comes to where it came from, in case somebody moves directories meanwhile.
+/// So the depth is not limited by the stack, by the number of open files or by the length of a path. On the way up, the
+/// trail checks that it returns to the same directory, because another program may move directories in the meantime.
 struct FolderTrail {
     private let files: FileSystem
     private(set) var folder: OpenFile
@@ -191,7 +194,7 @@ struct FolderTrail {
         self.files = files
     }
 
-    /// Goes down into a directory, which is never a symbolic link, and returns what is known of it.
+    /// Enters a directory, which is never a symbolic link, and returns its status.
     mutating func enter(_ name: PathBytes) -> Result<FileStatus, SystemError> {
         files.status(of: folder).flatMap { here in
             files.openFolder(FolderEntry(name, in: folder)).flatMap { child in
@@ -204,7 +207,7 @@ struct FolderTrail {
         }
     }
 
-    /// Goes up again and returns the directory that was left.
+    /// Returns to the parent directory, and returns the directory that was left.
     mutating func leave() -> Result<OpenFile, SystemError> {
         guard let expected = identities.popLast() else { return .failure(SystemError(ENOENT)) }
         return files.openFolder(FolderEntry(.up, in: folder)).flatMap { parent in

@@ -3,7 +3,7 @@
 
 import Foundation
 
-/// Takes the checksum of a file, however large, in little memory.
+/// An operation that computes the checksum of a file of any size with little memory.
 ///
 /// ```swift
 /// let checksum = FileChecksumOperation(URL(fileURLWithPath: "/etc/hostname"), algorithm: .sha256)
@@ -12,12 +12,16 @@ import Foundation
 public final class FileChecksumOperation: FileOperation<FileChecksum>, @unchecked Sendable {
     // Sendable: it adds only constants.
 
-    /// The file.
+    /// The file to read.
     public let url: URL
-    /// How the checksum is reckoned.
+    /// The algorithm of the checksum.
     public let algorithm: ChecksumAlgorithm
 
-    /// Makes an operation that takes the checksum of a file.
+    /// Creates an operation that computes the checksum of a file.
+    ///
+    /// - Parameters:
+    ///   - url: The file to read.
+    ///   - algorithm: The algorithm of the checksum. The default is SHA-256.
     public init(_ url: URL, algorithm: ChecksumAlgorithm = .sha256) {
         self.url = url
         self.algorithm = algorithm
@@ -38,20 +42,23 @@ public final class FileChecksumOperation: FileOperation<FileChecksum>, @unchecke
     }
 }
 
-/// A checksum with the algorithm by which it was reckoned.
+/// A checksum together with its algorithm.
 public struct FileChecksum: Sendable, Hashable, CustomStringConvertible {
-    /// How it was reckoned.
+    /// The algorithm of the checksum.
     public let algorithm: ChecksumAlgorithm
-    /// The sum, the most significant byte first.
+    /// The bytes of the checksum, with the most significant byte first.
     public let bytes: [UInt8]
 
-    /// A checksum that is known from elsewhere.
+    /// Creates a checksum from its bytes.
     public init(algorithm: ChecksumAlgorithm, bytes: [UInt8]) {
         self.algorithm = algorithm
         self.bytes = bytes
     }
 
-    /// A checksum as it is written, in hexadecimal digits of either case; nil if it is not of the algorithm's length.
+    /// Creates a checksum from its hexadecimal digits, in upper or lower case.
+    ///
+    /// The initializer returns `nil` if the text contains another character, or if its length does not match the
+    /// algorithm.
     public init?(algorithm: ChecksumAlgorithm, hexadecimal text: String) {
         let digits = text.utf8.compactMap { Character(UnicodeScalar($0)).hexDigitValue }
         var nothing = algorithm.makeStream()
@@ -60,7 +67,7 @@ public struct FileChecksum: Sendable, Hashable, CustomStringConvertible {
         bytes = stride(from: 0, to: digits.count, by: 2).map { UInt8(digits[$0] * 16 + digits[$0 + 1]) }
     }
 
-    /// The sum in hexadecimal digits of lower case.
+    /// The checksum as hexadecimal digits in lower case.
     public var hexadecimal: String {
         bytes.map { byte in
             let digits = String(byte, radix: 16)
@@ -68,13 +75,13 @@ public struct FileChecksum: Sendable, Hashable, CustomStringConvertible {
         }.joined()
     }
 
-    /// The sum in hexadecimal digits of lower case.
+    /// The checksum as hexadecimal digits in lower case.
     public var description: String { hexadecimal }
 }
 
-/// How a checksum is reckoned.
+/// An algorithm that computes a checksum.
 public struct ChecksumAlgorithm: Sendable, Hashable, CustomStringConvertible {
-    /// The name, as command-line tools and headers write it.
+    /// The name of the algorithm, as in command-line tools and headers.
     public let description: String
     private let create: @Sendable () -> any ChecksumStream
 
@@ -83,21 +90,25 @@ public struct ChecksumAlgorithm: Sendable, Hashable, CustomStringConvertible {
         self.create = create
     }
 
-    /// SHA-256 (FIPS 180-4): the one to choose.
+    /// SHA-256 (FIPS 180-4), which is the recommended algorithm.
     public static let sha256 = ChecksumAlgorithm("sha256") { SHA256() }
-    /// SHA-1, for files whose sum is only known so: against accidents, no longer against forgery.
+    /// SHA-1, which detects accidental changes but does not protect against forgery.
+    ///
+    /// Use this algorithm only if no other checksum of the file is known.
     public static let sha1 = ChecksumAlgorithm("sha1") { SHA1() }
-    /// MD5, for files whose sum is only known so: against accidents, no longer against forgery.
+    /// MD5, which detects accidental changes but does not protect against forgery.
+    ///
+    /// Use this algorithm only if no other checksum of the file is known.
     public static let md5 = ChecksumAlgorithm("md5") { MD5() }
-    /// CRC-32 as in ZIP, gzip and PNG: fast, against accidents only.
+    /// CRC-32 as in ZIP, gzip and PNG, which is fast and detects only accidental changes.
     public static let crc32 = ChecksumAlgorithm("crc32") { CRC32() }
 
-    /// Begins a checksum.
+    /// Returns a new stream that computes a checksum.
     package func makeStream() -> any ChecksumStream { create() }
 
-    /// Algorithms are the same when their names are.
+    /// Returns a Boolean value that indicates whether two algorithms have the same name.
     public static func == (left: Self, right: Self) -> Bool { left.description == right.description }
 
-    /// Adds the name.
+    /// Hashes the name of the algorithm.
     public func hash(into hasher: inout Hasher) { hasher.combine(description) }
 }

@@ -3,60 +3,71 @@
 
 import Foundation
 
-/// What all file operations have in common: blocking work with a file, cancellable between chunks, with progress.
+/// The base class of all file operations, which do blocking work with progress and can be canceled between chunks.
 ///
-/// It cannot be subclassed outside of the package. The work is done on the thread on which the operation is started, so
-/// start it in a queue or with `run()`. A cancelled operation tells at once that it is cancelled, and ends when the call
-/// to the system that it is in has returned and what it had begun is cleared away.
+/// You cannot subclass this class outside the package. The work is done on the thread on which the operation is
+/// started, so start the operation in a queue or with `run()`.
+///
+/// A canceled operation notifies its handlers immediately. It ends when its current system call has returned and its
+/// unfinished work has been cleaned up.
 public class FileOperation<ResultType: Sendable>: SyncOperation<ResultType, FileOperationError>, MeasuredOperation,
     @unchecked Sendable
 {
     // Sendable: it keeps its state behind a lock.
 
-    private struct Knobs {
+    private struct Settings {
         var progressHandler: (@Sendable (FileProgress) -> Void)?
         var mainActorHandlers: [@MainActor (FileProgress) -> Void] = []
         var fraction: Double?
         var files = FileSystem()
     }
 
-    private let knobs = Locked(Knobs())
+    private let settings = Locked(Settings())
 
     override init() {
         super.init()
     }
 
-    /// Called as the work goes on, on `callbackQueue`: about each mebibyte or hundredth of the whole, and at the end.
+    /// A closure that is called on `callbackQueue` with the progress of the work.
     ///
-    /// It never runs backwards, its last call before a success is complete, and it is never put on the queue after the
-    /// handler of the outcome. It does not begin after a cancellation. The operation releases it when it ends.
+    /// The operation reports its progress after each mebibyte or hundredth of the total, whichever is more, after each
+    /// hundred items, and when the work is complete.
+    ///
+    /// If the callback queue is serial, the reports come in increasing order, and before the handler of the outcome.
+    /// The last report before a success is complete. After a cancellation, no further call begins. The operation
+    /// releases the closure when it ends.
     public final var progressHandler: (@Sendable (FileProgress) -> Void)? {
-        get { knobs.withLock { $0.progressHandler } }
+        get { settings.withLock { $0.progressHandler } }
         set {
-            let old = knobs.withLock { exchange(&$0.progressHandler, with: newValue) }
+            let old = settings.withLock { exchange(&$0.progressHandler, with: newValue) }
             withExtendedLifetime(old) {}
-            // Set too late, it would never be let go of.
+            // A closure that is set too late would never be released.
             if core.withLock({ $0.machine.isTold }) { releaseProgressHandler() }
         }
     }
 
-    /// Adds a closure that is called on the main actor as the work continues, whatever the `callbackQueue` is.
+    /// Adds a closure that is called on the main actor with the progress of the work, regardless of the
+    /// `callbackQueue`.
     ///
-    /// It is called beside ``progressHandler``, with the same reports. Each call of this method adds a closure and replaces none.
+    /// The closure is called in addition to ``progressHandler``, with the same reports. Each call of this method adds a
+    /// closure and replaces none.
+    ///
+    /// - Parameter handler: A closure that is called with each progress report.
+    /// - Returns: This operation.
     @discardableResult
     public final func onMainActor(progress handler: @escaping @MainActor (FileProgress) -> Void) -> Self {
-        knobs.withLock { $0.mainActorHandlers.append(handler) }
+        settings.withLock { $0.mainActorHandlers.append(handler) }
         if core.withLock({ $0.machine.isTold }) { releaseProgressHandler() }
         return self
     }
 
-    /// The share of the bytes that is done; nil while the whole is not known.
-    public final var completedFraction: Double? { knobs.withLock { $0.fraction } }
+    /// The fraction of the bytes that is completed, or `nil` while the total is unknown.
+    public final var completedFraction: Double? { settings.withLock { $0.fraction } }
 
-    /// The system's calls, as tests want them.
+    /// The system calls, which tests can replace.
     package final var files: FileSystem {
-        get { knobs.withLock { $0.files } }
-        set { knobs.withLock { $0.files = newValue } }
+        get { settings.withLock { $0.files } }
+        set { settings.withLock { $0.files = newValue } }
     }
 
     /// Does the work.
@@ -76,7 +87,7 @@ public class FileOperation<ResultType: Sendable>: SyncOperation<ResultType, File
         }
     }
 
-    /// The work itself; for subclasses in the package.
+    /// Does the work in a subclass.
     func perform(_ work: FileWork) throws(FileInterruption) -> ResultType {
         fatalError("\(type(of: self)) must override perform(_:).")
     }
@@ -86,17 +97,17 @@ public class FileOperation<ResultType: Sendable>: SyncOperation<ResultType, File
     }
 
     private func releaseProgressHandler() {
-        let old = knobs.withLock { knobs in
-            (exchange(&knobs.progressHandler, with: nil), exchange(&knobs.mainActorHandlers, with: []))
+        let old = settings.withLock { settings in
+            (exchange(&settings.progressHandler, with: nil), exchange(&settings.mainActorHandlers, with: []))
         }
         withExtendedLifetime(old) {}
     }
 
-    /// Puts the calls of the handlers on their queues, unless the outcome is decided.
+    /// Enqueues the calls of the handlers, unless the outcome is decided.
     package final func deliver(_ progress: FileProgress) {
-        let (handler, mainActorHandlers) = knobs.withLock { knobs in
-            knobs.fraction = progress.fraction
-            return (knobs.progressHandler, knobs.mainActorHandlers)
+        let (handler, mainActorHandlers) = settings.withLock { settings in
+            settings.fraction = progress.fraction
+            return (settings.progressHandler, settings.mainActorHandlers)
         }
         completedFractionDidChange()
         if let handler {
@@ -111,39 +122,39 @@ public class FileOperation<ResultType: Sendable>: SyncOperation<ResultType, File
     }
 }
 
-/// How far a file operation has come.
+/// The progress of a file operation.
 public struct FileProgress: Sendable, Hashable {
-    /// How many bytes were read or written.
+    /// The number of bytes that were read or written.
     public let completedBytes: Int64
-    /// How many there are; nil while nobody knows, as with directories and devices.
+    /// The total number of bytes, or `nil` while it is unknown, as for directories and devices.
     ///
-    /// At the end it is what was completed.
+    /// At the end, this value is the number of completed bytes.
     public let totalBytes: Int64?
-    /// How many files, directories and links were copied or removed.
+    /// The number of files, directories and links that were copied or removed.
     public let completedItems: Int
 
-    /// Makes a progress, for tests of your own code.
+    /// Creates a progress value, for tests of your own code.
     public init(completedBytes: Int64, totalBytes: Int64?, completedItems: Int = 0) {
         self.completedBytes = completedBytes
         self.totalBytes = totalBytes
         self.completedItems = completedItems
     }
 
-    /// The share that is done, between zero and one; nil while the whole is not known.
+    /// The fraction that is completed, between zero and one, or `nil` while the total is unknown.
     public var fraction: Double? {
         guard let totalBytes else { return nil }
         return totalBytes > 0 ? min(Double(completedBytes) / Double(totalBytes), 1) : 1
     }
 }
 
-/// Adds up what was done and says when it is worth telling.
+/// A meter that adds up the completed work and decides when to report it.
 ///
-/// That is after a mebibyte or a hundredth of the whole, whichever is more, and after each hundred files.
+/// A report is due after each mebibyte or hundredth of the total, whichever is more, and after each hundred items.
 package struct FileProgressMeter: Sendable {
     private static let smallestStep: Int64 = 1024 * 1024
     private static let itemStep = 100
 
-    /// How many bytes there will be; nil where nobody knows.
+    /// The expected number of bytes, or `nil` if it is unknown.
     package var totalBytes: Int64?
     private var bytes: Int64 = 0
     private var items = 0
@@ -152,22 +163,22 @@ package struct FileProgressMeter: Sendable {
 
     package init() {}
 
-    /// Returns the progress if it is worth telling.
+    /// Adds completed bytes, and returns the progress if a report is due.
     package mutating func advance(bytes count: Int64) -> FileProgress? {
         bytes += count
-        // A file that grows meanwhile never makes more of itself than there is.
+        // If the file grows in the meantime, the completed bytes must not exceed the total.
         if let total = totalBytes, total < bytes { totalBytes = bytes }
         let step = max(Self.smallestStep, (totalBytes ?? 0) / 100)
         return bytes - toldBytes >= step ? tell() : nil
     }
 
-    /// Returns the progress if it is worth telling.
+    /// Adds a completed item, and returns the progress if a report is due.
     package mutating func advanceByItem() -> FileProgress? {
         items += 1
         return items - toldItems >= Self.itemStep ? tell() : nil
     }
 
-    /// All is done, so that the whole is known, whatever was expected.
+    /// Returns the final progress, in which the total is the number of completed bytes.
     package mutating func complete() -> FileProgress {
         totalBytes = bytes
         return tell()
@@ -180,18 +191,18 @@ package struct FileProgressMeter: Sendable {
     }
 }
 
-/// Why the work of a file operation stops before its end.
+/// The reason why the work of a file operation stops before its end.
 enum FileInterruption: Error {
-    /// The operation was cancelled: there is nobody to tell.
+    /// The operation was canceled, so no error is reported.
     case cancelled
     case failed(FileOperationError)
 }
 
-/// What the work of one file operation has at hand: the system, a buffer, its progress, and the wish to stop.
+/// The context of the work of one file operation, with the system calls, a buffer, the progress and the cancellation.
 ///
-/// Not Sendable on purpose: it lives on the thread on which the operation's `main()` runs.
+/// It is deliberately not `Sendable` and stays on the thread on which the operation's `main()` runs.
 final class FileWork {
-    /// How much is read or written between two looks at whether the operation was cancelled.
+    /// The number of bytes that are read or written between two checks for a cancellation.
     static let chunkSize = 256 * 1024
 
     let files: FileSystem
@@ -199,9 +210,7 @@ final class FileWork {
     private let report: (FileProgress) -> Void
     private var meter = FileProgressMeter()
 
-    /// Memory for one chunk.
-    ///
-    /// Whoever uses it is done with it before anybody else is.
+    /// Memory for one chunk, which only one piece of code uses at a time.
     private lazy var buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: Self.chunkSize, alignment: 64)
     private var hasBuffer = false
 
@@ -215,7 +224,7 @@ final class FileWork {
         if hasBuffer { buffer.deallocate() }
     }
 
-    /// The same without an end before its end and without progress: for cleaning up, and past the point of no return.
+    /// Returns the same context without cancellation and progress, for cleanup and for steps that must be completed.
     func uncancellable() -> FileWork {
         FileWork(files: files, isCancelled: { false }, report: { _ in })
     }
@@ -229,11 +238,12 @@ final class FileWork {
         if isCancelled() { throw .cancelled }
     }
 
-    /// Makes a call again for as long as a slow device has nothing to give or to take, and looks in between whether the
-    /// operation was cancelled.
+    /// Repeats a call while a slow device has nothing to read or cannot be written, and checks for a cancellation in
+    /// between.
     ///
-    /// Files are opened so that the system does not wait, or nobody could cancel it. Nil stands for a file that is none
-    /// of a device: it is never waited for.
+    /// Files are opened without blocking, because a blocked call could not be canceled.
+    ///
+    /// - Parameter device: The device to wait for, or `nil` for other files, which need no wait.
     func patiently(
         _ device: OpenFile?, isWriting: Bool, _ body: () -> Result<Int, SystemError>
     ) throws(FileInterruption) -> Result<Int, SystemError> {
@@ -245,7 +255,7 @@ final class FileWork {
         }
     }
 
-    /// Says how many bytes there will be, as far as that is known.
+    /// Sets the expected number of bytes, or `nil` if it is unknown.
     func expect(bytes: Int64?) {
         meter.totalBytes = bytes
     }
@@ -258,23 +268,23 @@ final class FileWork {
         if let progress = meter.advanceByItem() { report(progress) }
     }
 
-    /// Tells of the end, whatever was told before.
+    /// Reports the final progress.
     func complete() {
         report(meter.complete())
     }
 }
 
-/// A file URL taken apart: the whole path, the directory, and the name in it.
+/// The parts of a file URL, which are the whole path, the directory and the name in it.
 struct FileAddress {
     let path: PathBytes
     let url: URL
 
-    /// Refuses a URL that names no file: that of another scheme or computer, and paths that the system cannot hold.
+    /// Creates an address, or throws an error if the URL does not name a file on this computer or has an invalid path.
     init(_ url: URL, for action: FileOperationError.Action) throws(FileInterruption) {
         guard url.isFileURL, url.host ?? "" == "" || url.host == "localhost" else {
             throw .failed(FileOperationError(code: .notAFileURL, action: action, path: Self.withoutSecrets(url)))
         }
-        // Foundation on Linux makes a file of that name instead of refusing the zero byte.
+        // Foundation on Linux creates a file with that name instead of refusing the zero byte.
         let hasZero = url.absoluteString.contains("%00")
         let bytes = hasZero ? [] : url.withUnsafeFileSystemRepresentation { start in Self.bytes(at: start) }
         guard !bytes.isEmpty else {
@@ -287,7 +297,7 @@ struct FileAddress {
 
     var description: String { path.description }
 
-    /// The directory's path, and the name in it; nil for a path that ends in no name, such as that of the root.
+    /// The path of the directory and the name in it, or `nil` for a path without a name, such as the root.
     var parts: (folder: PathBytes, name: PathBytes)? {
         let slash = UInt8(ascii: "/")
         var bytes = Array(path.bytes)
@@ -299,7 +309,7 @@ struct FileAddress {
         return (folder.isEmpty ? .here : PathBytes(folder), name)
     }
 
-    /// The name in its directory, which is opened.
+    /// Opens the directory, and returns the entry of the name in it.
     func openEntry(at place: FilePlace, files: FileSystem) throws(FileInterruption) -> FolderEntry {
         guard let (folder, name) = parts else { throw .failed(place.error(.invalidPath)) }
         return FolderEntry(name, in: try files.openFolder(FolderEntry(folder)).get(at: place))
@@ -310,7 +320,7 @@ struct FileAddress {
         return UnsafeBufferPointer(start: start, count: strlen(start)).map { UInt8(bitPattern: $0) }
     }
 
-    /// What an error may show of a URL of another kind: no user, no password, no query.
+    /// Returns the part of a URL with another scheme that an error may show, without user, password and query.
     private static func withoutSecrets(_ url: URL) -> String {
         var shown = "\(url.scheme ?? ""):"
         if let host = url.host { shown += "//\(host)" }
@@ -318,11 +328,11 @@ struct FileAddress {
     }
 }
 
-/// What is being done, and with which file: what an error needs to know beside the system's number.
+/// The action and the file that an error needs in addition to the error number of the system.
 struct FilePlace {
     var action: FileOperationError.Action
     var path: String
-    /// The other end of a copy or a move.
+    /// The other path of a copy or a move.
     var otherPath: String?
 
     init(_ action: FileOperationError.Action, _ path: String, otherPath: String? = nil) {

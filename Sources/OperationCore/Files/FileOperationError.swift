@@ -3,7 +3,7 @@
 
 import Foundation
 
-/// Why a file operation failed: what was being done, with which file, and what the system said.
+/// An error of a file operation, with the action, the path and the error of the system.
 ///
 /// ```swift
 /// let read = FileReadOperation(URL(fileURLWithPath: "/etc/nothing-of-this-name"))
@@ -18,18 +18,19 @@ import Foundation
 public struct FileOperationError: Error, Sendable, Equatable {
     /// The kind of the failure.
     public let code: Code
-    /// What was being done.
+    /// The action that failed.
     public let action: Action
-    /// The path at which it failed.
+    /// The path at which the action failed.
     ///
-    /// Inside a directory that is copied or removed it is that of the very file.
+    /// If an action on a directory fails, this is the path of the item inside the directory.
     public let path: String
-    /// The other end of a copy or a move: the destination if ``path`` is the source, and the other way round.
+    /// The other path of a copy or a move, which is the destination if ``path`` is the source, and otherwise the
+    /// source.
     public let otherPath: String?
-    /// The number with which the system refused (`errno`); zero if it was not the system who did.
+    /// The error number of the system (`errno`), or zero if the system did not report the error.
     public let systemErrorNumber: Int32
 
-    /// Makes an error, for tests of your own code.
+    /// Creates an error, for tests of your own code.
     public init(
         code: Code, action: Action, path: String, otherPath: String? = nil, systemErrorNumber: Int32 = 0
     ) {
@@ -40,7 +41,7 @@ public struct FileOperationError: Error, Sendable, Equatable {
         self.systemErrorNumber = systemErrorNumber
     }
 
-    /// What failed, at which path, why, and what to do about it.
+    /// A text that describes the action, the path, the reason and a possible solution.
     public var message: String {
         let end = otherPath.map { "failed at \(path) (its other end is \($0))" } ?? "\(path) failed"
         return "\(action) \(end): \(code.explanation ?? systemExplanation)"
@@ -54,23 +55,23 @@ public struct FileOperationError: Error, Sendable, Equatable {
 }
 
 extension FileOperationError: CustomStringConvertible {
-    /// One line for a log: the kind and the sentence.
+    /// A text with the code and the message, for a log line.
     public var description: String { "[\(code)] \(message)" }
 }
 
 extension FileOperationError: LocalizedError {
-    /// The sentence to show to a person.
+    /// The message for a person.
     public var errorDescription: String? { message }
 }
 
 extension FileOperationError: CustomNSError {
-    /// The domain of these errors as `NSError`.
+    /// The error domain of these errors as `NSError`.
     public static var errorDomain: String { "OperationKit.FileOperationError" }
 
-    /// The system's number, or zero.
+    /// The error number of the system, or zero.
     public var errorCode: Int { Int(systemErrorNumber) }
 
-    /// The sentence, the path, and the system's own error.
+    /// A dictionary with the message, the path and the error of the system.
     public var errorUserInfo: [String: Any] {
         var info: [String: Any] = [NSLocalizedDescriptionKey: message, NSFilePathErrorKey: path]
         if systemErrorNumber != 0 {
@@ -83,14 +84,14 @@ extension FileOperationError: CustomNSError {
 extension FileOperationError {
     /// The kind of a failure.
     ///
-    /// New kinds may be added; compare, and keep a way for those you do not know.
+    /// More kinds may be added, so always handle unknown kinds when you compare codes.
     public struct Code: Hashable, Sendable, CustomStringConvertible {
-        /// The name of the kind, fit for a metric's label.
+        /// The name of the kind, which is suitable for the label of a metric.
         public let description: String
-        /// Why, and what to do, as the rest of a sentence; nil where only the system knows.
+        /// The reason and a possible solution as the end of a sentence, or `nil` if only the system knows the reason.
         let explanation: String?
 
-        /// Makes a kind of your own.
+        /// Creates your own kind.
         public init(_ name: String) {
             self.init(name, nil)
         }
@@ -100,55 +101,57 @@ extension FileOperationError {
             self.explanation = explanation
         }
 
-        /// Kinds are the same when their names are.
+        /// Returns a Boolean value that indicates whether two kinds have the same name.
         public static func == (left: Code, right: Code) -> Bool { left.description == right.description }
 
-        /// Adds the name.
+        /// Hashes the name of the kind.
         public func hash(into hasher: inout Hasher) { hasher.combine(description) }
     }
 }
 
 extension FileOperationError.Code {
-    /// The URL is none of a file on this computer.
+    /// The URL does not name a file on this computer.
     public static let notAFileURL = Self(
         "notAFileURL", "the URL names no file on this computer. Make it with URL(fileURLWithPath:).")
-    /// The path is empty, holds a zero byte or bytes that are no UTF-8, or ends in no name.
+    /// The path is empty, contains a zero byte or invalid UTF-8, or does not end in a name.
     public static let invalidPath = Self(
         "invalidPath", "the path names no file: it is empty, has a zero byte in it, or ends in no name. Check the URL.")
-    /// There is nothing at the path.
+    /// No item exists at the path.
     public static let notFound = Self("notFound", "there is no such file or directory. Check the path.")
-    /// The directory that should hold the destination is missing.
+    /// The directory that contains the destination does not exist.
     public static let folderNotFound = Self(
         "folderNotFound",
         "the directory that should hold it does not exist. Create it, or set createsDirectories in the options.")
-    /// The destination exists and was not to be replaced.
+    /// The destination already exists, and the options do not allow replacing it.
     public static let alreadyExists = Self(
         "alreadyExists", "something is there already. Choose another name, or allow in the options that it is replaced."
     )
-    /// This program may not do that.
+    /// The program does not have the permission for the action.
     public static let permissionDenied = Self(
         "permissionDenied", "the program lacks the permission. Check the permissions of the file and its directories.")
-    /// A file was expected, a directory is there.
+    /// A directory exists where a file was expected.
     public static let isDirectory = Self("isDirectory", "it is a directory. Name a file.")
-    /// A directory was expected, something else is there.
+    /// Another item exists where a directory was expected.
     public static let notADirectory = Self(
         "notADirectory", "what should be a directory on the way, or at its end, is none. Check the path.")
-    /// A directory that has something in it is never replaced, nor removed if it was filled while it was emptied.
+    /// The directory is not empty, so it was not replaced or removed.
+    ///
+    /// A directory is not removed if an item is added while the operation empties it.
     public static let directoryNotEmpty = Self(
         "directoryNotEmpty", "a directory is there with something in it, and stays. Empty it first.")
-    /// The path, or a name in it, is longer than the file system allows.
+    /// The path or a name in it is longer than the file system allows.
     public static let nameTooLong = Self("nameTooLong", "the path, or a name in it, is too long. Choose a shorter one.")
-    /// Symbolic links lead to each other.
+    /// The path contains symbolic links that lead to each other, or too many symbolic links.
     public static let tooManySymbolicLinks = Self(
         "tooManySymbolicLinks", "its symbolic links lead to each other, or to too many others. Check where they lead.")
-    /// The volume, or the user's share of it, is full.
+    /// The volume or the disk quota of the user is full.
     public static let noSpace = Self("noSpace", "no space is left on the volume. Free some and try again.")
-    /// The volume can only be read.
+    /// The volume is read-only.
     public static let readOnlyVolume = Self("readOnlyVolume", "the volume can only be read. Choose another.")
-    /// The program, or the computer, has too many files open.
+    /// The program or the computer has too many open files.
     public static let tooManyOpenFiles = Self(
         "tooManyOpenFiles", "too many files are open. Run fewer operations at once, or raise the limit (ulimit -n).")
-    /// The file is larger than was allowed, or than the file system can hold.
+    /// The file is larger than the options or the file system allow.
     public static let tooLarge = Self(
         "tooLarge",
         "it is larger than allowed. Reading, raise maximumSize in the options or read it in parts with a range; "
@@ -156,29 +159,29 @@ extension FileOperationError.Code {
     /// The range to read begins outside the file.
     public static let rangeOutsideFile = Self(
         "rangeOutsideFile", "the range begins outside the file. Choose one from zero up to the file's size.")
-    /// A pipe, a socket or a device stands where a file was expected.
+    /// The item is a pipe, a socket or a device.
     public static let unsupportedKind = Self(
         "unsupportedKind",
         "it is a pipe, a socket or a device, which cannot be handled like a file. Leave it out; write to a "
             + "device in place.")
-    /// The file system has no such function.
+    /// The file system does not support the action.
     public static let notSupported = Self(
         "notSupported",
         "the file system cannot do that. Where a new file may not replace another, allow in the options that it may.")
-    /// Somebody replaced or moved the file while it was worked on.
+    /// The file was replaced or moved by another program during the action.
     public static let changedMeanwhile = Self(
         "changedMeanwhile", "somebody replaced or moved it meanwhile. Try again when nobody else works on it.")
-    /// A directory cannot be copied or moved into itself.
+    /// The destination of a copy or a move of a directory is inside that directory.
     public static let destinationInsideSource = Self(
         "destinationInsideSource", "the destination is inside the source. Choose one outside of it.")
-    /// Somebody else uses the file in a way that excludes this.
+    /// Another program uses the file in a way that excludes the action.
     public static let busy = Self("busy", "it is in use. Try again later.")
-    /// The file was not used and not replaced, because another user could have written to it, or it has several names.
+    /// The file was not used or replaced, because another user could have written to it or it has several names.
     public static let untrusted = Self(
         "untrusted",
         "it belongs to another user, or other users can write to it, or it is a link. Remove it, set its permissions to "
             + "0600, or name a file in a folder of your own.")
-    /// Anything else; the system's number says more.
+    /// An error without a specific code, which is described by the error number of the system.
     public static let ioFailed = Self("ioFailed", nil)
 
     package init(systemErrorNumber: Int32) {
@@ -205,29 +208,29 @@ extension FileOperationError.Code {
 }
 
 extension FileOperationError {
-    /// What a file operation was doing.
+    /// An action of a file operation.
     ///
-    /// New actions may be added.
+    /// More actions may be added.
     public struct Action: Hashable, Sendable, CustomStringConvertible {
         /// The action as the beginning of a sentence.
         public let description: String
 
-        /// Makes an action of your own; the name begins a sentence: "Reading".
+        /// Creates your own action with a name that begins a sentence, such as "Reading".
         public init(_ name: String) {
             description = name
         }
 
-        /// A file was being read.
+        /// Reading a file.
         public static let reading = Action("Reading")
-        /// A file was being written.
+        /// Writing a file.
         public static let writing = Action("Writing")
-        /// Something was being copied.
+        /// Copying an item.
         public static let copying = Action("Copying")
-        /// Something was being moved.
+        /// Moving an item.
         public static let moving = Action("Moving")
-        /// Something was being removed.
+        /// Removing an item.
         public static let removing = Action("Removing")
-        /// A checksum was being taken.
+        /// Computing the checksum of a file.
         public static let checksumming = Action("Taking the checksum of")
     }
 }

@@ -3,24 +3,29 @@
 
 import Foundation
 
-/// Reads a file into memory.
+/// An operation that reads a file into memory.
 ///
 /// ```swift
 /// let read = FileReadOperation(URL(fileURLWithPath: "/etc/hostname"))
 /// print(try await read.run().count)
 /// ```
 ///
-/// A symbolic link is followed. Files without a length of their own, such as those in `/proc` and devices, are read to
-/// their end or to the options' `maximumSize`; pipes and sockets are refused.
+/// The operation follows symbolic links. Devices and files without a known length, such as the files in `/proc`, are
+/// read until their end. If that exceeds the options' `maximumSize`, the operation fails with the code `tooLarge`. The
+/// operation refuses directories, pipes and sockets.
 public final class FileReadOperation: FileOperation<Data>, @unchecked Sendable {
     // Sendable: it adds only constants.
 
-    /// The file.
+    /// The file to read.
     public let url: URL
-    /// What of it is read.
+    /// The options for the range and the size of the data.
     public let options: FileReadOptions
 
-    /// Makes an operation that reads a file.
+    /// Creates an operation that reads a file.
+    ///
+    /// - Parameters:
+    ///   - url: The file to read.
+    ///   - options: The range and the maximum size of the data.
     public init(_ url: URL, options: FileReadOptions = FileReadOptions()) {
         self.url = url
         self.options = options
@@ -37,8 +42,8 @@ public final class FileReadOperation: FileOperation<Data>, @unchecked Sendable {
         var data = Data()
         if let expected {
             guard expected <= limit else { throw .failed(place.error(.tooLarge)) }
-            // The length of a file may be wrong, so memory is reserved for a gibibyte at most. Longer data grows as it
-            // is read.
+            // The length of a file may be wrong, so at most one gibibyte is reserved. Longer data grows while it is
+            // read.
             data.reserveCapacity(Int(min(expected, 1 << 30)))
         }
         while let chunk = try source.next() {
@@ -50,39 +55,42 @@ public final class FileReadOperation: FileOperation<Data>, @unchecked Sendable {
     }
 }
 
-/// What part of a file is read, and how much of it at most.
+/// The options of a read operation, which are the range and the maximum size of the data.
 public struct FileReadOptions: Sendable, Hashable {
-    /// The bytes to read, counted from zero; nil for all.
+    /// The range of bytes to read, counted from zero.
     ///
-    /// Of a range that goes beyond the end, what there is.
+    /// The default is `nil`, which reads all bytes. If the range extends beyond the end of the file, the operation
+    /// reads the part inside the file. If the range begins outside the file, the operation fails with the code
+    /// `rangeOutsideFile`.
     public var range: Range<Int64>?
 
-    /// How many bytes are read at most, so that an endless file does not eat up the memory: 256 MiB.
+    /// The maximum number of bytes to read, which protects the memory from an endless file.
     ///
-    /// A larger file, or range, is a failure with the code `tooLarge`; nothing of it is kept.
+    /// The default is 256 MiB. If the file or the range is larger, the operation fails with the code `tooLarge` and
+    /// returns no data.
     public var maximumSize: Int
 
-    /// Options with these values.
+    /// Creates options with the given values.
     public init(range: Range<Int64>? = nil, maximumSize: Int = 256 * 1024 * 1024) {
         self.range = range
         self.maximumSize = maximumSize
     }
 }
 
-/// A file that is read from its start, or from an offset, to its end, chunk by chunk.
+/// A file that is read in chunks, from its start or an offset to its end.
 struct FileSource {
     private let work: FileWork
     private let file: OpenFile
     private let place: FilePlace
     let status: FileStatus
-    /// Where the next byte is read; nil for files that are read as they come.
+    /// The offset of the next byte, or `nil` for a file that is read sequentially.
     private var offset: Int64?
-    /// How many bytes may still be read.
+    /// The number of bytes that may still be read.
     private var remaining: Int64
 
-    /// Opens a file, and refuses what cannot be read to an end: directories, pipes and sockets.
+    /// Opens a file, unless it is a directory, a pipe or a socket, which cannot be read to an end.
     init(_ entry: FolderEntry, flags: Int32 = 0, at place: FilePlace, work: FileWork) throws(FileInterruption) {
-        // Not blocking: the opening of a pipe to which nobody writes would wait for ever.
+        // Opens without blocking, because opening a pipe without a writer would wait forever.
         file = try work.files.open(entry, O_RDONLY | O_NONBLOCK | flags).get(at: place)
         status = try work.files.status(of: file).get(at: place)
         switch status.kind {
@@ -95,13 +103,14 @@ struct FileSource {
         remaining = .max
     }
 
-    /// How many bytes are expected; nil for devices and for files whose length the system makes up while they are read.
+    /// The expected number of bytes, or `nil` for devices and for files whose length the system does not know in
+    /// advance.
     var expectedBytes: Int64? {
         guard status.kind == .regular, status.size > 0 else { return nil }
         return min(max(status.size - (offset ?? 0), 0), remaining)
     }
 
-    /// Reads only this part of the file, or what there is of it.
+    /// Limits reading to a range of the file, or to the part of the range that exists.
     mutating func restrict(to range: Range<Int64>) throws(FileInterruption) {
         let isInFile = status.kind != .regular || range.lowerBound <= status.size
         guard range.lowerBound >= 0, isInFile else { throw .failed(place.error(.rangeOutsideFile)) }
@@ -109,9 +118,9 @@ struct FileSource {
         remaining = range.upperBound - range.lowerBound
     }
 
-    /// The next bytes, in the work's buffer; nil at the end.
+    /// Returns the next bytes in the buffer of the work, or `nil` at the end.
     ///
-    /// Looks before whether the operation was cancelled.
+    /// The method first checks whether the operation was canceled.
     mutating func next() throws(FileInterruption) -> UnsafeRawBufferPointer? {
         try work.checkCancellation()
         guard remaining > 0 else { return nil }

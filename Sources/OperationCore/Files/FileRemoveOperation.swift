@@ -3,9 +3,9 @@
 
 import Foundation
 
-/// Removes a file, a symbolic link, or a directory with all that is in it.
+/// An operation that removes a file, a symbolic link, or a directory with its contents.
 ///
-/// The result: whether there was something.
+/// The result indicates whether an item existed at the URL.
 ///
 /// ```swift
 /// let url = FileManager.default.temporaryDirectory.appendingPathComponent("\(UUID())")
@@ -13,18 +13,24 @@ import Foundation
 /// print(try await remove.run())  // false
 /// ```
 ///
-/// If the URL names a symbolic link, the link is removed and its target stays. A slash at the end of the URL has no
-/// meaning: if the name is that of a file, the file is removed. The depth of a directory does not matter. Cancelled on
-/// the way, or failing on the way, the operation leaves what it has not removed yet.
+/// If the URL names a symbolic link, the operation removes the link and not its target. A slash at the end of the URL
+/// has no meaning. If the name is that of a file, the operation removes the file. Directories can be nested to any
+/// depth. If the operation is canceled or fails, the items that it has not removed yet remain.
 public final class FileRemoveOperation: FileOperation<Bool>, @unchecked Sendable {
     // Sendable: it adds only constants.
 
-    /// What is removed.
+    /// The item to remove.
     public let url: URL
-    /// Whether it is a success, too, if there is nothing to remove.
+    /// A Boolean value that indicates whether the operation also succeeds if there is nothing to remove.
+    ///
+    /// The default is `false`. The operation then fails with the code `notFound`.
     public let ignoresMissing: Bool
 
-    /// Makes an operation that removes what stands at `url`.
+    /// Creates an operation that removes the item at a URL.
+    ///
+    /// - Parameters:
+    ///   - url: The item to remove.
+    ///   - ignoresMissing: Whether the operation also succeeds if there is nothing to remove. The default is `false`.
     public init(_ url: URL, ignoresMissing: Bool = false) {
         self.url = url
         self.ignoresMissing = ignoresMissing
@@ -46,7 +52,7 @@ public final class FileRemoveOperation: FileOperation<Bool>, @unchecked Sendable
     }
 }
 
-/// Removes a file, a symbolic link, or a directory with all that is in it.
+/// Removes a file, a symbolic link, or a directory with its contents.
 struct TreeRemover {
     private struct Level {
         let name: PathBytes
@@ -55,7 +61,7 @@ struct TreeRemover {
 
     private let work: FileWork
     private let root: FilePlace
-    /// Whether the tree is one of our own making, in which directories may be opened up to empty them.
+    /// Whether this package created the tree, so that the permissions of its directories may be changed to empty them.
     private let isOwn: Bool
     private var trail: FolderTrail?
     private var levels: [Level] = []
@@ -66,9 +72,9 @@ struct TreeRemover {
         self.isOwn = isOwn
     }
 
-    /// Removes what bears the name.
+    /// Removes the item with a name.
     ///
-    /// What others remove meanwhile is none of its concern, but the item itself is.
+    /// Items in a directory that another program removes in the meantime are ignored. The item itself is not.
     mutating func remove(_ entry: FolderEntry) throws(FileInterruption) {
         guard let folder = entry.folder else { throw .failed(root.error(.invalidPath)) }
         trail = FolderTrail(from: folder, files: work.files)
@@ -120,9 +126,9 @@ struct TreeRemover {
         work.advanceByItem()
     }
 
-    /// The path of a name in the present directory.
+    /// Returns the path of a name in the current directory.
     ///
-    /// Put together only for errors.
+    /// The path is built only for errors.
     private func place(_ name: PathBytes? = nil) -> FilePlace {
         // The first name is that of the root, whose path is known.
         let names = (levels.map(\.name) + [name].compactMap { $0 }).dropFirst()

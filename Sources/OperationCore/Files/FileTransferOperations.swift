@@ -3,7 +3,7 @@
 
 import Foundation
 
-/// Copies a file, a symbolic link, or a directory with all that is in it.
+/// An operation that copies a file, a symbolic link, or a directory with its contents.
 ///
 /// ```swift
 /// let folder = FileManager.default.temporaryDirectory.appendingPathComponent("copies-\(UUID())")
@@ -13,23 +13,29 @@ import Foundation
 /// print(try await copy.run().path)
 /// ```
 ///
-/// The copy is made under a temporary name beside the destination and then renamed, so it appears whole or not at all,
-/// directories included. Symbolic links are copied as links, never followed. Permissions and the time of the last change
-/// are kept; owners, access lists and extended attributes are not, and hard links become files of their own. Pipes,
-/// sockets and devices are refused.
+/// The operation makes the copy under a temporary name next to the destination and then renames it. So a file or
+/// directory appears at the destination either complete or not at all. Symbolic links are copied as links and never
+/// followed. The copy keeps the permissions and the modification times of files and directories. It does not keep
+/// owners, access control lists and extended attributes. Hard links become separate files. The operation refuses pipes,
+/// sockets and devices.
 public final class FileCopyOperation: FileOperation<URL>, @unchecked Sendable {
     // Sendable: it adds only constants.
 
-    /// What is copied.
+    /// The item to copy.
     public let source: URL
-    /// The copy itself, not the directory that will hold it.
+    /// The URL of the copy itself, not of the directory that contains it.
     ///
-    /// It is the operation's result, too.
+    /// This URL is also the result of the operation.
     public let destination: URL
-    /// How it is copied.
+    /// The options of the copy.
     public let options: FileTransferOptions
 
-    /// Makes an operation that copies what stands at `source`, to `destination` itself.
+    /// Creates an operation that copies an item.
+    ///
+    /// - Parameters:
+    ///   - source: The item to copy.
+    ///   - destination: The URL of the copy itself, not of the directory that contains it.
+    ///   - options: The options of the copy.
     public init(from source: URL, to destination: URL, options: FileTransferOptions = FileTransferOptions()) {
         self.source = source
         self.destination = destination
@@ -46,7 +52,7 @@ public final class FileCopyOperation: FileOperation<URL>, @unchecked Sendable {
     }
 }
 
-/// Moves or renames a file, a symbolic link, or a directory.
+/// An operation that moves or renames a file, a symbolic link, or a directory.
 ///
 /// ```swift
 /// let folder = FileManager.default.temporaryDirectory
@@ -60,23 +66,31 @@ public final class FileCopyOperation: FileOperation<URL>, @unchecked Sendable {
 /// print(try await move.value.path)
 /// ```
 ///
-/// Within a file system it is renamed, in one step. To another it is copied as by ``FileCopyOperation``, and the
-/// original removed once the copy stands; if that removal fails, the error has the action `removing`, and the copy is
-/// complete. So it is, with the code `changedMeanwhile`, if a file was changed while it was copied: the original then
-/// stays. Leave a directory alone meanwhile: what is changed in it after it was copied is removed with it.
+/// Within a file system, the operation renames the item in one step. To another file system, it copies the item as
+/// ``FileCopyOperation`` does, and then removes the original. If that removal fails, the copy is complete, and the
+/// error has the action `removing`.
+///
+/// If the source itself is changed while it is copied, the copy is complete and the original remains. The error then
+/// has the action `removing` and the code `changedMeanwhile`. This check does not cover changes inside a directory, so
+/// do not change a directory while it is moved to another file system. Such a change may be removed with the original.
 public final class FileMoveOperation: FileOperation<URL>, @unchecked Sendable {
     // Sendable: it adds only constants.
 
-    /// What is moved.
+    /// The item to move.
     public let source: URL
-    /// Its new place, not the directory that will hold it.
+    /// The new URL of the item itself, not of the directory that contains it.
     ///
-    /// It is the operation's result, too.
+    /// This URL is also the result of the operation.
     public let destination: URL
-    /// How it is moved.
+    /// The options of the move.
     public let options: FileTransferOptions
 
-    /// Makes an operation that moves what stands at `source`, to `destination` itself.
+    /// Creates an operation that moves an item.
+    ///
+    /// - Parameters:
+    ///   - source: The item to move.
+    ///   - destination: The new URL of the item itself, not of the directory that contains it.
+    ///   - options: The options of the move.
     public init(from source: URL, to destination: URL, options: FileTransferOptions = FileTransferOptions()) {
         self.source = source
         self.destination = destination
@@ -93,42 +107,47 @@ public final class FileMoveOperation: FileOperation<URL>, @unchecked Sendable {
     }
 }
 
-/// How something is copied or moved.
+/// The options of a copy or a move.
 public struct FileTransferOptions: Sendable, Hashable {
-    /// What becomes of something that stands at the destination: it stays, and the operation fails.
+    /// The rule for an item that already exists at the destination.
+    ///
+    /// The default is ``ExistingItemRule/refuse``.
     public var existingItem: ExistingItemRule
 
-    /// Whether directories that are missing on the way to the destination are made: false.
+    /// A Boolean value that indicates whether missing directories of the destination are created.
+    ///
+    /// The default is `false`.
     public var createsDirectories: Bool
 
-    /// Whether all is brought to the disk before the operation succeeds, to survive a power cut: true.
+    /// A Boolean value that indicates whether all data is written to the disk before the operation succeeds.
     ///
-    /// Copying a directory of many small files is several times faster without.
+    /// The default is `true`, so that the data survives a power failure. If the value is `false`, copying a directory
+    /// of many small files is several times faster.
     public var isDurable: Bool
 
-    /// Options with these values.
+    /// Creates options with the given values.
     public init(existingItem: ExistingItemRule = .refuse, createsDirectories: Bool = false, isDurable: Bool = true) {
         self.existingItem = existingItem
         self.createsDirectories = createsDirectories
         self.isDurable = isDurable
     }
 
-    /// The default values, but for a destination that may be replaced.
+    /// The default options, except that an item at the destination may be replaced.
     public static let replacing = FileTransferOptions(existingItem: .replace)
 }
 
-/// What becomes of something that stands at the destination of a copy or a move.
+/// The rule for an item that already exists at the destination of a copy or a move.
 public struct ExistingItemRule: Hashable, Sendable {
     private let name: String
 
-    /// It stays, and the operation fails with the code `alreadyExists`.
+    /// Keeps the existing item, so that the operation fails with the code `alreadyExists`.
     ///
-    /// Of many that try at once, one succeeds.
+    /// If several operations create the same destination at the same time, exactly one succeeds.
     public static let refuse = ExistingItemRule(name: "refuse")
 
-    /// It is replaced in one step: a file or link by a file or link, an empty directory by a directory.
+    /// Replaces a file or link with a file or link, or an empty directory with a directory, in one step.
     ///
-    /// A directory with something in it is never replaced: the operation fails with the code `directoryNotEmpty`. Nor is a
-    /// pipe, a socket or a device.
+    /// A directory that is not empty is never replaced, and the operation fails with the code `directoryNotEmpty`. A
+    /// pipe, a socket or a device is never replaced either, and the operation fails with the code `unsupportedKind`.
     public static let replace = ExistingItemRule(name: "replace")
 }

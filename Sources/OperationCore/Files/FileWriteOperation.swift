@@ -3,8 +3,10 @@
 
 import Foundation
 
-/// Writes data to a file, in one step: whoever reads it meanwhile, and whatever goes wrong, it is there whole or not at
-/// all. (But for ``FileWriteOptions/Mode/inPlace``, which says what it does not promise.)
+/// An operation that writes data to a file in one step.
+///
+/// Even if the operation fails, other programs find the complete new file or the previous state. The exception is
+/// ``FileWriteOptions/Mode/inPlace``, which does not write in one step.
 ///
 /// ```swift
 /// let url = FileManager.default.temporaryDirectory.appendingPathComponent("greeting-\(UUID()).txt")
@@ -12,26 +14,30 @@ import Foundation
 /// print(try await write.run().lastPathComponent)
 /// ```
 ///
-/// The data is written under a temporary name (`.operationkit-….tmp`) in the destination's directory and then renamed.
-/// If the destination is a symbolic link, the new file replaces the link, and the target of the link stays as it is. To
-/// write through the link, use ``FileWriteOptions/Mode/inPlace``, or resolve the URL first.
+/// The operation writes the data to a file with a temporary name (`.operationkit-….tmp`) in the directory of the
+/// destination, and then renames the file. If the destination is a symbolic link, the new file replaces the link, and
+/// the target of the link is not changed. To write through the link, use ``FileWriteOptions/Mode/inPlace``, or resolve
+/// the URL first.
 ///
-/// Cancelled before the renaming, the operation leaves nothing behind. A cancellation that comes later than that finds
-/// the file written.
+/// If the operation is canceled before it renames the file, it leaves nothing behind. After a later cancellation, the
+/// file may already be written.
 public final class FileWriteOperation: FileOperation<URL>, @unchecked Sendable {
     // Sendable: the data is behind its lock.
 
-    /// The file.
+    /// The URL of the file.
     ///
-    /// It is the operation's result, too.
+    /// This URL is also the result of the operation.
     public let url: URL
-    /// How it is written.
+    /// The options of the write.
     public let options: FileWriteOptions
     private let content: Locked<Data>
 
-    /// Makes an operation that writes a file.
+    /// Creates an operation that writes a file.
     ///
-    /// The data may also be set later, by what it depends on.
+    /// - Parameters:
+    ///   - data: The data to write. You can also set it later, for example from a dependency.
+    ///   - url: The URL of the file.
+    ///   - options: The options of the write.
     public init(_ data: Data = Data(), to url: URL, options: FileWriteOptions = FileWriteOptions()) {
         content = Locked(data)
         self.url = url
@@ -39,9 +45,9 @@ public final class FileWriteOperation: FileOperation<URL>, @unchecked Sendable {
         super.init()
     }
 
-    /// What is written.
+    /// The data to write.
     ///
-    /// Once the operation began a change has no effect; when it ended, the data is let go of.
+    /// A change after the operation has begun has no effect. The operation releases the data when it ends.
     public var data: Data {
         get { content.withLock { $0 } }
         set {
@@ -53,7 +59,8 @@ public final class FileWriteOperation: FileOperation<URL>, @unchecked Sendable {
     override func perform(_ work: FileWork) throws(FileInterruption) -> URL {
         let address = try FileAddress(url, for: .writing)
         let data = data
-        // A cancellation lets go of the data. Had it done so just before, it would be seen here, before a file is emptied.
+        // A cancellation releases the data. If that happened just before, this check detects it before a file is
+        // emptied.
         try work.checkCancellation()
         work.expect(bytes: Int64(data.count))
         if options.mode == .inPlace {
@@ -70,7 +77,7 @@ public final class FileWriteOperation: FileOperation<URL>, @unchecked Sendable {
             address: address, isDirectory: false, replaces: options.mode == .replacing,
             makesFolders: options.createsDirectories, isDurable: options.isDurable, place: place)
         try StagedItem.make(plan, work: work) { (item: StagedItem) throws(FileInterruption) in
-            // From the first byte on nobody may read it who could not read what it replaces.
+            // No user who cannot read the replaced file may read the new file, even while it is written.
             let inherited = item.existing.flatMap { $0.kind == .regular ? $0.permissions & 0o777 : nil }
             let permissions = options.permissions.map { $0 & 0o777 } ?? inherited ?? 0o644
             let file = try work.files.createFile(item.entry, permissions: permissions).get(at: place)
@@ -89,23 +96,31 @@ public final class FileWriteOperation: FileOperation<URL>, @unchecked Sendable {
     }
 }
 
-/// How a file is written.
+/// The options of a write operation.
 public struct FileWriteOptions: Sendable, Hashable {
-    /// How the new content comes to stand at the destination: ``Mode/replacing``.
+    /// The way in which the new content replaces the old content.
+    ///
+    /// The default is ``Mode/replacing``.
     public var mode: Mode
 
-    /// Whether directories that are missing on the way to the destination are made: false.
+    /// A Boolean value that indicates whether missing directories of the destination are created.
+    ///
+    /// The default is `false`.
     public var createsDirectories: Bool
 
-    /// The permission bits, less the process's `umask`.
+    /// The permission bits of the file, from which the `umask` of the process is removed.
     ///
-    /// Nil, as from the start: those of the file that is replaced, else 0o644 less the `umask`. Choose 0o600 for secrets.
+    /// The default is `nil`. The file then gets the permissions of the file that it replaces, or else 0o644 without the
+    /// bits of the `umask`. Choose 0o600 for secrets. A file that is written in place keeps its permissions.
     public var permissions: UInt16?
 
-    /// Whether the file and its name are brought to the disk before the operation succeeds, to survive a power cut: true.
+    /// A Boolean value that indicates whether the file and its name are written to the disk before the operation
+    /// succeeds.
+    ///
+    /// The default is `true`, so that the file survives a power failure.
     public var isDurable: Bool
 
-    /// Options with these values.
+    /// Creates options with the given values.
     public init(
         mode: Mode = .replacing, createsDirectories: Bool = false, permissions: UInt16? = nil, isDurable: Bool = true
     ) {
@@ -115,25 +130,29 @@ public struct FileWriteOptions: Sendable, Hashable {
         self.isDurable = isDurable
     }
 
-    /// The default values, but for a file that must not exist yet.
+    /// The default options, except that the file must not exist yet.
     public static let creatingNew = FileWriteOptions(mode: .creatingNew)
 
-    /// How new content comes to stand at the destination.
+    /// The way in which new content replaces the content at the destination.
     public struct Mode: Hashable, Sendable {
         private let name: String
 
-        /// In one step: readers see the old content or the new, and a failure leaves the old.
+        /// Replaces the file in one step, so that readers see the old or the new content, and a failure keeps the old
+        /// content.
         ///
-        /// A symbolic link at the destination is replaced itself; what it leads to stays as it is.
+        /// If the destination is a symbolic link, the link itself is replaced. The target of the link is not changed.
         public static let replacing = Mode(name: "replacing")
 
-        /// In one step, and only if there is nothing yet: of many that try at once, one succeeds.
+        /// Creates the file in one step, and fails with the code `alreadyExists` if an item exists at the destination.
+        ///
+        /// If several operations create the same file at the same time, exactly one succeeds.
         public static let creatingNew = Mode(name: "creatingNew")
 
-        /// Into the file that is there, links followed: for devices, and files whose identity must stay.
+        /// Writes into the existing file, for devices and for files that must keep their identity.
         ///
-        /// Not atomic: the old content is gone at once, and a failure leaves a part of the new. Only a file that this
-        /// operation made is taken away again.
+        /// This mode follows symbolic links and is not atomic. The old content is lost immediately, and a failure
+        /// leaves a part of the new content. After a failure, the operation removes the file only if it created the
+        /// file.
         public static let inPlace = Mode(name: "inPlace")
     }
 }
@@ -143,23 +162,23 @@ struct FileSink {
     let work: FileWork
     let file: OpenFile
     let place: FilePlace
-    /// Whether it may at times take nothing.
+    /// Whether a write may have to wait because the file is a device.
     var isDevice = false
 
-    /// Writes all of the bytes, in as many calls as the system likes, and counts them as progress.
+    /// Writes all bytes in as many calls as necessary, and counts them as progress.
     func write(_ bytes: UnsafeRawBufferPointer) throws(FileInterruption) {
         var rest = bytes
         while !rest.isEmpty {
             let result = try work.patiently(isDevice ? file : nil, isWriting: true) { work.files.write(file, rest) }
             let written = try result.get(at: place)
-            // A file that takes nothing, and says that this is no failure, would be written to for ever.
+            // If the system writes no bytes and reports no error, the loop would never end.
             guard written > 0 else { throw .failed(place.error(for: SystemError(EIO))) }
             rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(written))
             work.advance(bytes: written)
         }
     }
 
-    /// Writes chunk by chunk, and looks before each whether the operation was cancelled.
+    /// Writes the data in chunks, and checks before each chunk whether the operation was canceled.
     func write(_ data: Data) throws(FileInterruption) {
         var start = data.startIndex
         while start < data.endIndex {
@@ -173,20 +192,20 @@ struct FileSink {
         }
     }
 
-    /// Brings what was written to the disk, if so wished, and closes the file.
+    /// Writes the data to the disk if `isDurable` is `true`, and closes the file.
     func finish(isDurable: Bool) throws(FileInterruption) {
-        // After a failure the system may have forgotten what it did not write, and would claim success the next time:
-        // no second try.
+        // There is no second attempt. After a failure, the system may have discarded the data and would then report
+        // success.
         if isDurable { try work.files.synchronize(file).get(at: place) }
         try work.files.close(file).get(at: place)
     }
 }
 
-/// Writes into a file or device that is there, or makes the file.
+/// Writes into an existing file or device, or creates the file.
 struct FileOverwriting {
     private let destination: DestinationFolder
     private let output: FileSink
-    /// Which file this made; nil if it was there.
+    /// The identity of the file that this value created, or `nil` if the file already existed.
     private let made: FileStatus.Identity?
     private let isDurable: Bool
     private let work: FileWork
@@ -203,7 +222,7 @@ struct FileOverwriting {
         do throws(FileInterruption) {
             let (file, isNew) = try opened.get(at: place)
             let status = try work.files.status(of: file).get(at: place)
-            // Nobody promises to read what is put into a pipe.
+            // A pipe has no guarantee that another program reads the data.
             guard [.regular, .device].contains(status.kind) else { throw .failed(place.error(.unsupportedKind)) }
             made = isNew ? status.identity : nil
             output = FileSink(work: work, file: file, place: place, isDevice: status.kind == .device)
@@ -225,7 +244,7 @@ struct FileOverwriting {
         if isDurable { try destination.synchronize() }
     }
 
-    /// Takes away what this made, but not what others put in its place.
+    /// Removes the file that this value created, but not a file that replaced it.
     private func discard() {
         if let made, case .success(let status) = work.files.status(of: destination.entry), status.identity == made {
             _ = work.files.remove(destination.entry, isDirectory: false)
@@ -233,7 +252,8 @@ struct FileOverwriting {
         destination.discard()
     }
 
-    /// Opens what is there or makes it, and says which, whatever others do at the same moment.
+    /// Opens or creates the file and returns which of the two, even if other programs change the directory at the same
+    /// time.
     private static func open(
         _ entry: FolderEntry, permissions: UInt16, files: FileSystem
     ) -> Result<(OpenFile, isNew: Bool), SystemError> {

@@ -3,7 +3,7 @@
 
 import Foundation
 
-/// Copies a file, a symbolic link, or a directory with all that is in it.
+/// Copies a file, a symbolic link, or a directory with its contents.
 struct TreeCopier {
     private struct Level {
         let name: PathBytes
@@ -12,7 +12,7 @@ struct TreeCopier {
     }
 
     private let work: FileWork
-    /// Errors name the source as the path, the destination as the other.
+    /// The source, with the destination as the other path, for errors.
     private let root: FilePlace
     private let isDurable: Bool
     private var source: FolderTrail
@@ -61,12 +61,12 @@ struct TreeCopier {
     private func copyFile(
         _ name: PathBytes, as newName: PathBytes, _ known: FileStatus
     ) throws(FileInterruption) {
-        // Put together once for each file; at the depth of a common tree that costs next to nothing.
+        // The path is built once for each file, which costs little at the usual depth.
         let place = targetPlace(name)
         var input = try FileSource(
             FolderEntry(name, in: source.folder), flags: O_NOFOLLOW, at: sourcePlace(name), work: work)
         guard input.status.identity == known.identity else { throw .failed(sourcePlace(name).error(.changedMeanwhile)) }
-        // Nobody else reads it before it has the permissions of the original.
+        // No other user can read the file before it has the permissions of the original.
         let new = FolderEntry(newName, in: target.folder)
         let file = try work.files.createFile(new, permissions: 0o600).get(at: place)
         let output = FileSink(work: work, file: file, place: place)
@@ -90,7 +90,7 @@ struct TreeCopier {
         let made = try target.enter(newName).get(at: targetPlace(name))
         let top = targetRoot ?? made.identity
         targetRoot = top
-        // The copy would be copied too, and the copy of the copy.
+        // Otherwise, the copy would be copied too, and then the copy of the copy.
         guard status.identity != top else { throw .failed(rootPlace.error(.destinationInsideSource)) }
         let names = try work.files.names(in: source.folder).get(at: sourcePlace(name))
         levels.append(Level(name: name, status: status, names: names))
@@ -100,7 +100,7 @@ struct TreeCopier {
         guard let level = levels.last else { return }
         _ = try source.leave().get(at: sourcePlace())
         let folder = try target.leave().get(at: targetPlace())
-        // Only now: the permissions may be such that nobody could go up from here any more.
+        // The permissions are set last, because they may not allow leaving the directory.
         try work.files.setPermissions(level.status.permissions & 0o1777, of: folder).get(at: targetPlace())
         try work.files.setTimes(of: folder, from: level.status).get(at: targetPlace())
         if isDurable { try work.files.synchronize(folder).get(at: targetPlace()) }
@@ -113,9 +113,9 @@ struct TreeCopier {
 
     private func targetPlace(_ name: PathBytes? = nil) -> FilePlace { place(name, in: rootPlace) }
 
-    /// The path of a name in the present directory, at the end that failed.
+    /// Returns the path of a name in the current directory of the source or the destination.
     ///
-    /// Put together only for errors.
+    /// The path is built only for errors.
     private func place(_ name: PathBytes?, in root: FilePlace) -> FilePlace {
         let names = (levels.map(\.name) + [name].compactMap { $0 }).dropFirst()
         var place = root
@@ -151,15 +151,15 @@ struct StagedCopy {
     }
 }
 
-/// Something that is made under a temporary name beside its destination and takes its place in one step at the end.
+/// An item that is created under a temporary name next to its destination and renamed at the end in one step.
 struct StagedItem {
     let destination: DestinationFolder
-    /// The temporary name.
+    /// The entry with the temporary name.
     let entry: FolderEntry
-    /// What stands at the destination now.
+    /// The status of the item at the destination, if there is one.
     let existing: FileStatus?
 
-    /// What is to become of it.
+    /// The settings for the new item.
     struct Plan {
         let address: FileAddress
         let isDirectory: Bool
@@ -169,7 +169,7 @@ struct StagedItem {
         let place: FilePlace
     }
 
-    /// Lets `build` make the item and then puts it into its place; whatever goes wrong, nothing is left behind.
+    /// Calls `build` to create the item and then renames it, and removes everything if an error occurs.
     static func make(
         _ plan: Plan, work: FileWork, build: (StagedItem) throws(FileInterruption) -> Void
     ) throws(FileInterruption) {
@@ -182,7 +182,7 @@ struct StagedItem {
                 try item.publish(plan, files: work.files)
             } catch {
                 item.discard(plan, work: work)
-                // Made by another operation, which failed and took it away again: nothing can have been built in it.
+                // Another operation created the directory, failed and removed it, so nothing can have been built in it.
                 guard plan.makesFolders, attempt < DestinationFolder.attempts, item.destination.isGone else {
                     throw error
                 }
@@ -197,7 +197,7 @@ struct StagedItem {
     private init(_ plan: Plan, work: FileWork) throws(FileInterruption) {
         destination = try DestinationFolder(
             of: plan.address, makingFolders: plan.makesFolders, at: plan.place, work: work)
-        // Not made of the destination's name, which may be as long as names can be.
+        // The name does not contain the destination's name, which may already have the maximum length.
         let number = String(UInt64.random(in: .min ... .max), radix: 36)
         entry = FolderEntry(PathBytes(".operationkit-\(number).tmp"), in: destination.folder)
         do throws(FileInterruption) {
@@ -208,7 +208,7 @@ struct StagedItem {
         }
     }
 
-    /// Finds out early what `publish` would find out in the end.
+    /// Detects early the errors that `publish` would detect in the end.
     private static func check(
         _ entry: FolderEntry, _ plan: Plan, files: FileSystem
     ) throws(FileInterruption) -> FileStatus? {
@@ -239,13 +239,13 @@ struct StagedItem {
 
     private func discard(_ plan: Plan, work: FileWork) {
         var remover = TreeRemover(work: work.uncancellable(), root: plan.place, isOwn: true)
-        // What went wrong before is what the user must know.
+        // The earlier error is the one to report.
         try? remover.remove(entry)
         destination.discard()
     }
 }
 
-/// Moves something by renaming it, or, to another file system, by a copy and the removal of the original.
+/// Moves an item by renaming it, or by copying it to another file system and removing the original.
 struct ItemMove {
     let source: FileAddress
     let destination: FileAddress
@@ -266,7 +266,7 @@ struct ItemMove {
         case .success:
             work.advanceByItem()
             guard options.isDurable, let folder = entry.folder else { return }
-            // The new name first: a power cut may then leave both, but never neither.
+            // The new name is written first, so a power failure may leave both names but never neither.
             try target.synchronize()
             try work.files.synchronize(folder).get(at: place)
         case .failure(SystemError(EXDEV)):
@@ -285,7 +285,7 @@ struct ItemMove {
         guard options.existingItem == .replace else {
             return work.files.renameExclusively(entry, to: target, isDirectory: status.kind == .directory)
         }
-        // The system would do it: a null device would be a file from then on.
+        // The system would replace a device, such as `/dev/null`, with a file.
         if case .success(let existing) = work.files.status(of: target), !existing.isReplaceable {
             return .failure(SystemError(ENXIO))
         }
@@ -293,8 +293,9 @@ struct ItemMove {
         return work.files.rename(entry, to: target)
     }
 
-    /// Whether the destination is another name of the very file: renaming one to the other does nothing, says POSIX, and
-    /// would leave both.
+    /// Returns whether the destination is another name of the same file.
+    ///
+    /// By the POSIX standard, renaming one name to the other has no effect and would leave both.
     private func isSecondName(_ target: FolderEntry, of status: FileStatus, at entry: FolderEntry) -> Bool {
         guard status.linkCount > 1, status.kind != .directory, let folder = entry.folder,
             let targetFolder = target.folder,
@@ -302,7 +303,7 @@ struct ItemMove {
             case .success(let here) = work.files.status(of: folder),
             case .success(let there) = work.files.status(of: targetFolder)
         else { return false }
-        // The same name in the same directory is the same name, also where upper and lower case are the same.
+        // The same name in the same directory is one name, even if the file system ignores case.
         let isSameName = entry.name.description.lowercased() == target.name.description.lowercased()
         return here.identity != there.identity || !isSameName
     }
@@ -311,10 +312,10 @@ struct ItemMove {
         let copy = StagedCopy(
             source: source, destination: destination, options: options, action: .moving, work: work)
         try copy.make()
-        // The copy stands: from here there is no way back, only one to the end.
+        // The copy is complete, so the move is no longer canceled.
         var place = place
         place.action = .removing
-        // What somebody saved under the same name meanwhile is in no copy.
+        // If the file was saved under the same name in the meantime, the copy does not contain the new version.
         guard try work.files.status(of: entry).get(at: place).hasContent(of: status) else {
             throw .failed(place.error(.changedMeanwhile))
         }

@@ -1,7 +1,7 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-/// What a recovery does about a child that gave no result.
+/// A decision about a child that gave no result.
 ///
 /// ```swift
 /// let names = GroupOperation.all([ClosureOperation { () throws -> String in throw CancellationError() }])
@@ -10,42 +10,43 @@
 public struct ChildRecovery<Value: Sendable>: Sendable {
     let answer: RecoveryAnswer
 
-    /// The child counts as one that gave this.
+    /// Returns a decision that uses a value as the result of the child.
     public static func result(_ value: Value) -> ChildRecovery {
         ChildRecovery(answer: .result(StandIn(value)))
     }
 
-    /// Another operation takes the child's place: the same work made again, or other work with such a result.
+    /// Returns a decision that lets another operation take the place of the child.
     ///
-    /// It becomes a child of the group in the place of the one that failed. A group as well, if it takes several.
+    /// The operation may do the same work again, or other work with a result of the same type. It becomes a child of
+    /// the group in place of the one that failed. To run several operations instead, pass a group.
     public static func operation<Failure>(_ other: TypedOperation<Value, Failure>) -> ChildRecovery {
         ChildRecovery(answer: .operation(other, { other.outcome?.result.map { StandIn($0) } }))
     }
 
-    /// The child has failed, and the group is told so.
+    /// A decision that lets the child fail.
     public static var fail: ChildRecovery { ChildRecovery(answer: .fail(nil)) }
 }
 
-/// The answer of a recovery whose type is not known.
+/// The decision of a recovery, without the type of the result.
 enum RecoveryAnswer: Sendable {
     case result(any AnyStandIn)
     case operation(ManagedOperation, _ result: @Sendable () -> (any AnyStandIn)?)
-    /// With what the recovery itself threw.
+    /// The child fails, and the error is the one that the recovery threw, if any.
     case fail((any Error)?)
 }
 
-/// The result that a child did not give, and that its group takes for it.
+/// A result that a group uses in place of the one that a child did not give.
 final class StandIn<Value: Sendable>: AnyStandIn {
     let value: Value
 
     init(_ value: Value) { self.value = value }
 }
 
-/// A result of whatever type.
+/// A replacement result of any type.
 protocol AnyStandIn: AnyObject, Sendable {}
 
 extension TypedOperation {
-    /// How the operation ended as its group sees it: what a recovery gave takes the place of a result.
+    /// The outcome as the group of the operation sees it, with the result of a recovery if there is one.
     final var outcomeInGroup: OperationOutcome<ResultType, ErrorType>? {
         guard let outcome else { return nil }
         if case .success = outcome { return outcome }
@@ -54,30 +55,32 @@ extension TypedOperation {
     }
 }
 
-/// A child that gave no result, as a recovery sees it: before its group does.
+/// A child that gave no result, as a recovery closure receives it.
 public struct FailedChild<Value: Sendable>: Sendable {
-    /// The child itself, which has ended.
+    /// The child, which has ended.
     public let operation: ManagedOperation
-    /// Its error, or why it was cancelled; from the second time on, that of the operation that last took its place.
+    /// The error of the child, or the cause of its cancellation.
+    ///
+    /// From the second attempt on, it is the failure of the operation that last took the child's place.
     public let failure: OperationFailure<any Error>
-    /// How often a recovery was asked for this child, this time included.
+    /// The number of times that a recovery closure was called for this child, including this call.
     public let attempt: Int
 
-    /// The operation's name, or else that of its type.
+    /// The name of the child, or the name of its type if it has no name.
     public var name: String { operation.life.displayName }
 
-    /// The error, if it is one of that type.
+    /// Returns the error in ``failure`` if it is of the given type, or `nil`.
     public func error<Wanted: Error>(as type: Wanted.Type = Wanted.self) -> Wanted? {
         failure.underlyingError as? Wanted
     }
 }
 
-// What may be done about a child that gave no result.
+// Recovery of children that gave no result.
 extension GroupOperation {
-    /// Asks `hook` about each child of that result type that gives no result, before the policy or the body learns of
-    /// it.
+    /// Adds a closure that decides about each child that gives no result, if the child has the closure's result type.
     ///
-    /// It may give the result itself, let another operation take the child's place, or let it fail:
+    /// The closure is called before the policy or the body learns of the failure. It may return a result, let another
+    /// operation take the child's place, or let the child fail:
     ///
     /// ```swift
     /// let load = TaskOperation { () async throws -> Int in throw CancellationError() }
@@ -87,16 +90,22 @@ extension GroupOperation {
     /// }
     /// ```
     ///
-    /// The hook may wait, for as long as it takes: the child takes up no place meanwhile, and the group does not end.
-    /// It is called in a task of its own, which is cancelled with the group; what it says after that is dropped, and
-    /// not waited for. It is not asked about a child that was cancelled with the group, or because of what it depends
-    /// on. What depends on the child itself is told of the child's own end, not of the recovery.
+    /// The closure is called in its own task, and may wait. Meanwhile the child takes up no slot, and the group does
+    /// not end. When the group cancels its children, it also cancels the task, does not wait for it, and ignores its
+    /// decision.
     ///
-    /// Of several hooks the one given with the child is asked, or else the first that was added and fits.
+    /// The closure is not called for a child that was canceled with the group, or because of a dependency. It is also
+    /// not called if the task that awaited the child was canceled, or if too many bodies wait. Operations that depend
+    /// on the child see the child's own outcome, not the recovery.
+    ///
+    /// If there are several closures, only one of them is called for a child. It is the closure that was passed with
+    /// the child, or else the first added closure with the child's result type.
     ///
     /// - Parameters:
-    ///   - limit: How often it is asked for one child: again each time that what took the child's place gave no result.
-    ///   - hook: What to do. If it throws, the child has failed, and ``GroupFailure/Child/recoveryFailure`` says so.
+    ///   - limit: The maximum number of calls for one child. The closure is called again each time that the operation
+    ///     in the child's place gives no result. The default is `1`, and a value below 1 counts as 1.
+    ///   - hook: The closure that decides about the child. If it throws an error, the child has failed, and the error
+    ///     is the ``GroupFailure/Child/recoveryFailure``.
     public func recover<Value: Sendable>(
         atMost limit: Int = 1, _ hook: @escaping @Sendable (FailedChild<Value>) async throws -> ChildRecovery<Value>
     ) {
@@ -105,10 +114,17 @@ extension GroupOperation {
 }
 
 extension GroupScope {
-    /// Runs a child and gives its result, or what `hook` makes of its failure.
+    /// Runs a child and returns its result, or the result of a recovery.
     ///
-    /// The error that is thrown is the child's own, if it could not be recovered. About what is somebody else's, and
-    /// only awaited, the hook is not asked. All else is as in ``GroupOperation/recover(atMost:_:)``.
+    /// The closure is not called for an operation that is not a child of the group and is only awaited. Otherwise, it
+    /// works as in ``GroupOperation/recover(atMost:_:)``.
+    ///
+    /// - Parameters:
+    ///   - child: The operation to run.
+    ///   - weight: The weight of the child in the group's progress. The default is `1`.
+    ///   - limit: The maximum number of calls of the closure. The default is `1`.
+    ///   - hook: The closure that decides about the child if it gives no result. It is called in its own task.
+    /// - Throws: An ``OperationFailure`` with the child's own error or cause, if the child was not recovered.
     public func run<ResultType, ErrorType>(
         _ child: TypedOperation<ResultType, ErrorType>, weight: Double = 1, recoveringAtMost limit: Int = 1,
         by hook: @escaping @Sendable (FailedChild<ResultType>) async throws -> ChildRecovery<ResultType>
@@ -116,7 +132,16 @@ extension GroupScope {
         try await outcome(of: child, terms: ChildTerms(weight: weight, hook: RecoveryHook(limit: limit, hook))).get()
     }
 
-    /// Runs a child while the calling thread waits, and gives its result, or what `hook` makes of its failure.
+    /// Runs a child while the calling thread waits, and returns its result, or the result of a recovery.
+    ///
+    /// The calling thread must be the thread of the body: see ``perform(_:weight:)``.
+    ///
+    /// - Parameters:
+    ///   - child: The operation to run.
+    ///   - weight: The weight of the child in the group's progress. The default is `1`.
+    ///   - limit: The maximum number of calls of the closure. The default is `1`.
+    ///   - hook: The closure that decides about the child if it gives no result. It is called in its own task.
+    /// - Throws: An ``OperationFailure`` with the child's own error or cause, if the child was not recovered.
     @available(*, noasync, message: "Use run(_:weight:recoveringAtMost:by:) in an async body: this blocks the thread.")
     public func perform<ResultType, ErrorType>(
         _ child: TypedOperation<ResultType, ErrorType>, weight: Double = 1, recoveringAtMost limit: Int = 1,
@@ -126,7 +151,7 @@ extension GroupScope {
     }
 }
 
-// Children that gave no result, and for which there may be a way out.
+// Recovery of children.
 extension GroupEngine {
     /// Adds a hook for all children that it fits.
     func add(_ hook: RecoveryHook) {
@@ -137,9 +162,10 @@ extension GroupEngine {
         }
     }
 
-    /// A child ended without a result, or one that took the place of another ended in whatever way.
+    /// Begins the recovery of a child that ended without a result, or continues it when an operation in its place
+    /// ended.
     ///
-    /// - Returns: Whether its end is told later, when it was recovered or not.
+    /// - Returns: Whether the end of the child is reported later.
     func recover(
         _ child: ManagedOperation, _ slot: GroupMachine.Slot, _ tag: Int32, _ ending: LifecycleMachine.Ending
     ) -> Bool {
@@ -154,7 +180,7 @@ extension GroupEngine {
         return begin(GroupRescue(child, (slot, tag), ending, failure, hook), failure.failure)
     }
 
-    /// The child is out of the way; its hook is asked.
+    /// Removes the child from its slot and asks the hook.
     private func begin(_ rescue: GroupRescue, _ failure: OperationFailure<any Error>) -> Bool {
         var hasBegun = false
         var ended: ManagedOperation?
@@ -166,7 +192,7 @@ extension GroupEngine {
             ended = exchange(&state.children[Int(rescue.slot)].operation, with: nil)
         }
         withExtendedLifetime(ended) {}
-        // Doomed meanwhile, it is over, and nobody is asked.
+        // The group was doomed meanwhile, or the hook must not be asked again.
         guard hasBegun, let attempt = rescue.nextAttempt() else { return hasBegun }
         let task = Task { [weak self] in
             var answer: RecoveryAnswer
@@ -191,13 +217,13 @@ extension GroupEngine {
         }
     }
 
-    /// Another operation takes the place of the child; returns why not.
+    /// Lets another operation take the place of the child, and returns an error if that is not possible.
     private func replace(_ rescue: GroupRescue, by other: ManagedOperation) -> GroupError? {
-        // Outside the lock: it asks Foundation.
+        // Outside the lock, because it asks Foundation.
         if other.isHeldByQueue(isByQueue: false) { return GroupError(.inQueue, other) }
         let answer = nest(other) {
             state.withLock { state in
-                // Doomed meanwhile: the answer comes too late, and nobody asks for the reason.
+                // The group was doomed meanwhile. The answer comes too late, and the error is not used.
                 guard state.recoveries?.running[rescue.slot] === rescue else { return .refused(.ended) }
                 return other.core.withLock { core in
                     if let code = core.reasonAgainstGroup { return .refused(code) }
@@ -225,7 +251,7 @@ extension GroupEngine {
         conclude(rescue, after: failure)
     }
 
-    /// The child counts as one that gave that result.
+    /// Counts the child as one that gave this result.
     private func conclude(_ rescue: GroupRescue, with standIn: any AnyStandIn) {
         guard end(rescue) else { return }
         let old = rescue.original.core.withLock { core in exchange(&core.need().standIn, with: standIn) }
@@ -233,18 +259,18 @@ extension GroupEngine {
         ThreadWorklist.perform { self.settle(rescue.original, rescue.slot, rescue.tag, .success, nil) }
     }
 
-    /// The child could not be recovered.
+    /// Ends a recovery that failed.
     private func conclude(_ rescue: GroupRescue, after failure: OperationFailure<any Error>?) {
         if end(rescue) { tellFailure(of: rescue, after: failure) }
     }
 
-    /// Nobody waits any more for the child there; returns what is to be cancelled for that.
+    /// Gives up a child for which no task waits any more, and returns the operation in its place, to be canceled.
     func giveUp(_ child: ManagedOperation, at slot: GroupMachine.Slot) -> ManagedOperation? {
         var abandoned: GroupRescue?
         let standIn = state.withLock { state -> ManagedOperation? in
             guard state.children.indices.contains(Int(slot)) else { return nil }
             guard let rescue = state.recoveries?.running[slot], rescue.original.life === child.life else {
-                // It may have just ended: it is not recovered then.
+                // The child may have just ended. It is not recovered then.
                 let isPresent = state.children[Int(slot)].operation?.life === child.life
                 if isPresent { state.children[Int(slot)].isGivenUp = true }
                 return nil
@@ -258,7 +284,7 @@ extension GroupEngine {
         return standIn
     }
 
-    /// The group is doomed, and the child with it.
+    /// Ends a recovery because the group and the child are doomed.
     func abandon(_ rescue: GroupRescue) {
         rescue.end()
         tellFailure(of: rescue, after: nil)
@@ -269,7 +295,7 @@ extension GroupEngine {
         ThreadWorklist.perform { self.settle(rescue.original, rescue.slot, rescue.tag, rescue.ending, failure) }
     }
 
-    /// Whether the recovery ends here and now; if not, it was over before.
+    /// Ends the recovery, and returns whether it was not over before.
     private func end(_ rescue: GroupRescue) -> Bool {
         let isCurrent = state.withLock { state in
             guard state.recoveries?.running[rescue.slot] === rescue else { return false }
@@ -282,13 +308,13 @@ extension GroupEngine {
 }
 
 extension OperationFailure {
-    /// Whether nobody wants a result any more, or the group could not wait for one.
+    /// Whether the result is not wanted any more, or the group could not wait for it.
     fileprivate var isNotForRecovery: Bool {
         guard let code = cancellation?.code else { return false }
         return followsFromDependency || code == .taskCancelled || code == .tooManyWaits
     }
 
-    /// Whether it is the mere consequence of what another operation did.
+    /// Whether the failure only follows from that of a dependency.
     var followsFromDependency: Bool {
         guard let code = cancellation?.code else { return false }
         return code == .dependencyFailed || code == .dependencyCancelled
@@ -296,13 +322,13 @@ extension OperationFailure {
 }
 
 extension GroupEngine.State {
-    /// Sets a hook for the child that has just been taken.
+    /// Sets a hook for a child that has just been added.
     mutating func setHook(_ hook: RecoveryHook, at slot: GroupMachine.Slot) {
         if recoveries == nil { recoveries = GroupRecoveries() }
         recoveries?.own[slot] = hook
     }
 
-    /// The recoveries of children that are doomed, which end.
+    /// Takes out the recoveries of children that are doomed.
     mutating func takeRescues(at slots: [GroupMachine.Slot]) -> [GroupRescue] {
         guard recoveries?.running.isEmpty == false else { return [] }
         return slots.compactMap { slot in
@@ -311,12 +337,12 @@ extension GroupEngine.State {
     }
 }
 
-/// A recovery whose type is not known: which children it is for, and how it is asked.
+/// A recovery closure without its result type.
 struct RecoveryHook: Sendable {
-    /// How often it is asked for one child.
+    /// The maximum number of calls for one child.
     let limit: Int
     let fits: @Sendable (ManagedOperation) -> Bool
-    /// The user's: called outside every lock, in a task of its own.
+    /// The user's closure, which is called outside every lock in its own task.
     let ask: @Sendable (ManagedOperation, OperationFailure<any Error>, Int) async throws -> RecoveryAnswer
 
     init<Value>(
@@ -330,11 +356,11 @@ struct RecoveryHook: Sendable {
     }
 }
 
-/// What a group has to recover its children with, and those that are being recovered.
+/// The recovery hooks of a group, and the recoveries that are under way.
 struct GroupRecoveries: Sendable {
-    /// For all children.
+    /// The hooks for all children.
     var hooks: [RecoveryHook] = []
-    /// For one child each.
+    /// The hooks for single children.
     var own: [GroupMachine.Slot: RecoveryHook] = [:]
     var running: [GroupMachine.Slot: GroupRescue] = [:]
 
@@ -343,9 +369,9 @@ struct GroupRecoveries: Sendable {
     }
 }
 
-/// One child that is being recovered, from its end until that is settled.
+/// The recovery of one child, from its end until the recovery is settled.
 final class GroupRescue: Sendable {
-    /// Marks a child as one that took the place of another.
+    /// The tag of an operation that took the place of a child.
     static let tag: Int32 = -2
 
     private struct State {
@@ -371,7 +397,7 @@ final class GroupRescue: Sendable {
         (self.ending, self.failure, self.hook) = (ending, failure, hook)
     }
 
-    /// The number of the next attempt; nil if there is to be none.
+    /// Returns the number of the next attempt, or `nil` if there is none.
     func nextAttempt() -> Int? {
         state.withLock { state in
             guard !state.isOver, state.attempt < hook.limit else { return nil }
@@ -384,7 +410,7 @@ final class GroupRescue: Sendable {
 
     /// Keeps the task of the hook, to cancel it with the recovery.
     ///
-    /// It may have answered by now, and the hook be asked once more.
+    /// The hook may have answered by now, and may be asked again.
     func keep(_ task: Task<Void, Never>, of attempt: Int) {
         let isOver = state.withLock { state in
             if !state.isOver, state.attempt == attempt { state.task = task }
@@ -393,7 +419,7 @@ final class GroupRescue: Sendable {
         if isOver { task.cancel() }
     }
 
-    /// Keeps what gives the result of the operation that took the child's place.
+    /// Keeps a closure that returns the result of the operation that took the child's place.
     func keep(_ result: @escaping @Sendable () -> (any AnyStandIn)?) {
         let left = state.withLock { exchange(&$0.result, with: result) }
         withExtendedLifetime(left) {}
@@ -402,7 +428,7 @@ final class GroupRescue: Sendable {
     /// The result of the operation that took the child's place.
     var result: (any AnyStandIn)? { state.withLock { $0.result }?() }
 
-    /// It is over; what the hook still says does not count.
+    /// Ends the recovery, and cancels the task of the hook, whose answer no longer counts.
     func end() {
         let left = state.withLock { state in
             state.isOver = true

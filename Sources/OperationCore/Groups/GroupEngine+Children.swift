@@ -3,16 +3,16 @@
 
 import Foundation
 
-// How children come and go.
+// Adding and ending children.
 extension GroupEngine {
-    /// Makes an operation a child; nothing begins before the next `apply`.
+    /// Makes an operation a child, without beginning it before the next `apply`.
     ///
-    /// - Returns: Why not, if it cannot be one; then nothing happened to it.
+    /// - Returns: The reason why the operation cannot be a child, or `nil`. A refused operation is unchanged.
     func adopt(_ child: ManagedOperation, _ terms: ChildTerms = ChildTerms()) -> GroupError? {
         let child = child.held
         var answer = nest(child) { tryToAdopt(child, terms, isProbed: false) }
         if case .probe = answer {
-            // Outside the lock: it asks Foundation.
+            // Outside the lock, because it asks Foundation.
             if child.isHeldByQueue(isByQueue: false) { return GroupError(.inQueue, child) }
             answer = nest(child) { tryToAdopt(child, terms, isProbed: true) }
         }
@@ -27,13 +27,15 @@ extension GroupEngine {
         case refused(GroupError.Code)
     }
 
-    /// Held while a group becomes the child of another: else two could enclose each other, each by a thread of its own.
+    /// Held while a group becomes the child of another one.
+    ///
+    /// Without it, two threads could each put one of two groups into the other.
     private static let nesting = Locked(())
 
-    /// Makes the operation a child by `adopt`; refuses a group that encloses this one.
+    /// Makes the operation a child with the closure `adopt`, and refuses a group that encloses this one.
     func nest(_ child: ManagedOperation, _ adopt: () -> Adoption) -> Adoption {
         guard let inner = child.groupEngine else { return adopt() }
-        // One of those may be gone but for this: let go of outside the lock, for what it holds is the user's.
+        // These may be the last references to groups of the user, so they are released outside the lock.
         var met: [GroupEngine] = []
         defer { withExtendedLifetime(met) {} }
         return Self.nesting.withLock { _ in
@@ -77,7 +79,7 @@ extension GroupEngine {
         }
     }
 
-    /// What was made to be a child cannot be one.
+    /// Notes that an operation that was made to be a child cannot be one.
     func fail(_ child: ManagedOperation, _ error: GroupError, _ tag: Int32 = -1) {
         let failure = GroupFailure.Child(name: name(of: child, tag), failure: .failed(error))
         let forgotten = state.withLock { state in
@@ -90,10 +92,10 @@ extension GroupEngine {
         withExtendedLifetime(forgotten) {}
     }
 
-    /// Whether this group is that one, or within it.
+    /// Whether this group is the other one, or is inside it.
     private func isEnclosed(by other: GroupEngine, _ met: inout [GroupEngine]) -> Bool {
         if other === self { return true }
-        // What has no children encloses nothing.
+        // A group without children encloses nothing.
         guard other.state.withLock({ $0.machine.present > 0 }) else { return false }
         var next = state.withLock { $0.outer }
         while let engine = next {
@@ -104,7 +106,7 @@ extension GroupEngine {
         return false
     }
 
-    /// Something about a child changed that no queue holds.
+    /// Reacts to a change of a child that no queue holds.
     func childDidChange(_ child: ManagedOperation, _ slot: GroupMachine.Slot) {
         var isToEnd = false
         apply { state in
@@ -118,11 +120,11 @@ extension GroupEngine {
                 state.machine.becameReady(slot)
             }
         }
-        // Cancelled, it need not wait for its turn to end.
+        // A canceled child need not wait for its turn.
         if isToEnd { child.beginInGroup() }
     }
 
-    /// A child has ended.
+    /// Notes that a child has ended.
     ///
     /// Called in the worklist of the thread that ended it, after its dependents were released.
     func childDidEnd(
@@ -132,7 +134,7 @@ extension GroupEngine {
         settle(child, slot, tag, ending, ending == .success ? nil : failure(of: child, tag, ending))
     }
 
-    /// A child has ended, and nothing more is done about that.
+    /// Notes that a child has ended and is not recovered any more.
     func settle(
         _ child: ManagedOperation, _ slot: GroupMachine.Slot, _ tag: Int32, _ ending: LifecycleMachine.Ending,
         _ failure: GroupFailure.Child?
@@ -162,7 +164,7 @@ extension GroupEngine {
         if !waiter.isNone { release(waiter, .ended) }
     }
 
-    /// What a child that gave no result leaves behind; nil if it was cancelled because of the group.
+    /// Returns the failure of a child that gave no result, or `nil` if the child was canceled because of the group.
     func failure(
         of child: ManagedOperation, _ tag: Int32, _ ending: LifecycleMachine.Ending
     ) -> GroupFailure.Child? {
@@ -172,17 +174,19 @@ extension GroupEngine {
         return GroupFailure.Child(name: name, failure: .cancelled(child.cancellationCause ?? .requested))
     }
 
-    /// The name of a child in errors: that of its original if it is mapped, with the element of which it was made.
+    /// Returns the name of a child for errors, with the element from which it was made.
+    ///
+    /// The name of a mapped child is the name of its original.
     private func name(of child: ManagedOperation, _ tag: Int32) -> String {
         let name = child.life.displayName
         guard tag >= 0, let element = source?.describe(tag: tag) else { return name }
         return "\(name), \(element)"
     }
 
-    /// Why children are cancelled.
+    /// The cause with which children are canceled.
     var causeForChildren: CancellationCause {
         let (known, phase, ownCause, operation, first, sourceError) = state.withLock { state in
-            // Where there is a body, it is not known which of its failures it is.
+            // With a body, it is not known which failure of a child made it fail.
             let first = state.machine.policy == .bodyDecides ? nil : state.failures.first
             return (
                 state.doomCause, state.machine.phase, state.ownCause, state.operation, first, state.sourceError
@@ -203,10 +207,10 @@ extension GroupEngine {
         }
     }
 
-    /// Where the group is in the tree.
+    /// Returns the place of the group in the tree of groups, and keeps it.
     @discardableResult
     func keepPlace(_ name: String?) -> GroupPlace {
-        // From here outwards until one knows its place, and back.
+        // The loop goes outward until a group knows its place, and then back.
         var chain: [(GroupEngine, String?)] = []
         var known: GroupPlace?
         var next: GroupEngine? = self
@@ -229,10 +233,10 @@ extension GroupEngine {
 }
 
 extension GroupEngine.State {
-    /// A body may run children for as long as the program lives: only so many failures are kept of it.
+    /// The maximum number of failures that are kept for a body, which may run children as long as the program lives.
     private static let mostFailuresOfBody = 100
 
-    /// Returns one that is forgotten for it, whose error is the user's: to be let go of outside the lock.
+    /// Adds a failure, and returns an old one that was removed for it, to be released outside the lock.
     fileprivate mutating func note(_ failure: GroupFailure.Child) -> GroupFailure.Child? {
         defer { failures.append(failure) }
         guard case .bodyDecides = machine.policy.rule, failures.count == Self.mostFailuresOfBody else { return nil }
@@ -241,7 +245,7 @@ extension GroupEngine.State {
 }
 
 extension ManagedOperation.Core {
-    /// Why the operation cannot become a child of a group.
+    /// The reason why the operation cannot become a child of a group, or `nil`.
     var reasonAgainstGroup: GroupError.Code? {
         if host != nil { return .inQueue }
         if parent != nil { return .inGroup }
@@ -249,17 +253,19 @@ extension ManagedOperation.Core {
         return isStartUnderWay || machine.isStarted ? .alreadyStarted : nil
     }
 
-    /// Whether what it depends on has ended; if not, the operation is told when it has.
+    /// Returns whether the dependencies of the operation have ended, and otherwise has it notified when they have.
     func isReadyOrListens(for operation: ManagedOperation) -> Bool {
         isReady || node?.listen(.loose(WeakOperation(operation.life))) ?? true
     }
 }
 
 extension ManagedOperation {
-    /// Whether what it depends on has ended; if not, its group is told when it has.
+    /// Whether the dependencies of the operation have ended.
+    ///
+    /// If not, its group is notified when they have.
     final var isReadyInGroup: Bool { core.withLock { $0.isReadyOrListens(for: self) } }
 
-    /// Its group is being freed without having run.
+    /// Leaves a group that is being freed and never ran.
     final func leaveGroup() {
         let parent = core.withLock { core in
             core.parentSlot = -1
@@ -270,9 +276,9 @@ extension ManagedOperation {
     }
 }
 
-/// What a group says to all that is beneath it: at most one value of each type.
+/// The settings that a group offers to all operations in it, with at most one value of each type.
 ///
-/// What it is the core does not know: networking puts its policies there.
+/// The core does not know the types. Networking stores its policies there.
 struct GroupOffers: Sendable {
     private var values: [ObjectIdentifier: any Sendable] = [:]
 
@@ -283,19 +289,20 @@ struct GroupOffers: Sendable {
 }
 
 extension GroupEngine {
-    /// What the group says of that kind; nil if it says nothing, and after its end.
+    /// Returns the setting of a type, or `nil` if the group has none or has ended.
     package func offer<Offer: Sendable>(of type: Offer.Type = Offer.self) -> Offer? {
         state.withLock { $0.offers[type] }
     }
 
-    /// Changes what the group says, for what begins from now on; false if nothing begins any more.
+    /// Changes a setting for the operations that begin from now on.
     ///
     /// - Parameters:
-    ///   - start: What is changed if it said nothing.
-    ///   - change: Called under the lock of the group.
+    ///   - start: The value to change if the group has none.
+    ///   - change: Makes the change, under the lock of the group.
+    /// - Returns: `false` if the group has ended.
     @discardableResult
     package func changeOffer<Offer: Sendable>(from start: Offer, _ change: (inout Offer) -> Void) -> Bool {
-        // It may be the user's what it held: let go of outside the lock.
+        // The old value may hold user values, so it is released outside the lock.
         let (old, isTaken) = state.withLock { state -> (Offer?, Bool) in
             if state.machine.isOver { return (nil, false) }
             let old = state.offers[Offer.self]
@@ -309,29 +316,30 @@ extension GroupEngine {
     }
 }
 
-// The way outwards.
+// The groups around an operation.
 extension ManagedOperation {
     /// Whether the operation is a child of a group.
     package final var isInGroup: Bool { core.withLock { $0.parent != nil } }
 
-    /// The group whose child it is, once that has begun.
+    /// The group that contains the operation as a child, if the group has begun.
     package final var groupOfChild: ManagedOperation? { core.withLock { $0.parent }?.state.withLock { $0.operation } }
 
-    /// Asks the groups around the operation what they say of that kind, the nearest first, until `take` has enough.
+    /// Passes the settings of the groups around the operation to `take`, the nearest group first, until it returns
+    /// true.
     package final func askGroups<Offer: Sendable>(for type: Offer.Type, _ take: (Offer) -> Bool) {
         var next: ManagedOperation? = self
         while let operation = next {
             guard let parent = operation.core.withLock({ $0.parent }) else { return }
-            // A group whose children begin has begun itself, and not ended.
+            // A group whose children begin has begun itself, and has not ended.
             let (offer, group) = parent.state.withLock { ($0.offers[type], $0.operation) }
             if let offer, take(offer) { return }
             next = group
         }
     }
 
-    /// How long until the first of the groups around the operation is cancelled since its time is over.
+    /// The time until the first of the groups around the operation runs out of time.
     ///
-    /// What is shielded in a group is not cancelled with it.
+    /// Groups from which the operation is shielded do not count.
     final var timeLeftOfGroups: Duration? {
         var least: Duration?
         var next: ManagedOperation? = self
@@ -346,7 +354,7 @@ extension ManagedOperation {
 }
 
 extension GroupEngine {
-    /// The group, unless the child there goes on when that is cancelled.
+    /// Returns the group, or `nil` if the child is shielded from it.
     fileprivate func groupUnlessShielded(from slot: GroupMachine.Slot) -> ManagedOperation? {
         state.withLock { state in
             let isShielded = state.children.indices.contains(Int(slot)) && state.machine.isShielded(slot)

@@ -3,18 +3,18 @@
 
 import Foundation
 
-// How children are cancelled with their group: many in few steps, level by level, and those that have not begun from the
-// bottom up, so that a group that ends at once ends after its children.
+// Cancels children with their group: many in few steps, level by level. Children that have not begun are ended from the
+// bottom up, so that a group that ends immediately ends after its children.
 extension GroupEngine {
-    /// What one group has to cancel.
+    /// The children that one group has to cancel.
     struct Doom {
         let engine: GroupEngine
         let place: GroupPlace
         let cause: CancellationCause
-        /// Those that were ended in one step, and of whose end nobody knows yet.
+        /// Children that were ended in one step, and whose end was not reported yet.
         var ended: [EndedChild] = []
         var groups: [ManagedOperation] = []
-        /// Those that take all steps, or are held by a queue.
+        /// Children that need all steps, or that a queue holds.
         var others: [ManagedOperation] = []
     }
 
@@ -23,7 +23,7 @@ extension GroupEngine {
         let seat: ManagedOperation.GroupSeat
     }
 
-    /// Cancels the children that are to be cancelled with the group, and ends those that no queue will.
+    /// Cancels the children that end with the group, and ends those that no queue will end.
     func doom(_ children: [ManagedOperation]) {
         let cause = causeForChildren
         let place = keepPlace(nil)
@@ -45,7 +45,7 @@ extension GroupEngine {
         while let doom = dooms.popLast() { doom.engine.finish(doom) }
     }
 
-    /// What a group has to cancel that has not begun and is cancelled with the group around it; nil if it has begun.
+    /// Dooms a group that has not begun, and returns its children to cancel, or `nil` if it has begun.
     private func doomUnbegun(_ name: String?, in outer: GroupPlace, because cause: CancellationCause) -> Doom? {
         state.withLock { state in
             guard state.operation == nil, state.machine.phase == .collecting, state.machine.cancel() else { return nil }
@@ -60,12 +60,12 @@ extension GroupEngine {
         }
     }
 
-    /// All beneath these children was cancelled: now they are.
+    /// Ends children after everything inside them was canceled.
     private func finish(_ doom: Doom) {
         settle(doom.ended)
         endGroups(doom)
         endHeld(doom.others, because: doom.cause)
-        // The last of them may have been the last of all.
+        // One of these may have been the last child.
         apply { _ in }
     }
 
@@ -88,13 +88,13 @@ extension GroupEngine {
         endHeld(left, because: doom.cause)
     }
 
-    /// Ends children of which a queue may hold some, each run of those that the same one holds at once.
+    /// Ends children, together if they are next to each other and in the same queue.
     private func endHeld(_ children: [ManagedOperation], because cause: CancellationCause) {
         var rest = children[...]
         while let first = rest.first {
             let host = first.core.withLock { $0.host }
             let run = rest.prefix { child in child.core.withLock { $0.host } === host }
-            // Where a queue took one in or let it go in between, it is looked at by itself.
+            // A queue may have taken in or released the first child meanwhile. That child is handled alone.
             let count = max(run.count, 1)
             var left = Array(rest.prefix(count))
             rest = rest.dropFirst(count)
@@ -125,7 +125,7 @@ extension GroupEngine {
         }
     }
 
-    /// Children of whose end all others know leave the group, which was told to cancel them.
+    /// Removes children from the group after all others were notified of their end.
     private func leave(_ ended: [EndedChild]) {
         if ended.isEmpty { return }
         let (waiters, released, isMeasuring) = state.withLock { state in
@@ -149,7 +149,7 @@ extension GroupEngine {
 }
 
 extension GroupEngine.Doom {
-    /// Ends what can be ended in one step; to be called under the lock of the group.
+    /// Ends the children that can be ended in one step, under the lock of the group.
     fileprivate init(
         _ children: [ManagedOperation], of engine: GroupEngine, _ place: GroupPlace, _ cause: CancellationCause
     ) {
@@ -167,7 +167,7 @@ extension GroupEngine.Doom {
 }
 
 extension GroupEngine.State {
-    /// The places of the children that are to be cancelled, once: whoever takes them cancels them.
+    /// Takes out the slots of the children to cancel, which the caller must then cancel.
     mutating func takeDoomedSlots() -> [GroupMachine.Slot] {
         meter.freeze()
         return machine.takeDoomed()
@@ -175,7 +175,7 @@ extension GroupEngine.State {
 }
 
 extension ManagedOperation {
-    /// Whether a group around it cancels its children just now, and will come to this one.
+    /// Whether a group around the operation is canceling its children, and will reach this operation.
     package final var isDoomed: Bool {
         var next: ManagedOperation? = self
         while let operation = next {

@@ -5,7 +5,7 @@ import Foundation
 
 // Bodies that wait for children.
 extension GroupEngine {
-    /// Runs a child and waits for its end, without a thread; says why not, if that could not be.
+    /// Runs a child and waits for its end without a thread, or returns the reason why that is not possible.
     func run(_ child: ManagedOperation, _ terms: ChildTerms) async -> GroupWaitEnd {
         child.keepTaskContext()
         var wait: BodyWait?
@@ -33,7 +33,7 @@ extension GroupEngine {
         return noteWait(for: child)
     }
 
-    /// Notes that the body of another operation waits for a child; cancels the child if the wait cannot end.
+    /// Notes that the body of another operation waits for a child, and cancels the child if the wait cannot end.
     ///
     /// The body of this group needs no note, because the group waits for each child.
     private func noteWait(for child: ManagedOperation) -> BodyWait? {
@@ -54,16 +54,16 @@ extension GroupEngine {
         child.cancelIfUndecided(because: cause)
     }
 
-    /// The group needs no place while a task of its body waits.
+    /// Gives up the slot of the group while a task of its body waits.
     private func rest() {
         let (operation, number) = state.withLock { ($0.operation, $0.waits.takeNewRest()) }
         if let number { operation?.rest(number, because: .children) }
     }
 
-    /// The task that awaits was cancelled, by the group or by somebody within the body.
+    /// Reacts to the cancellation of a waiting task, by the group or by code in the body.
     private func taskWasCancelled(_ child: ManagedOperation, isShielded: Bool) {
         let isDooming = state.withLock { $0.machine.isDooming }
-        // The group cancels its children itself, but for those that are shielded, and strangers not at all.
+        // The group itself cancels its children, except shielded ones. It does not cancel other operations.
         if isDooming, !isShielded { return }
         let (slot, isOurs, isFree) = child.core.withLock { core in
             (core.parentSlot, core.parent === self, core.parent == nil && core.host == nil && !core.isStartUnderWay)
@@ -73,7 +73,7 @@ extension GroupEngine {
         child.cancelIfUndecided(because: .taskCancelled)
     }
 
-    /// Waits for the end of an operation that is somebody else's.
+    /// Waits for the end of an operation that is not a child.
     private func awaitStranger(_ other: ManagedOperation, isShielded: Bool) async -> GroupWaitEnd {
         if let inner = other.groupEngine, inner.state.withLock({ $0.operation != nil }), encloses(inner) {
             return .refused(.groupRefused(GroupError(.cycle, other)))
@@ -91,7 +91,7 @@ extension GroupEngine {
                 }
             }
         } onCancel: {
-            // Where the group is cancelled it ends the wait itself, with its own cause.
+            // If the group is canceled, it ends the wait itself, with its own cause.
             let waiter = state.withLock { state in
                 state.machine.isDooming && !isShielded ? .none : state.waits.cancelStranger(id)
             }
@@ -105,7 +105,7 @@ extension GroupEngine {
         if other.isFinished { return waiter.goOn(.elsewhere) }
         var refusal: CancellationCause?
         let isDooming = state.withLock { state in
-            // Cancelled, the group waits for nobody else.
+            // A canceled group waits for no other operation.
             if state.machine.isDooming, !isShielded || state.machine.isOver { return true }
             let begins = state.waits.beginStranger(id, waiter, isShielded: isShielded)
             if !begins { refusal = .taskCancelled }
@@ -117,7 +117,7 @@ extension GroupEngine {
         other.whenEnded { [self] in release(state.withLock { $0.waits.endStranger(id) }, .elsewhere) }
     }
 
-    /// Whether that group is this one or around it.
+    /// Whether the other group is this one or encloses it.
     private func encloses(_ other: GroupEngine) -> Bool {
         var next: GroupEngine? = self
         while let engine = next {
@@ -127,12 +127,12 @@ extension GroupEngine {
         return false
     }
 
-    /// Lets a wait end: the last one of a body as soon as the group has a place again.
+    /// Ends a wait, but the last wait of a body only when the group has a slot again.
     func release(_ waiter: GroupWaiter, _ end: GroupWaitEnd) {
         guard waiter.isTask else { return waiter.goOn(end) }
         let (operation, number) = state.withLock { state -> (ManagedOperation?, UInt32) in
             let isLast = state.waits.end()
-            // What is cancelled only winds down.
+            // A canceled group only winds down.
             let needsPlace = isLast && !state.machine.isDooming
             return (needsPlace ? state.operation : nil, state.waits.rest)
         }
@@ -147,7 +147,7 @@ extension GroupEngine {
             restAgain(operation)
             return returning.goOn()
         }
-        // Should the group be cancelled, it need not wait for a place.
+        // If the group is canceled, the wait does not need a slot.
         let isLate = state.withLock { state in
             if state.machine.isDooming { return true }
             if !returning.isOver { state.returns[ObjectIdentifier(returning)] = returning }
@@ -156,7 +156,7 @@ extension GroupEngine {
         if isLate { returning.goOn() }
     }
 
-    /// Others of the body may have begun to wait before the group got its place, for children that need that place.
+    /// Gives up the slot again if other tasks of the body wait for children that need it.
     private func restAgain(_ operation: ManagedOperation) {
         if let number = state.withLock({ $0.waits.restAgain() }) { operation.rest(number, because: .children) }
     }
@@ -167,18 +167,18 @@ extension GroupEngine {
     /// Whether there is a body that has not returned.
     package var isRunningBody: Bool { state.withLock { $0.machine.hasBody } }
 
-    /// How many children have not ended.
+    /// The number of children that have not ended.
     package var presentCount: Int { state.withLock { $0.machine.present } }
 
-    /// How many waits there are for operations that are no children.
+    /// The number of waits for operations that are not children.
     package var strangerCount: Int { state.withLock { $0.waits.strangerCount } }
 }
 
-// Bodies on a thread of their own.
+// Synchronous bodies.
 extension GroupEngine {
     private static let mostInPlace = 32
 
-    /// Runs a child and blocks the thread of the body until its end; says why not, if that could not be.
+    /// Runs a child and blocks the thread of the body until its end, or returns the reason why that is not possible.
     func perform(_ child: ManagedOperation, _ terms: ChildTerms) -> GroupWaitEnd {
         let (thread, isOver) = state.withLock { ($0.bodyThread, $0.machine.isOver) }
         if isOver { return .refused(.groupRefused(GroupError(.ended, child))) }
@@ -241,10 +241,10 @@ extension GroupEngine {
         return other.isFinished ? .elsewhere : .refused(causeForChildren)
     }
 
-    /// Whether just this child may begin now, on this thread.
+    /// Makes this child active if it may begin now on this thread.
     private func takeInPlace(_ child: ManagedOperation) -> Bool {
         state.withLock { state in
-            // Under the one lock: another thread may end the child, and its place be another's.
+            // Under one lock, because another thread may end the child and another child may get its slot.
             let slot = child.core.withLock { core in
                 let mayBegin = core.parent === self && core.isReady && core.isAdmitted && !core.hasDelay
                 return mayBegin ? core.parentSlot : -1
@@ -257,7 +257,7 @@ extension GroupEngine {
     }
 }
 
-/// A wait that is over, and goes on as soon as there is a place: once.
+/// A wait that is over, and continues once, as soon as there is a slot.
 final class GroupReturn: Sendable {
     private let waiter: Locked<GroupWaiter>
     private let end: GroupWaitEnd
@@ -267,7 +267,7 @@ final class GroupReturn: Sendable {
         self.end = end
     }
 
-    /// Whether it went on.
+    /// Whether the wait has continued.
     var isOver: Bool { waiter.withLock { $0.isNone } }
 
     func goOn() { waiter.withLock { exchange(&$0, with: .none) }.goOn(end) }
@@ -278,10 +278,10 @@ extension TypedOperation {
     ///
     /// An async body gets a refusal, because the wait would block a thread of Swift's pool.
     ///
-    /// - Returns: The outcome; `nil` if the operation is not for a group to start, or if no body of a group calls the method.
+    /// - Returns: The outcome, or `nil` if a group cannot start the operation, or no body of a group calls the method.
     final func outcomeInCallingBody() -> OperationOutcome<ResultType, ErrorType>? {
         let notes = ThreadNotes.current
-        // The innermost body counts: that of a child may run on the thread of the group's body.
+        // The innermost body counts, because the body of a child may run on the thread of the group's body.
         let body = notes.bodies.last?.operation.takeUnretainedValue()
         guard let engine = (body ?? BodyTasks.operation)?.groupEngine else { return nil }
         // The closures of a group that judge or convert an outcome are not its body.

@@ -3,65 +3,66 @@
 
 import Foundation
 
-/// The shell of ``GroupMachine``: one object for each group, which holds its children.
+/// The shell of ``GroupMachine``, with one instance for each group, which holds its children.
 ///
-/// It applies an event under its lock, takes out what follows (`Plan`), and does that when the lock was given back.
+/// It applies an event under its lock, takes out a `Plan` of what follows, and carries out the plan outside the lock.
 package final class GroupEngine: Sendable {
     struct Child {
         var operation: ManagedOperation?
         var waiter = GroupWaiter.none
-        /// Whether the task that waited for it was cancelled.
+        /// Whether the task that waited for the child was canceled.
         var isGivenUp = false
     }
 
     struct State {
         var machine: GroupMachine
-        /// What reads the elements of the source, until no further element is needed.
+        /// The reader of the source's elements, until no further element is needed.
         var reader: (any SourceReader)?
         var children: [Child] = []
         /// The group, from its start to its end.
         var operation: ManagedOperation?
-        /// The group around it.
+        /// The group that contains this one.
         var outer: GroupEngine?
-        /// The queue on which its children run: before the start the one that was given to the group, then the one in
-        /// use.
+        /// The queue on which the children run.
         ///
-        /// The group releases the queue when it has concluded. A queue keeps the operations that failed in it, so a
-        /// failed group that kept its queue, too, would keep it forever.
+        /// Before the start, it is the queue that was given to the group. The group releases the queue when it has
+        /// concluded. A queue keeps the operations that failed in it, so a failed group that kept its queue, too, would
+        /// keep it forever.
         var queue: QueueEngine?
-        /// Whether what that queue accepted includes the group, and with it its children.
+        /// Whether the queue accepted the group or the group around it, and with it the children.
         var isPartOfQueue = false
         var waits = GroupWaits()
         var failures: [GroupFailure.Child] = []
         /// The error of the sequence of elements.
         var sourceError: (any Error)?
-        /// The children whose results make that of the group, if not all do.
+        /// The children whose results make the result of the group, if not all children count.
         var winners: [ManagedOperation] = []
         var place: GroupPlace?
-        /// What it says to all that is beneath it.
+        /// The settings that the group offers to all operations in it.
         var offers = GroupOffers()
-        /// Why children are cancelled, once they are.
+        /// The cause with which children are canceled, once they are.
         var doomCause: CancellationCause?
         var bodyTask: Task<Void, Never>?
         var bodyThread: pthread_t?
-        /// Why the group was cancelled.
+        /// The cause with which the group was canceled.
         var ownCause: CancellationCause?
-        /// Whether the group was cancelled, or `cancel` was called on it after its end: no handler of a child begins any more.
+        /// Whether the group was canceled, or `cancel` was called on it after its end, so that no handler of a child
+        /// begins.
         var isSilent = false
-        /// What the enqueued handlers of children ask, once there are some.
+        /// The mark that enqueued handlers of children check, once there are some.
         var mark: CancellationMark?
-        /// Waits of its body that are over, as soon as there is a place.
+        /// Waits of the body that are over and continue as soon as there is a slot.
         var returns: [ObjectIdentifier: GroupReturn] = [:]
         var meter = GroupMeter()
-        /// The callback queue of the group, which is that of its children, if one was set.
+        /// The callback queue that was set on the group, which its children inherit.
         var callbackQueue: DispatchQueue?
-        /// What calls the listeners of its progress on the callback queue, if there are some.
+        /// The object that calls the progress listeners on the callback queue, if there are some.
         var teller: GroupProgressTeller?
-        /// The same on the main actor.
+        /// The object that calls the progress listeners on the main actor, if there are some.
         var mainActorTeller: GroupProgressTeller?
-        /// What it has to recover its children with, if it has.
+        /// The recovery hooks of the group, if there are some.
         var recoveries: GroupRecoveries?
-        /// Gives the group what its body returned.
+        /// Gives the group the result or error of its body.
         var finish: (@Sendable () -> Void)?
     }
 
@@ -80,9 +81,9 @@ package final class GroupEngine: Sendable {
         self.source = source
     }
 
-    /// The queue of groups that no queue of this package holds and that were given none.
+    /// The queue of groups that are in no queue of this package and were given none.
     ///
-    /// It remembers no failures: nobody could ask it for them.
+    /// It remembers no failures, because no code can ask for them.
     static let sharedQueue: QueueManager = {
         let queue = QueueManager("groups")
         queue.failureLimit = 0
@@ -94,12 +95,12 @@ extension GroupEngine {
     /// Whether a task reads the elements of its source.
     var hasReader: Bool { state.withLock { $0.reader != nil } }
 
-    /// The name of the group, as far as it is known: from its start on.
+    /// The name of the group, which is known from its start on.
     var displayName: String { state.withLock { $0.operation }?.displayName ?? "a group" }
 }
 
 extension GroupEngine.State {
-    /// What calls the listeners of its progress.
+    /// The objects that call the progress listeners.
     var tellers: [GroupProgressTeller] { [teller, mainActorTeller].compactMap { $0 } }
 
     mutating func takeTellers() -> [GroupProgressTeller] {
@@ -116,7 +117,7 @@ extension GroupEngine.State {
 
 // The life of the group.
 extension GroupEngine {
-    /// The group was started.
+    /// Begins the group.
     ///
     /// - Returns: Whether its body is to run.
     @discardableResult
@@ -137,22 +138,24 @@ extension GroupEngine {
             if isOnItsThread { state.bodyThread = pthread_self() }
             hasChildren = state.machine.present > 0 || source != nil
         }
-        // Cancelled on the way here, all of it has ended.
+        // The group was canceled meanwhile, and all of it has ended.
         if isLate {
             endCancelled(operation)
             return false
         }
-        // Without a body it needs no place of its own any more.
+        // A group without a body needs no slot from now on.
         if hasChildren, !state.withLock({ $0.machine.hasBody }) { operation.rest(1, because: .children) }
         var hasStarted = false
         apply { hasStarted = $0.machine.start() }
-        // Only now, since a failure of the sequence counts only in a group that has started. This thread still has the
-        // context of the operation.
+        // A failure of the sequence counts only in a group that has started, so the reader begins here. This thread
+        // still has the context of the operation.
         if hasStarted { reader?.begin(for: operation) { [weak self] news in self?.sourceDidTell(news) } }
         return hasStarted
     }
 
-    /// The body returned; `finish` gives the group what it returned, when all children have ended.
+    /// Notes that the body returned.
+    ///
+    /// When all children have ended, `finish` gives the group the result or error of the body.
     func bodyEnded(_ verdict: GroupMachine.Verdict, finish: (@Sendable () -> Void)? = nil) {
         apply { state in
             state.bodyThread = nil
@@ -161,16 +164,16 @@ extension GroupEngine {
         }
     }
 
-    /// The outcome of the group is decided: where that was a cancellation, or somebody else's doing, its children go with it.
+    /// Cancels the children if the outcome of the group was decided before they ended.
     func outcomeWasDecided(_ operation: ManagedOperation) {
         let (isOver, hasBegun) = state.withLock { ($0.machine.isOver, $0.operation != nil) }
         if isOver { return }
         let cause = operation.cancellationCause
         if hasBegun {
-            // In a loop and not in a recursion: each group beneath is cancelled after this one.
+            // In a loop and not in a recursion, so each group in this one is canceled after it.
             ThreadWorklist.perform { self.cancel(because: cause) }
         } else {
-            // What has not begun would end before its children if this were put off.
+            // A group that has not begun would end before its children if this were deferred.
             keepPlace(operation.name)
             cancel(because: cause)
         }
@@ -184,18 +187,19 @@ extension GroupEngine {
             state.silence()
             bodyTask = state.bodyTask
         }
-        // After its children, so that they have the cause that is theirs.
+        // This comes after the children, so that they have their own cause.
         bodyTask?.cancel()
     }
 
-    /// Keeps the enqueued handlers of all children from beginning, however deep and whether or not they have ended.
+    /// Keeps the enqueued handlers of all operations in the group from beginning, whether or not the operations have
+    /// ended.
     func silence() { state.withLock { $0.silence() } }
 
-    /// What an enqueued handler of a child asks before it begins.
+    /// Returns the mark that an enqueued handler of a child checks before it begins.
     ///
-    /// It is nil if the child is shielded from all groups around it, and if the group has not begun.
+    /// It is `nil` if the child is shielded from all groups around it, or if the group has not begun.
     func cancellationMark(forChildAt slot: GroupMachine.Slot) -> CancellationMark? {
-        // From here outwards until one has its mark, and back.
+        // The loop goes outward until a group has its mark, and then back.
         var chain: [GroupEngine] = []
         var known: CancellationMark?
         var next: (engine: GroupEngine, slot: GroupMachine.Slot)? = (self, slot)
@@ -208,8 +212,9 @@ extension GroupEngine {
             if isShielded { break }
             known = mark
             if known != nil { break }
-            // A group that has not begun may still become the child of another one, which its mark would not know. It gets none,
-            // unless it is canceled. None of its children has an outcome that was told, so at most a report is enqueued.
+            // A group that has not begun may still become the child of another one, which its mark would not know. So
+            // it gets none, unless it is canceled. No child has reported its outcome yet, so at most a report is
+            // enqueued.
             if operation == nil, !isSilent { break }
             chain.append(engine)
             let around = operation?.core.withLock { ($0.parent, $0.parentSlot) }
@@ -235,7 +240,7 @@ extension GroupEngine {
         if isLate { task.cancel() }
     }
 
-    /// Takes everything out, for a group that is being freed and never ran.
+    /// Releases everything in a group that is being freed and never ran.
     func tearDown() {
         var left = state.withLock { state in
             Optional(
@@ -250,9 +255,11 @@ extension GroupEngine {
     }
 }
 
-// A group that is put on hold.
+// Suspending a group.
 extension GroupEngine {
-    /// Begins no child, and puts those on hold that can be; or lets all go on.
+    /// Suspends the group and the children that can be suspended, or resumes all of them.
+    ///
+    /// A suspended group begins no child.
     func setSuspended(_ isSuspended: Bool) {
         var waiters: [GroupWaiter] = []
         var active: [ManagedOperation] = []
@@ -262,18 +269,18 @@ extension GroupEngine {
             active = state.activeChildren
         }
         if let reader = state.withLock({ $0.reader }) {
-            // Another thread may change that meanwhile, so the latest state is applied.
+            // Another thread may change this meanwhile, so the latest state is applied.
             applyLatest({ state.withLock { $0.machine.isSuspended } }, reader.setSuspended)
         }
-        // In a loop and not in a recursion: each group beneath follows after this one.
+        // In a loop and not in a recursion, so each group in this one follows after it.
         let children = active
         ThreadWorklist.perform { self.suspendChildren(children) }
         for waiter in waiters { release(waiter, .ended) }
     }
 
-    /// Brings children into line with the group, as it is now.
+    /// Suspends or resumes children, so that they match the group as it is now.
     func suspendChildren(_ children: [ManagedOperation]) {
-        // Another thread may change that meanwhile, so the latest state is applied.
+        // Another thread may change this meanwhile, so the latest state is applied.
         applyLatest({ state.withLock { $0.machine.isSuspended && !$0.machine.isDooming } }) { isSuspended in
             suspend(children, isSuspended)
         }
@@ -292,17 +299,17 @@ extension GroupEngine {
     }
 }
 
-/// How the wait of a body for a child came out.
+/// The way in which the wait of a body for an operation ended.
 enum GroupWaitEnd: Sendable {
     case ended
     case refused(CancellationCause)
-    /// The operation is somebody else's.
+    /// The operation is not a child of the group.
     ///
-    /// At the end of a wait: and it has ended.
+    /// At the end of a wait, this also means that the operation has ended.
     case elsewhere
 }
 
-/// Who goes on when a child has ended.
+/// The task or thread that continues when a child has ended.
 enum GroupWaiter: Sendable {
     case none
     case task(UnsafeContinuation<GroupWaitEnd, Never>)
@@ -320,42 +327,42 @@ enum GroupWaiter: Sendable {
     }
 }
 
-/// The waits of a body: while there is one, the group needs no place in its queue.
+/// The waits of a body, during which the group needs no slot in its queue.
 struct GroupWaits {
-    /// How many tasks wait.
+    /// The number of tasks that wait.
     private(set) var count = 0
-    /// Which of its rests the group is in, or was in last; the first is that of a group without a body.
+    /// The number of the current or last rest of the group, where the first one is that of a group without a body.
     private(set) var rest: UInt32 = 1
-    /// The last rest that was taken; several tasks may begin to wait at once.
+    /// The number of the last rest that was taken, because several tasks may begin to wait at the same time.
     private var taken: UInt32 = 1
-    /// Waits that are over, and go on when the group is resumed.
+    /// Waits that are over, and continue when the group is resumed.
     private var held: [GroupWaiter] = []
-    /// Waits for operations that are no children.
+    /// Waits for operations that are not children.
     private var strangers: [UInt64: (waiter: GroupWaiter, isShielded: Bool)] = [:]
-    /// Waits whose task was cancelled before they began.
+    /// Waits whose task was canceled before they began.
     private var cancelledStrangers: Set<UInt64> = []
     private var lastStranger: UInt64 = 0
 
-    /// A task waits.
+    /// Notes that a task waits.
     mutating func begin() {
         count += 1
         if count == 1 { rest += 1 }
     }
 
-    /// The rest that is to begin now, by whoever asks first.
+    /// Returns the rest that must begin now, but only to the first caller.
     mutating func takeNewRest() -> UInt32? {
         guard count > 0, taken != rest else { return nil }
         taken = rest
         return rest
     }
 
-    /// A task waits no more; true if it was the last.
+    /// Notes that a task no longer waits, and returns whether it was the last one.
     mutating func end() -> Bool {
         count -= 1
         return count == 0
     }
 
-    /// The next rest, where others wait though the group has just got a place.
+    /// Returns the next rest if other tasks wait although the group has just got a slot.
     mutating func restAgain() -> UInt32? {
         guard count > 0 else { return nil }
         rest += 1
@@ -369,13 +376,13 @@ struct GroupWaits {
 
     var strangerCount: Int { strangers.count }
 
-    /// The number of a wait that is about to begin.
+    /// Returns a number for a wait that is about to begin.
     mutating func nextStranger() -> UInt64 {
         lastStranger += 1
         return lastStranger
     }
 
-    /// False if the task that waits was cancelled before.
+    /// Begins a wait, and returns `false` if its task was canceled before.
     mutating func beginStranger(_ id: UInt64, _ waiter: GroupWaiter, isShielded: Bool) -> Bool {
         if cancelledStrangers.remove(id) != nil { return false }
         strangers[id] = (waiter, isShielded)
@@ -383,19 +390,19 @@ struct GroupWaits {
         return true
     }
 
-    /// The task that waits, or is about to, was cancelled.
+    /// Notes that the task of a wait was canceled, perhaps before the wait began.
     mutating func cancelStranger(_ id: UInt64) -> GroupWaiter {
         let waiter = endStranger(id)
         if waiter.isNone { cancelledStrangers.insert(id) }
         return waiter
     }
 
-    /// The wait is over, whoever ended it.
+    /// Removes what is left of a wait that is over.
     mutating func forgetStranger(_ id: UInt64) { cancelledStrangers.remove(id) }
 
     mutating func endStranger(_ id: UInt64) -> GroupWaiter { strangers.removeValue(forKey: id)?.waiter ?? .none }
 
-    /// All that can end without a child, and are not shielded: the group was cancelled.
+    /// Takes out all waits that end with the cancellation of the group, because they are not shielded.
     mutating func takeAll() -> [GroupWaiter] {
         if strangers.isEmpty { return [] }
         let over = strangers.filter { !$0.value.isShielded }

@@ -3,21 +3,23 @@
 
 import Foundation
 
-/// Why a group has no result: the child at fault, what became of it, and the errors of the others.
+/// An error that describes why a group has no result, with the child at fault and the failures of the other children.
 ///
-/// It is the error of a group for which you name no other.
+/// It is the error type of a group for which you specify no other.
 public struct GroupFailure: Error, Sendable, CustomStringConvertible, LocalizedError {
     /// A child that gave no result.
     public struct Child: Sendable, CustomStringConvertible {
-        /// The name of the operation, or else the name of its type; of a mapped operation, that of its original.
+        /// The name of the operation, or the name of its type if it has no name.
         ///
-        /// If a map created the operation, the index and the description of the element follow; if a pipeline did, the index
-        /// of the element and that of the stage. Each index is counted from zero.
+        /// For a mapped operation, it is the name of the original. If a map created the operation, the index and the
+        /// description of the element follow. If a pipeline created it, the indices of the element and of the stage
+        /// follow. Each index is counted from zero.
         public let name: String
-        /// Its error, or why it was cancelled.
+        /// The error of the child, or the cause of its cancellation.
         public let failure: OperationFailure<any Error>
-        /// Why it could not be recovered, if that was tried: what the recovery threw, or the failure of the operation
-        /// that last took its place.
+        /// The failure of the child's recovery, or `nil` if there was no recovery that failed.
+        ///
+        /// It is the error that the recovery threw, or the failure of the operation that last took the child's place.
         public let recoveryFailure: OperationFailure<any Error>?
 
         /// One line for a log.
@@ -38,26 +40,30 @@ public struct GroupFailure: Error, Sendable, CustomStringConvertible, LocalizedE
 
     /// The name of the group.
     public let group: String
-    /// The child at fault; nil if the body or the sequence of elements failed, or if there were too few children.
+    /// The child at fault, or `nil` if no single child is at fault.
+    ///
+    /// It is `nil` if the body or the sequence of elements failed, or if there were too few children.
     public let child: Child?
-    /// The error as it was: the child's, what the body threw, or ``sourceError``; nil if a child was cancelled or too few
-    /// gave a result.
+    /// The error of the child at fault, the error that the body threw, or the ``sourceError``.
+    ///
+    /// It is `nil` if a child was canceled, or if too few children gave a result.
     public let underlyingError: (any Error)?
-    /// The error of the asynchronous sequence whose elements the group went through; nil if something else failed.
+    /// The error of the asynchronous sequence that provides the elements, or `nil` if something else failed.
     ///
     /// If the sequence threw an ``OperationFailure``, this is the error in it, so you can cast it to your error type. A
     /// `CancellationError` and an ``OperationFailure/cancelled(_:)`` are kept as they are.
     public let sourceError: (any Error)?
-    /// The other children that gave no result, in the order in which they ended; without those that the group
-    /// cancelled.
+    /// The other children that gave no result, in the order in which they ended.
     ///
-    /// Of a group with a body, among its last hundred.
+    /// Children that the group canceled are not included. If the group has a body, only its last hundred failures are
+    /// kept.
     public let siblings: [Child]
-    /// How many group failures lie beneath: bounded, so that freeing and describing them takes no deep stack.
+    /// The number of group failures inside this one, which is limited so that freeing and describing them needs no deep
+    /// stack.
     fileprivate let depth: Int
     fileprivate static let deepest = 16
 
-    /// What failed, as a sentence.
+    /// A sentence that describes the failure.
     public var message: String {
         if let child {
             let recovery = child.recoveryFailure.map { "; its recovery \($0)" } ?? ""
@@ -71,40 +77,40 @@ public struct GroupFailure: Error, Sendable, CustomStringConvertible, LocalizedE
         return "\(group) has no result: too few of its children gave one."
     }
 
-    /// The sentence, and the errors of the other children.
+    /// The message, and the failures of the other children.
     public var description: String {
         siblings.isEmpty ? message : "\(message) [others: \(siblings.map(\.description).joined(separator: "; "))]"
     }
 
-    /// The sentence to show to a person.
+    /// A sentence to show to the user of the program.
     public var errorDescription: String? { message }
 
-    /// The child where it began: in groups within groups the innermost one.
+    /// The child in which the failure began.
     ///
-    /// Of groups that are nested very deep those in the middle are left out.
+    /// In nested groups, this is the innermost child. For very deep nesting, the groups in the middle are omitted.
     public var root: Child? {
         var root = child
         while let inner = root?.failure.underlyingError as? GroupFailure, let next = inner.child { root = next }
         return root
     }
 
-    /// The failure of a group whose children decided.
+    /// Creates the failure of a group whose outcome depended on its children.
     ///
-    /// At fault is the first child, but for those that only follow from what they depended on.
+    /// The child at fault is the first one whose failure does not only follow from that of a dependency.
     init(group: String, children: [Child]) {
         let index = children.firstIndex { !$0.failure.followsFromDependency } ?? children.indices.first
         let child = index.map { children[$0] }
         self.init(group: group, child, child?.failure.underlyingError, children, without: index)
     }
 
-    /// What the body threw, which may be the error of a child.
+    /// Creates the failure of a group whose body threw an error, which may be the error of a child.
     init(group: String, thrown error: any Error, children: [Child]) {
         let error = bounded(error)
         let index = children.lastIndex { $0.failure.isSame(as: error) }
         self.init(group: group, index.map { children[$0] }, error, children, without: index)
     }
 
-    /// What the sequence of elements threw.
+    /// Creates the failure of a group whose sequence of elements threw an error.
     init(group: String, sourceError error: any Error, children: [Child]) {
         let failure = error as? any AnyOperationFailure
         let error = bounded(failure?.underlyingError ?? error)
@@ -132,7 +138,7 @@ extension OperationFailure {
     }
 }
 
-/// An `OperationFailure` of whatever error type.
+/// An `OperationFailure` with any error type.
 protocol AnyOperationFailure: Error {
     var cancellation: CancellationCause? { get }
     var underlyingError: (any Error)? { get }
@@ -141,7 +147,7 @@ protocol AnyOperationFailure: Error {
 extension OperationFailure: AnyOperationFailure {}
 
 extension OperationFailure where ErrorType == any Error {
-    /// Whether that is this error, as far as can be told: of the same type, and equal where they can be compared.
+    /// Whether two errors have the same type and, if they can be compared, are equal.
     fileprivate func isSame(as other: any Error) -> Bool {
         guard let error = underlyingError, type(of: error) == type(of: other) else { return false }
         guard let comparable = (error as Any) as? any Equatable else { return true }
@@ -153,7 +159,7 @@ extension Equatable {
     fileprivate func equals(_ other: Any) -> Bool { (other as? Self) == self }
 }
 
-/// The error itself, or where too many group failures lie beneath it, that with which it all began.
+/// Returns the error, or the error at the root if too many group failures are nested in it.
 private func bounded(_ error: any Error) -> any Error {
     guard let failure = error as? GroupFailure, failure.depth >= GroupFailure.deepest else { return error }
     return failure.root?.failure.underlyingError ?? GroupFailure(group: failure.group, children: [])
@@ -165,24 +171,24 @@ extension OperationFailure where ErrorType == any Error {
     }
 }
 
-/// Why a group did not take an operation as its child.
+/// An error that describes why a group did not accept an operation as its child.
 public struct GroupError: Error, Sendable, Equatable, CustomStringConvertible, LocalizedError {
     /// The kind of the error.
     public let code: Code
-    /// What was refused, why, and what to do, as a sentence.
+    /// A sentence that describes what was refused and why, and what to do about it.
     public let message: String
 
-    /// The sentence and the kind, for a log line.
+    /// The message and the kind, for a log line.
     public var description: String { "\(message) [\(code)]" }
 
-    /// The sentence to show to a person.
+    /// A sentence to show to the user of the program.
     public var errorDescription: String? { message }
 
-    /// The kind of an error.
+    /// The kind of a group error.
     ///
-    /// New kinds may be added; compare, and keep a way for those you do not know.
+    /// Later versions may add kinds. If your code compares kinds, also handle unknown kinds.
     public struct Code: Hashable, Sendable, CustomStringConvertible {
-        /// The name of the kind, fit for a metric's label.
+        /// The name of the kind, suitable as a metric label.
         public let description: String
 
         private init(_ name: String) { description = name }
@@ -191,20 +197,22 @@ public struct GroupError: Error, Sendable, Equatable, CustomStringConvertible, L
         public static let ended = Code("ended")
         /// The operation is in a queue.
         public static let inQueue = Code("inQueue")
-        /// The operation is a child of a group, of this one or of another.
+        /// The operation is a child of this group or of another one.
         public static let inGroup = Code("inGroup")
-        /// The operation was started by hand.
+        /// The operation was started directly.
         public static let alreadyStarted = Code("alreadyStarted")
         /// The operation has ended.
         public static let alreadyFinished = Code("alreadyFinished")
-        /// The operation is the group itself, or one around it.
+        /// The operation is the group itself, or a group that contains it.
         public static let cycle = Code("cycle")
-        /// The body of a group cannot wait on the calling thread: a synchronous body called `perform` on another thread than
-        /// its own, or an async body called `startAndWait()`.
+        /// The body of a group cannot wait on the calling thread.
+        ///
+        /// A synchronous body called `perform` on a thread other than its own, or an async body called
+        /// `startAndWait()`.
         public static let wrongThread = Code("wrongThread")
     }
 
-    /// Whether it is the operation that cannot be a child, of whatever group.
+    /// Whether the operation cannot become a child of any group.
     var isAboutChild: Bool {
         switch code {
         case .inQueue, .inGroup, .alreadyStarted, .alreadyFinished: true

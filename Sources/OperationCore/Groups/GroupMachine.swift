@@ -1,50 +1,50 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-/// The life of a group as a pure value: who of its children may begin, and when it is over.
+/// The life of a group as a pure value, which decides which children may begin and when the group is over.
 ///
-/// It knows no operations, threads or times, only slots. Each event is one call; what follows from it is asked for
-/// afterwards (`takeNext`, `takeDoomed`, `beginPull`, `takeOver`), so that a shell does it in portions and in a loop.
+/// It knows no operations, threads or times, only slots. Each event is one call. The shell then asks what follows from
+/// it (`takeNext`, `takeDoomed`, `beginPull`, `takeOver`), so it can do that in portions and in a loop.
 package struct GroupMachine: Sendable {
-    /// The place of a child, which is another's after its end.
+    /// The slot of a child, which another child may get after its end.
     package typealias Slot = Int32
 
-    /// What is to become of the group when all have ended.
+    /// The outcome of the group when everything in it has ended.
     package enum Verdict: Sendable { case success, failure, cancelled }
 
     package enum Phase: Sendable, Equatable {
-        /// Not started: children are kept.
+        /// The group was not started, and keeps its children.
         case collecting
         case running
-        /// The body gave its result; children go on.
+        /// The body gave its result, and the children continue.
         case closing
-        /// The children were or are cancelled.
+        /// The children are being canceled, or were canceled.
         case dooming(Verdict)
-        /// All have ended.
+        /// The body and all children have ended.
         case over(Verdict)
     }
 
     enum Stage: UInt8, Sendable {
         case free
-        /// What it depends on has not ended.
+        /// The dependencies of the child have not ended.
         case blocked
-        /// It may begin when there is room.
+        /// The child may begin when there is room.
         case waiting
         case active
-        /// It ended, and may be recovered.
+        /// The child ended, and may be recovered.
         case recovering
     }
 
     struct Entry: Sendable {
         var stage = Stage.free
         var isShielded = false
-        /// Whether the source made it.
+        /// Whether the source made the child.
         var isMade = false
     }
 
     package private(set) var phase = Phase.collecting
     package let policy: GroupPolicy
-    /// How many children may be active.
+    /// The maximum number of active children.
     package let width: Int
     /// Whether no child is added after the start.
     let isFixed: Bool
@@ -56,21 +56,21 @@ package struct GroupMachine: Sendable {
     var entries: [Entry] = []
     private var freeSlots: [Slot] = []
     private var line = Fifo<Slot>()
-    /// Children that have not ended.
+    /// The number of children that have not ended.
     package private(set) var present = 0
     package internal(set) var active = 0
-    /// How many of those that have not ended the source made.
+    /// The number of children that the source made and that have not ended.
     private(set) var made = 0
     var waiting = 0
     var successes = 0
     var failures = 0
     private var isDoomToTell = false
-    /// Whether it was cancelled before it began: nothing in it will run, shielded or not.
+    /// Whether the group was canceled before it began, so that no child is shielded.
     private var ignoresShields = false
     /// Whether the source is being asked, and whether a child ended meanwhile.
     var asking = RepeatFlag()
 
-    /// What makes children, if something does.
+    /// The state of the source that makes children, if there is one.
     enum Source: Sendable { case none, open, pulling, dry, exhausted }
 
     package init(
@@ -83,15 +83,15 @@ package struct GroupMachine: Sendable {
         source = hasSource ? .open : .none
     }
 
-    /// How many slots there are, free ones included.
+    /// The number of slots, including free ones.
     package var slotCount: Int { entries.count }
 
-    /// Whether the children were cancelled because of the group.
+    /// Whether the children were canceled because of the group.
     package var isDooming: Bool { if case .dooming = phase { true } else { false } }
 
     package var isOver: Bool { if case .over = phase { true } else { false } }
 
-    /// Whether a child has to tell whether what it depends on has ended.
+    /// Whether children must report the end of their dependencies.
     package var asksForReadiness: Bool { width != .max }
 
     private var mayBringMore: Bool { source != .none && source != .exhausted }
@@ -101,13 +101,13 @@ package struct GroupMachine: Sendable {
 extension GroupMachine {
     package enum Admission: Sendable, Equatable {
         case taken(Slot)
-        /// Taken, and to be cancelled at once.
+        /// The child was taken, and must be canceled immediately.
         case doomed(Slot)
         /// The group is over.
         case refused
     }
 
-    /// A child is added.
+    /// Adds a child.
     package mutating func add(isShielded: Bool = false, isReady: Bool = true, isMade: Bool = false) -> Admission {
         if isOver { return .refused }
         let isShielded = isShielded && !ignoresShields
@@ -128,7 +128,7 @@ extension GroupMachine {
         return .taken(slot)
     }
 
-    /// What the child depends on has ended.
+    /// Notes that the dependencies of a child have ended.
     package mutating func becameReady(_ slot: Slot) {
         guard entries[Int(slot)].stage == .blocked else { return }
         entries[Int(slot)].stage = .waiting
@@ -136,7 +136,7 @@ extension GroupMachine {
         line.append(slot)
     }
 
-    /// The child is not to wait any more, whatever the width; false if it was active already.
+    /// Makes a child active whatever the width, and returns `false` if it did not wait.
     package mutating func hurry(_ slot: Slot) -> Bool {
         switch entries[Int(slot)].stage {
         case .free, .active, .recovering: return false
@@ -148,12 +148,12 @@ extension GroupMachine {
         return true
     }
 
-    /// The next child that may begin, which is active from now on.
+    /// Returns the next child that may begin, and makes it active.
     package mutating func takeNext() -> Slot? {
         guard mayBegin, waiting > 0, active < width else { return nil }
         while let slot = line.popFirst() {
             guard entries[Int(slot)].stage == .waiting else { continue }
-            // Those that are not shielded were taken out by `takeDoomed`.
+            // `takeDoomed` took out the children that are not shielded.
             waiting -= 1
             entries[Int(slot)].stage = .active
             active += 1
@@ -162,13 +162,13 @@ extension GroupMachine {
         return nil
     }
 
-    /// Makes just this child active, if it may begin.
+    /// Makes this child active if it may begin, and returns whether it does.
     package mutating func take(_ slot: Slot) -> Bool {
         guard mayBegin, active < width, entries[Int(slot)].stage == .waiting else { return false }
         return hurry(slot)
     }
 
-    /// The child that was just taken depends on something after all; it is told when that has ended.
+    /// Blocks a child that was just taken, because one of its dependencies has not ended.
     package mutating func block(_ slot: Slot) {
         guard entries[Int(slot)].stage == .active else { return }
         entries[Int(slot)].stage = .blocked
@@ -188,10 +188,10 @@ extension GroupMachine {
     /// Whether the child could begin if fewer children were active.
     package func isHeldByWidth(_ slot: Slot) -> Bool { entries[Int(slot)].stage == .waiting && active >= width }
 
-    /// Whether the child goes on when the group is cancelled.
+    /// Whether the child continues when the group is canceled.
     package func isShielded(_ slot: Slot) -> Bool { entries[Int(slot)].isShielded }
 
-    /// The child ended; returns whether it is one of those that make the result.
+    /// Removes a child that ended, and returns whether it is one of those that make the result.
     package mutating func ended(_ slot: Slot, _ ending: LifecycleMachine.Ending) -> Bool {
         leave(slot)
         sourceHasNews()
@@ -203,7 +203,7 @@ extension GroupMachine {
         return hasWon
     }
 
-    /// The child was added by mistake and has not begun.
+    /// Removes a child that was added by mistake and has not begun.
     package mutating func expel(_ slot: Slot) { leave(slot) }
 
     private mutating func leave(_ slot: Slot) {
@@ -222,11 +222,11 @@ extension GroupMachine {
 
 // The group itself.
 extension GroupMachine {
-    /// The group began; false if it was cancelled before.
+    /// Starts the group, and returns `false` if it was canceled before.
     package mutating func start() -> Bool {
         guard phase == .collecting else { return false }
         phase = .running
-        // One that was refused before.
+        // A child was refused before.
         if failures > 0, let verdict = verdictAtEnd(.failure) {
             doom(verdict)
             return true
@@ -237,18 +237,18 @@ extension GroupMachine {
         return true
     }
 
-    /// The body returned.
+    /// Notes that the body returned.
     package mutating func bodyEnded(_ verdict: Verdict) {
         hasBody = false
         guard phase == .running else { return }
         if verdict == .success { phase = .closing } else { doom(verdict) }
     }
 
-    /// The group was cancelled; false if it was over, or cancelled before.
+    /// Cancels the group, and returns `false` if it was over or canceled before.
     package mutating func cancel() -> Bool {
         switch phase {
         case .collecting:
-            // It will not run any more.
+            // The body will not run any more.
             hasBody = false
             ignoresShields = true
             for slot in entries.indices { entries[slot].isShielded = false }
@@ -259,7 +259,7 @@ extension GroupMachine {
             return true
         case .dooming(.cancelled), .over: return false
         case .dooming:
-            // The children know already.
+            // The children were canceled already.
             phase = .dooming(.cancelled)
             return true
         }
@@ -271,7 +271,7 @@ extension GroupMachine {
         if source != .none, source != .pulling { source = .exhausted }
     }
 
-    /// The children that are to be cancelled, once; they are all active from now on.
+    /// Takes out the children to cancel, which all become active.
     package mutating func takeDoomed() -> [Slot] {
         guard isDoomToTell else { return [] }
         isDoomToTell = false
@@ -286,7 +286,7 @@ extension GroupMachine {
 
     package mutating func setSuspended(_ isSuspended: Bool) { self.isSuspended = isSuspended }
 
-    /// What has become of the group, once, when its body and all children have ended.
+    /// Returns the verdict of the group when its body and all children have ended, but only once.
     package mutating func takeOver() -> Verdict? {
         guard present == 0, !hasBody, source != .pulling, !isDoomToTell else { return nil }
         switch phase {
@@ -302,19 +302,19 @@ extension GroupMachine {
     }
 }
 
-// Children that are made as there is room for them.
+// Children that a source makes when there is room.
 extension GroupMachine {
-    /// What a source answered.
+    /// The answer of a source.
     package enum Pull: Sendable {
         case child
-        /// Nothing now; it is asked again when a child has ended, or when the source has news.
+        /// The source has nothing now, and is asked again when a child has ended or the source has news.
         case nothingNow
         case nothingMore
     }
 
-    /// Whether the source is to be asked, by the one who called this and who then says `endPull`.
+    /// Returns whether the caller must ask the source, and then call `endPull`.
     ///
-    /// What it made counts until its end, also while that waits for what it depends on, or is being recovered.
+    /// A child that the source made counts until its end, even while it waits for dependencies or is being recovered.
     package mutating func beginPull() -> Bool {
         guard source == .open, phase == .running, !isSuspended, waiting < 64, active + waiting < width, made < width
         else { return false }
@@ -322,9 +322,10 @@ extension GroupMachine {
         return asking.request()
     }
 
-    /// The source answered; what it gave was added.
+    /// Notes the answer of the source, after its child was added.
     ///
-    /// Where a child ended while it was asked, "nothing now" may be out of date: then it is asked again.
+    /// If a child ended while the source was asked, the answer `nothingNow` may be outdated, so the source is asked
+    /// again.
     package mutating func endPull(_ pull: Pull) {
         guard source == .pulling else { return }
         let hasNews = asking.stop()
@@ -336,15 +337,15 @@ extension GroupMachine {
         }
     }
 
-    /// The source may have something for a group that it had nothing for: a child ended, or an element was read.
+    /// Notes that the source may have something again, because a child ended or an element was read.
     package mutating func sourceHasNews() {
         if source == .dry { source = .open }
         if source == .pulling { _ = asking.request() }
     }
 
-    /// The sequence of elements failed, which counts like a child that failed.
+    /// Notes that the sequence of elements failed, which counts like a child that failed.
     ///
-    /// The source still has to say that it has nothing more.
+    /// The source still has to report that it has nothing more.
     ///
     /// - Returns: Whether the failure counts. It does not if the group was decided before.
     package mutating func sourceFailed() -> Bool {
@@ -376,7 +377,7 @@ extension GroupMachine {
         }
     }
 
-    /// What it comes to if no child is left and nobody decided.
+    /// The verdict if no child is left and nothing was decided before.
     var verdictAtRest: Verdict {
         switch policy.rule {
         case .failFast, .bodyDecides: .success
@@ -387,12 +388,14 @@ extension GroupMachine {
     }
 }
 
-// Children that gave no result, and for which there may be a way out.
+// Recovery of children that gave no result.
 extension GroupMachine {
-    /// The child ended without a result, and it is to be seen whether it can be recovered: it takes no place meanwhile,
-    /// and the group does not end before `replace` or `ended` is said of it.
+    /// Begins the recovery of a child that ended without a result.
     ///
-    /// - Returns: Whether that makes sense: not if the group is cancelled with the child.
+    /// The child does not count toward the width meanwhile, and the group does not end before `replace` or `ended` is
+    /// called.
+    ///
+    /// - Returns: `false` if there is nothing to recover, because the child is canceled with the group or has left.
     package mutating func beginRecovery(_ slot: Slot) -> Bool {
         switch phase {
         case .running, .closing: break
@@ -409,7 +412,7 @@ extension GroupMachine {
         return true
     }
 
-    /// Another operation takes the place of the child; false if that is not being recovered.
+    /// Lets another operation take the place of a child, and returns `false` if the child is not being recovered.
     package mutating func replace(_ slot: Slot, isReady: Bool) -> Bool {
         guard isRecovering(slot) else { return false }
         entries[Int(slot)].stage = .blocked
@@ -417,11 +420,11 @@ extension GroupMachine {
         return true
     }
 
-    /// Whether the child ended, and it is being seen whether it can be recovered.
+    /// Whether the child ended and is being recovered.
     package func isRecovering(_ slot: Slot) -> Bool { entries[Int(slot)].stage == .recovering }
 }
 
-/// What the ends of its children make of a group that has no body.
+/// A policy that determines the outcome of a group without a body from the outcomes of its children.
 public struct GroupPolicy: Sendable, Hashable, CustomStringConvertible {
     enum Rule: Hashable, Sendable {
         case failFast, collectAll, firstSuccess, firstEnd
@@ -431,27 +434,30 @@ public struct GroupPolicy: Sendable, Hashable, CustomStringConvertible {
 
     let rule: Rule
 
-    /// The first child that gives no result fails the group, and the others are cancelled.
+    /// The group fails as soon as a child gives no result, and the other children are canceled.
     public static let failFast = GroupPolicy(rule: .failFast)
 
-    /// All children run to their ends, and then the group fails if one of them gave no result.
+    /// The group runs all children until they end, and then fails if at least one of them gave no result.
     public static let collectAll = GroupPolicy(rule: .collectAll)
 
-    /// The first child that gives a result decides, and the others are cancelled; without any the group fails.
+    /// The group succeeds as soon as a child gives a result, and the other children are canceled.
+    ///
+    /// If no child gives a result, the group fails.
     public static let firstSuccess = GroupPolicy(rule: .firstSuccess)
 
-    /// The first child that ends decides, however it does, and the others are cancelled.
+    /// The group succeeds or fails with the first child that ends, and the other children are canceled.
     public static let firstEnd = GroupPolicy(rule: .firstEnd)
 
-    /// So many results suffice, and the others are cancelled.
+    /// The group succeeds as soon as `count` children gave a result, and the other children are canceled.
     ///
-    /// The group fails as soon as that can no longer come about. None or fewer needed is a success at the start.
+    /// The group fails if all children have ended and too few gave a result. A group with fixed children fails as soon
+    /// as the results are no longer possible. If `count` is zero or less, the group succeeds at its start.
     public static func quorum(_ count: Int) -> GroupPolicy { GroupPolicy(rule: .quorum(count)) }
 
-    /// The children decide nothing: there is a body.
+    /// The children decide nothing, because the group has a body.
     package static let bodyDecides = GroupPolicy(rule: .bodyDecides)
 
-    /// Whether only those count that ended first.
+    /// Whether only the children that ended first make the result.
     var hasWinners: Bool {
         switch rule {
         case .firstSuccess, .firstEnd, .quorum: true

@@ -3,7 +3,7 @@
 
 // Groups without a body, whose children are added.
 extension GroupOperation where ResultType == Void, ErrorType == GroupFailure {
-    /// Makes a group of the children that are added to it, before or while it runs.
+    /// Creates a group without a body, to which you add children before it starts or while it runs.
     ///
     /// ```swift
     /// let upload = GroupOperation(policy: .collectAll, width: 2)
@@ -11,19 +11,21 @@ extension GroupOperation where ResultType == Void, ErrorType == GroupFailure {
     /// try await upload.run()
     /// ```
     ///
-    /// It ends when no child is left: without any, at its start.
+    /// The group ends when no child is left. A group without children ends when it is started.
     ///
     /// - Parameters:
-    ///   - policy: What the ends of the children make of the group.
-    ///   - width: How many children may run at once; nil for as many as their queue allows.
-    ///   - queue: Where the children run; nil for the queue that holds the group.
+    ///   - policy: The policy that determines the outcome of the group. The default is ``GroupPolicy/failFast``.
+    ///   - width: The maximum number of children that run at the same time. The default is `nil`, which leaves the
+    ///     limit to the queue of the children.
+    ///   - queue: The queue on which the children run. The default is `nil`, which means the queue that holds the
+    ///     group.
     public convenience init(policy: GroupPolicy = .failFast, width: Int? = nil, on queue: QueueManager? = nil) {
         self.init(GroupEngine(GroupMachine(policy: policy, width: width), queue: queue)) { _ in () }
     }
 }
 
 extension GroupOperation where ErrorType == GroupFailure {
-    /// A group without a body: `collect` makes the result when the policy says that there is one.
+    /// Creates a group without a body, whose result `collect` makes if the policy says that there is one.
     convenience init(
         _ engine: GroupEngine, collect: @escaping @Sendable (GroupOperation) throws -> ResultType
     ) {
@@ -42,9 +44,12 @@ extension GroupOperation where ErrorType == GroupFailure {
     }
 }
 
-// The ways to make them. `Never` stands for types that follow from the children.
+// Methods that create declared groups. `Never` replaces the types that follow from the children.
 extension GroupOperation where ResultType == Never, ErrorType == Never {
-    /// A group of children of any types, whose result is the tuple of their results; the first that fails fails it.
+    /// Creates a group whose result is the tuple of the results of its children.
+    ///
+    /// The children may have different types. If one child gives no result, the group fails and the other children are
+    /// canceled.
     ///
     /// ```swift
     /// let page = GroupOperation.all(ClosureOperation { "title" }, ClosureOperation { 12 })
@@ -65,19 +70,26 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
         try (child.outcomeInGroup ?? .cancelled(.requested)).get()
     }
 
-    /// A group whose result is those of its children, in their order; the first that fails fails it.
+    /// Creates a group whose result is the array of the results of its children, in the order of the children.
+    ///
+    /// If one child gives no result, the group fails and the other children are canceled.
     ///
     /// - Parameters:
-    ///   - children: What to run. Children that are added later count, but give no part of the result.
-    ///   - width: How many children may run at once; nil for as many as their queue allows.
-    ///   - queue: Where the children run; nil for the queue that holds the group.
+    ///   - children: The operations to run. Children that you add later must also give a result, which is not in the
+    ///     array.
+    ///   - width: The maximum number of children that run at the same time. The default is `nil`, which leaves the
+    ///     limit to the queue of the children.
+    ///   - queue: The queue on which the children run. The default is `nil`, which means the queue that holds the
+    ///     group.
     public static func all<Value, Failure>(
         _ children: [TypedOperation<Value, Failure>], width: Int? = nil, on queue: QueueManager? = nil
     ) -> GroupOperation<[Value], GroupFailure> {
         .made(of: children, .failFast, width, queue) { _ in try children.map { try result(of: $0) } }
     }
 
-    /// A group whose result is made of those of its children; the first that fails fails it.
+    /// Creates a group that combines the results of its children into one result.
+    ///
+    /// If one child gives no result, the group fails and the other children are canceled.
     ///
     /// ```swift
     /// let numbers = (1...4).map { number in ClosureOperation { number * number } }
@@ -85,11 +97,13 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
     /// ```
     ///
     /// - Parameters:
-    ///   - children: What to run. Children that are added later count, but give no part of the result.
-    ///   - width: How many children may run at once; nil for as many as their queue allows.
-    ///   - queue: Where the children run; nil for the queue that holds the group.
-    ///   - combine: Makes the result of those of the children, which come in the order of the children. Called once, on
-    ///     any thread, and not at all if a child gave none. It should be brief: the group's place is held meanwhile.
+    ///   - children: The operations to run. Children that you add later must also give a result, which is not combined.
+    ///   - width: The maximum number of children that run at the same time. The default is `nil`, which leaves the
+    ///     limit to the queue of the children.
+    ///   - queue: The queue on which the children run. The default is `nil`, which means the queue that holds the
+    ///     group.
+    ///   - combine: The closure that makes the result from the results of the children, in the order of the children.
+    ///     It is called once, on any thread, and only if all children gave a result. It should return quickly.
     public static func all<Value, Failure, Combined: Sendable>(
         _ children: [TypedOperation<Value, Failure>], width: Int? = nil, on queue: QueueManager? = nil,
         combine: @escaping @Sendable ([Value]) -> Combined
@@ -97,7 +111,17 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
         .made(of: children, .failFast, width, queue) { _ in combine(try children.map { try result(of: $0) }) }
     }
 
-    /// A group whose result is what became of each of its children, in their order: it does not fail.
+    /// Creates a group whose result is the array of the outcomes of its children, in the order of the children.
+    ///
+    /// The group does not fail. An operation that cannot become a child has a cancellation with the code `groupRefused`
+    /// in the array, unless it has its own outcome.
+    ///
+    /// - Parameters:
+    ///   - children: The operations to run.
+    ///   - width: The maximum number of children that run at the same time. The default is `nil`, which leaves the
+    ///     limit to the queue of the children.
+    ///   - queue: The queue on which the children run. The default is `nil`, which means the queue that holds the
+    ///     group.
     public static func outcomes<Value, Failure>(
         of children: [TypedOperation<Value, Failure>], width: Int? = nil, on queue: QueueManager? = nil
     ) -> GroupOperation<[OperationOutcome<Value, Failure>], Never> {
@@ -114,16 +138,32 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
             }))
     }
 
-    /// A group whose result is the first that a child gives; the others are cancelled then.
+    /// Creates a group whose result is the first result that a child gives.
     ///
-    /// It fails if none gives one.
+    /// The other children are then canceled. If no child gives a result, the group fails.
+    ///
+    /// - Parameters:
+    ///   - children: The operations to run.
+    ///   - width: The maximum number of children that run at the same time. The default is `nil`, which leaves the
+    ///     limit to the queue of the children.
+    ///   - queue: The queue on which the children run. The default is `nil`, which means the queue that holds the
+    ///     group.
     public static func firstSuccess<Value, Failure>(
         of children: [TypedOperation<Value, Failure>], width: Int? = nil, on queue: QueueManager? = nil
     ) -> GroupOperation<Value, GroupFailure> {
         .made(of: children, .firstSuccess, width, queue) { try result(ofFirst: $0.engine, Value.self, Failure.self) }
     }
 
-    /// A group that ends as the first of its children does, with that one's result or error; the others are cancelled.
+    /// Creates a group that ends with the result or the failure of the first child that ends.
+    ///
+    /// The other children are then canceled.
+    ///
+    /// - Parameters:
+    ///   - children: The operations to run.
+    ///   - width: The maximum number of children that run at the same time. The default is `nil`, which leaves the
+    ///     limit to the queue of the children.
+    ///   - queue: The queue on which the children run. The default is `nil`, which means the queue that holds the
+    ///     group.
     public static func race<Value, Failure>(
         _ children: [TypedOperation<Value, Failure>], width: Int? = nil, on queue: QueueManager? = nil
     ) -> GroupOperation<Value, GroupFailure> {
@@ -137,10 +177,18 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
         return try (winner?.outcomeInGroup ?? .cancelled(.requested)).get()
     }
 
-    /// A group whose result is the first `count` that its children give, in the order of the children; the others are
-    /// cancelled then.
+    /// Creates a group whose result is the array of the first `count` results of its children, in the order of the
+    /// children.
     ///
-    /// It fails as soon as so many can no longer come.
+    /// The other children are then canceled. The group fails as soon as so many results are no longer possible.
+    ///
+    /// - Parameters:
+    ///   - count: The number of results that the group needs.
+    ///   - children: The operations to run.
+    ///   - width: The maximum number of children that run at the same time. The default is `nil`, which leaves the
+    ///     limit to the queue of the children.
+    ///   - queue: The queue on which the children run. The default is `nil`, which means the queue that holds the
+    ///     group.
     public static func quorum<Value, Failure>(
         _ count: Int, of children: [TypedOperation<Value, Failure>], width: Int? = nil, on queue: QueueManager? = nil
     ) -> GroupOperation<[Value], GroupFailure> {
@@ -164,9 +212,9 @@ extension GroupOperation where ErrorType == GroupFailure {
 }
 
 extension GroupEngine {
-    /// Adds the children of a new group; one that cannot be one fails the group at its start.
+    /// Adds the children of a new group, which fails at its start if it refuses one of them.
     ///
-    /// - Returns: Which cannot, and why.
+    /// - Returns: The refused children by their indices, with the reasons.
     @discardableResult
     func addAtFirst(_ children: [ManagedOperation]) -> [Int: GroupError] {
         var refusals: [Int: GroupError] = [:]

@@ -4,22 +4,25 @@
 import Foundation
 
 extension GroupOperation where ResultType == Never, ErrorType == Never {
-    /// A group that makes an operation of each element, as there is room for it, and gives their results in order.
+    /// Creates a group that makes an operation for each element when there is room, and collects the results in order.
     ///
     /// ```swift
     /// let squares = GroupOperation.map(1...100_000, width: 8) { number in ClosureOperation { number * number } }
     /// let sum = try await squares.run().reduce(0, +)
     /// ```
     ///
-    /// Hardly more operations than `width` exist at a time. The first that gives no result fails the group. Its error then names
-    /// the index of the element, counted from zero. Numbers, short plain texts and addresses without a query are shown, too, in at
-    /// most 80 characters. Of other elements the name of the type is shown, because they may hold secrets.
+    /// Hardly more operations than `width` exist at a time. The first operation that gives no result fails the group.
+    /// The error of the group then names the index of the element, counted from zero. It also shows numbers, short
+    /// plain texts, and URLs without their queries, in at most 80 characters. For other elements, it shows the name of
+    /// the type, because they may contain secrets.
     ///
     /// - Parameters:
-    ///   - elements: What to go through, once, in order.
-    ///   - width: How many operations may run at once; below one, it is one.
-    ///   - queue: Where they run; nil for the queue that holds the group.
-    ///   - make: Makes an operation. Called on any thread, never twice at once, and not after a failure or cancellation.
+    ///   - elements: The elements, which the group goes through once, in order.
+    ///   - width: The maximum number of operations that run at the same time. A value below 1 counts as 1.
+    ///   - queue: The queue on which the operations run. The default is `nil`, which means the queue that holds the
+    ///     group.
+    ///   - make: The closure that makes the operation for an element. It is called on any thread, and never by two
+    ///     threads at the same time. It is not called after a failure or a cancellation.
     public static func map<Elements: Sequence & Sendable, Value, Failure>(
         _ elements: Elements, width: Int, on queue: QueueManager? = nil,
         _ make: @escaping @Sendable (Elements.Element) -> TypedOperation<Value, Failure>
@@ -30,11 +33,13 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
         return group
     }
 
-    /// A group that makes an operation of each element of an asynchronous sequence, while it reads the sequence, and
-    /// gives their results in order.
+    /// Creates a group that makes an operation for each element of an asynchronous sequence, and collects the results
+    /// in order.
     ///
-    /// Use it if you learn of the elements one after the other, for example from a list that a server sends in pages. The
-    /// group reads the next page while the operations of the last page still run:
+    /// The operations run while the group still reads the sequence.
+    ///
+    /// Use it if the elements arrive one after another, for example from a list that a server sends in pages. The group
+    /// reads the next page while the operations of the last page still run:
     ///
     /// ```swift
     /// struct Names: AsyncSequence, Sendable {
@@ -64,31 +69,33 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
     ///
     /// ### How far it reads
     ///
-    /// Nothing is read before the group starts. Then one task reads the sequence. It has the task-local values and the
-    /// priority of the task that runs the group. It reads at most `width` elements (and never more than 64) for which no
-    /// operation was made yet, and waits when it has read that many. While the task waits for the next element, it takes up
-    /// no slot of a queue. While the group is suspended, the task asks for no further element.
+    /// The group reads nothing before it starts. Then one task reads the sequence. It has the task-local values and the
+    /// priority of the task that runs the group. The task reads at most `width` elements ahead, and never more than 64.
+    /// While it waits for the next element, it takes up no slot of a queue. While the group is suspended, the task
+    /// requests no further element.
     ///
     /// ### How it ends
     ///
-    /// The group ends when the sequence has ended and each operation has ended. An error of the sequence fails the group
-    /// immediately, as the first failure of an operation does: the other operations are canceled, and
-    /// ``GroupFailure/sourceError`` is the error. If the sequence throws an ``OperationFailure``, it is the error in it.
+    /// The group ends when the sequence has ended and each operation has ended. An error of the sequence fails the
+    /// group immediately. The other operations are then canceled, and ``GroupFailure/sourceError`` is the error. If the
+    /// sequence throws an ``OperationFailure`` with an error in it, `sourceError` is that error.
     ///
-    /// A sequence cannot cancel the group. A `CancellationError` that it throws fails the group as any other error does, and so
-    /// does an ``OperationFailure/cancelled(_:)``, which is then the `sourceError` itself.
+    /// A sequence cannot cancel the group. A `CancellationError` that it throws fails the group like any other error.
+    /// So does an ``OperationFailure/cancelled(_:)``, which is then the `sourceError` itself.
     ///
     /// When the group is canceled or fails, the task is canceled immediately. The group does not wait for the task, so it
     /// also ends if the sequence ignores the cancellation.
     ///
-    /// The group does not know how many elements there will be. Until the sequence ends, its progress counts those for which there
-    /// is an operation and one more, unless you say how many will come with ``expect(totalWeight:)``.
+    /// The group does not know the number of elements. Until the sequence ends, its progress counts the elements that
+    /// have an operation and one more. To set the expected number, call ``expect(totalWeight:)``.
     ///
     /// - Parameters:
-    ///   - elements: What to go through, once, in order.
-    ///   - width: How many operations may run at once; below one, it is one.
-    ///   - queue: Where they run; nil for the queue that holds the group.
-    ///   - make: Makes an operation. Called on any thread, never twice at once, and not after a failure or cancellation.
+    ///   - elements: The elements, which the group goes through once, in order.
+    ///   - width: The maximum number of operations that run at the same time. A value below 1 counts as 1.
+    ///   - queue: The queue on which the operations run. The default is `nil`, which means the queue that holds the
+    ///     group.
+    ///   - make: The closure that makes the operation for an element. It is called on any thread, and never by two
+    ///     threads at the same time. It is not called after a failure or a cancellation.
     public static func map<Elements: AsyncSequence & Sendable, Value, Failure>(
         _ elements: Elements, width: Int, on queue: QueueManager? = nil,
         _ make: @escaping @Sendable (Elements.Element) -> TypedOperation<Value, Failure>
@@ -109,7 +116,8 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
 /// Makes the children of a map, and keeps their results.
 final class GroupMap<Feed: ElementFeed, Value: Sendable, Failure: Error>: GroupSource {
     private struct State {
-        // Only used by who asks for the next child, never by two at once, but behind the lock all the same.
+        // Only used by the caller that asks for the next child, never by two threads at once, but still behind the
+        // lock.
         var rest: Feed?
         var make: (@Sendable (Feed.Element) -> TypedOperation<Value, Failure>)?
         var results: [Value?] = []
@@ -124,7 +132,7 @@ final class GroupMap<Feed: ElementFeed, Value: Sendable, Failure: Error>: GroupS
     }
 
     func next() -> GroupPull {
-        // The iterator is the user's: it is taken out, and used outside the lock.
+        // The iterator may be user code, so it is taken out and used outside the lock.
         let taken = state.withLock { state in
             Unchecked((exchange(&state.rest, with: nil), state.make, state.results.count))
         }
@@ -156,7 +164,7 @@ final class GroupMap<Feed: ElementFeed, Value: Sendable, Failure: Error>: GroupS
     }
 
     func describe(tag: Int32) -> String? {
-        // How the element describes itself is the user's: it is asked outside the lock.
+        // The description of the element may be user code, so it is requested outside the lock.
         let element = state.withLock { Unchecked($0.elements[tag]) }.value
         return "element \(tag)" + (element.flatMap { ElementName($0).text }.map { " (\($0))" } ?? "")
     }
@@ -175,31 +183,31 @@ final class GroupMap<Feed: ElementFeed, Value: Sendable, Failure: Error>: GroupS
     func takeResults() -> [Value] { state.withLock { exchange(&$0.results, with: []) }.compactMap { $0 } }
 }
 
-/// Reads the elements of a group in a task.
+/// A reader of the elements of a group, which uses its own task.
 protocol SourceReader: Sendable {
-    /// The group begins: creates the task, which has the context of the calling one.
+    /// Creates the task when the group begins, with the context of the caller.
     ///
-    /// What the task waits for, the group waits for, too.
+    /// If the task waits for an operation, the group waits for that operation, too.
     func begin(for group: ManagedOperation, _ news: @escaping @Sendable (SourceNews) -> Void)
 
-    /// Asks the sequence for no further element, or does so again.
+    /// Stops requesting elements from the sequence, or starts again.
     func setSuspended(_ isSuspended: Bool)
 
-    /// The group needs no further element: cancels the task, and does not wait for it.
+    /// Cancels the task without waiting for it, because the group needs no further element.
     func stop()
 }
 
-/// What the reader of a group's elements tells the group.
+/// The news that a reader of elements sends to its group.
 enum SourceNews {
-    /// There is an element, or there will be none.
+    /// A further element was read, or there will be none.
     case more
     case failed(any Error)
 }
 
 /// Reads an asynchronous sequence in one task, a limited number of elements ahead.
 ///
-/// The task keeps only the reader and the sequence alive. So a sequence that never gives its next element, and ignores the
-/// cancellation, keeps no group.
+/// The task keeps only the reader and the sequence alive. So it keeps no group alive if the sequence never gives its
+/// next element and ignores the cancellation.
 final class ElementReader<Elements: AsyncSequence & Sendable>: SourceReader where Elements.Element: Sendable {
     private struct State {
         /// The sequence, until the task begins.
@@ -207,7 +215,7 @@ final class ElementReader<Elements: AsyncSequence & Sendable>: SourceReader wher
         var task: Task<Void, Never>?
         /// The number of the task in `BodyTasks`, while the group waits for it.
         var body: (number: Int, group: ManagedOperation)?
-        /// Elements that were read, and of which the group made nothing yet.
+        /// Elements that were read, and for which the group has made no operation yet.
         var read = Fifo<Elements.Element>()
         /// The wait of the task for room.
         var wait: TaskWait?
@@ -275,7 +283,7 @@ final class ElementReader<Elements: AsyncSequence & Sendable>: SourceReader wher
         news(.more)
     }
 
-    /// Waits until one more element may be read; false if none is needed.
+    /// Waits until one more element may be read, and returns `false` if none is needed.
     private func hasRoom() async -> Bool {
         while true {
             let (isStopped, wait) = state.withLock { state -> (Bool, TaskWait?) in
@@ -306,14 +314,14 @@ final class ElementReader<Elements: AsyncSequence & Sendable>: SourceReader wher
             )
         }
         forgetBody()
-        // What ends with the cancellation may be the user's.
+        // The cancellation may run user code, so it happens outside the lock.
         task?.cancel()
         wait?.end()
         withExtendedLifetime((elements, read)) {}
     }
 }
 
-// What the source of the group takes from it.
+// The elements as the source of the group receives them.
 extension ElementReader: ElementFeed {
     var isOver: Bool { state.withLock { $0.hasEnded && $0.read.isEmpty } }
 
@@ -324,14 +332,14 @@ extension ElementReader: ElementFeed {
     }
 }
 
-/// What an error or a log may show of an element of a map.
+/// The text with which an error or a log may show an element of a map.
 ///
-/// An element may hold a password. So only numbers, short plain texts, cases of enumerations and addresses without their query
-/// are shown, and no text in which a value follows a name. For other elements, the name of the type is shown. A short password
-/// that is a text by itself looks like any other word, and is shown.
+/// An element may contain a password. So the text only shows numbers, short plain texts, cases of enumerations, and
+/// addresses without their query. It shows no text in which a value follows a name. For other elements, it shows the
+/// name of the type. A short password that is the whole text looks like any other word, and is shown.
 struct ElementName {
     private static let longestText = 80
-    /// Keys and tokens are longer than words are, and have no gaps.
+    /// Keys and tokens are longer than words, and have no gaps.
     private static let longestWord = 24
 
     let text: String?
@@ -350,7 +358,7 @@ struct ElementName {
         }
     }
 
-    /// The address without user, password, query and fragment.
+    /// Returns the address without user, password, query and fragment.
     private static func name(of url: URL) -> String? {
         guard url.isFileURL || url.host != nil, var parts = URLComponents(url: url, resolvingAgainstBaseURL: true)
         else {
@@ -366,7 +374,7 @@ struct ElementName {
         return isPlain(text, signs: " -_./,+()#") ? String(text.prefix(longestText)) : nil
     }
 
-    /// Whether a text has only words, and signs that stand between the parts of a name.
+    /// Returns whether a text consists only of words and of signs that separate the parts of a name.
     private static func isPlain(_ text: String, signs: String) -> Bool {
         let lowercased = text.lowercased()
         guard !lowercased.contains("bearer "), !lowercased.contains("basic ") else { return false }
@@ -384,40 +392,40 @@ struct ElementName {
     }
 }
 
-/// What makes children of a group as there is room for them.
+/// A source that makes the children of a group when there is room for them.
 ///
-/// Called outside every lock; `next` never by two threads at once.
+/// The methods are called outside every lock, and `next` is never called by two threads at once.
 protocol GroupSource: Sendable {
     func next() -> GroupPull
 
-    /// A child that it made has ended.
+    /// Notes that a child from this source has ended.
     func take(_ child: ManagedOperation, tag: Int32)
 
-    /// Describes the element of which a child that has not been taken was made, in a few words.
+    /// Describes the element of a child that has not ended, in a few words.
     func describe(tag: Int32) -> String?
 
-    /// The group is over: what it holds for the rest is not needed.
+    /// Releases everything, because the group is over.
     func letGo()
 }
 
-/// What a source gives.
+/// The answer of a source.
 enum GroupPull {
     case child(ManagedOperation, tag: Int32)
-    /// Nothing before a child has ended, or before the reader of the elements has news.
+    /// There is nothing until a child has ended or the reader of the elements has news.
     case nothingNow
     case nothingMore
 }
 
-/// The elements of which a source makes children, one after the other.
+/// The elements from which a source makes children, one after another.
 ///
-/// It is the user's, so it is called outside every lock, and never by two threads at the same time.
+/// The feed may be user code, so it is called outside every lock, and never by two threads at the same time.
 protocol ElementFeed<Element>: SendableMetatype {
     associatedtype Element
 
-    /// The next element; nil if there is none, or none yet.
+    /// Returns the next element, or `nil` if there is none, or none yet.
     mutating func next() -> Element?
 
-    /// Whether there will be no further element. It is asked after `next` gave none.
+    /// Whether there will be no further element, after `next` has returned `nil`.
     var isOver: Bool { get }
 }
 

@@ -3,47 +3,52 @@
 
 import Foundation
 
-/// How far the children of a group have come, each by its weight.
+/// The progress of a group, measured by the weights of its children.
 public struct GroupProgress: Sendable, Hashable, CustomStringConvertible {
-    /// The weights of the children that ended, in whatever way, and of those that run the share that is done.
+    /// The weight of the children that ended, whatever their outcomes, and the completed part of the weight of running
+    /// children.
     public let completedWeight: Double
-    /// The weights of all children that were added, or what was expected if that is more.
+    /// The weight of all children that were added, or the expected weight if that is larger.
     public let totalWeight: Double
 
-    /// Makes one, for tests of your own code.
+    /// Creates a value, for tests of your own code.
     public init(completedWeight: Double, totalWeight: Double) {
         self.completedWeight = completedWeight
         self.totalWeight = totalWeight
     }
 
-    /// The share that is done, from zero to one; zero while there is no child.
+    /// The completed share, from zero to one, or zero if there is no child.
     public var fraction: Double {
         let share = completedWeight / totalWeight
-        // What is no number is not above zero.
+        // A share that is not a number does not count.
         return totalWeight > 0 && share > 0 ? min(share, 1) : 0
     }
 
-    /// `37 % of 4.0`.
+    /// The progress as text, such as `37 % of 4.0`.
     public var description: String { "\(Int(fraction * 100)) % of \(totalWeight)" }
 }
 
-// How far the group has come.
+// The progress of a group.
 extension GroupOperation {
-    /// How far the children have come, each by the weight with which it was added.
+    /// The progress of the children, each counted by the weight with which it was added.
     ///
-    /// A child that ended, in whatever way, counts whole. One that runs counts by the share that it says is done:
-    /// groups and each ``MeasuredOperation`` do, such as network and file operations, and so does an operation that is
-    /// mapped from one of them (`mapError` and its relatives). Others count nothing before their end.
+    /// A child that ended counts in full, whatever its outcome. A running child counts by the share that it reports.
+    /// Groups report a share, and so does each ``MeasuredOperation``, such as a network or file operation. An operation
+    /// that is mapped from one of them, for example with `mapError`, also reports a share. Any other child counts only
+    /// when it has ended.
     ///
-    /// The fraction never runs backwards while no child is added: say with ``expect(totalWeight:)`` what is to come.
-    /// With the group's result it is one; after a failure or a cancellation it stays where it was.
+    /// The fraction never goes backward while no child is added. To declare how much weight will be added, call
+    /// ``expect(totalWeight:)``. When the group has its result, the fraction is one. After a failure or a cancellation,
+    /// it does not change any more.
     ///
-    /// It is kept from the first time on that somebody asks, and costs nothing before.
+    /// The group measures its progress from the first time that your code reads it or listens to it.
     public var groupProgress: GroupProgress { engine.progress }
 
-    /// Called as the children come along, on `callbackQueue`; never after a cancellation.
+    /// The closure that is called on the `callbackQueue` when the children make progress.
     ///
-    /// Its last call before a success is complete, and comes before the handler of the result. Let go of with the end.
+    /// The closure is not called after a cancellation. If the group succeeds, the last call reports the complete
+    /// progress before the success handler is called. The closure is released when the group has ended. The default is
+    /// `nil`.
     public var groupProgressHandler: (@Sendable (GroupProgress) -> Void)? {
         get { engine.state.withLock { $0.teller }?.handler }
         set {
@@ -52,35 +57,42 @@ extension GroupOperation {
         }
     }
 
-    /// Adds a closure that is called on the main actor as the children come along, whatever the `callbackQueue` is.
+    /// Adds a closure that is called on the main actor when the children make progress, whatever the `callbackQueue`
+    /// is.
     ///
-    /// It is called beside ``groupProgressHandler``, with the same promises: never after a cancellation, and with the complete
-    /// progress before the handlers of a result. Each call of this method adds a closure and replaces none.
+    /// The closure is called in addition to ``groupProgressHandler``, and under the same conditions. It is not called
+    /// after a cancellation, and it receives the complete progress before the handlers of a result are called. Each
+    /// call of this method adds a closure and replaces none.
+    ///
+    /// - Returns: This group.
     @discardableResult
     public func onMainActor(progress handler: @escaping @MainActor (GroupProgress) -> Void) -> Self {
         needTeller(isOnMainActor: true)?.add(handler)
         return self
     }
 
-    /// The progress for Foundation, to be shown or to be hung into a tree of others; ask for it before the end.
+    /// The progress as a Foundation object, which you can show or add to the progress of a larger task.
     ///
-    /// It is kept on the callback queue, counts ten-thousandths of the fraction, and cancels, suspends and resumes the
-    /// group. It never runs backwards: where children are added it stays until the fraction is that large again.
+    /// Read this property before the group ends. The object is updated on the callback queue, and counts
+    /// ten-thousandths of the fraction. Canceling, pausing or resuming the object cancels, suspends or resumes the
+    /// group. The object never goes backward. If children are added, it does not change until the fraction is that
+    /// large again.
     public var progress: Progress {
         guard let teller = needTeller() else { return makeProgress() }
         let progress = teller.foundation(makeProgress)
-        // What came between the two was told to nobody.
+        // A change between the two steps was reported to no listener.
         teller.note(engine)
         return progress
     }
 
-    /// Says how much weight the children will have in all, where they are added one after the other.
+    /// Declares the weight that all children will have together, if they are added one after another.
     ///
-    /// If more is added, that counts. A map expects as many children as its elements say that there are.
+    /// If the children that are added weigh more, their weight counts. A map expects as many children as the
+    /// `underestimatedCount` of its elements.
     public func expect(totalWeight weight: Double) { engine.expect(weight) }
 
     private func makeProgress() -> Progress {
-        // Not a part of one that happens to be current on this thread.
+        // It must not become a part of another progress that is current on this thread.
         let made = Progress(parent: nil)
         made.totalUnitCount = GroupProgressTeller.units
         GroupProgressTeller.show(engine.progress, in: made)
@@ -92,7 +104,7 @@ extension GroupOperation {
     }
 
     private func needTeller(isOnMainActor: Bool = false) -> GroupProgressTeller? {
-        // Only what comes after this is news.
+        // Only changes after this are reported.
         let made = GroupProgressTeller(told: engine.progress) { [weak self] in
             guard let self, !isCancelled else { return nil }
             return (isOnMainActor ? .main : callbackQueue, self)
@@ -107,7 +119,7 @@ extension GroupOperation {
 }
 
 extension GroupScope {
-    /// Says how much weight the children will have in all, for the progress of the group.
+    /// Declares the weight that all children will have together, for the progress of the group.
     public func expect(totalWeight weight: Double) { engine.expect(weight) }
 }
 
@@ -121,14 +133,13 @@ extension GroupEngine {
     }
 }
 
-/// Tells the listeners of a group of its progress, on its callback queue, one report at a time.
+/// Reports the progress of a group to its listeners on its callback queue, one report at a time.
 ///
-/// A queue that is slow gets fewer reports, not a pile of them: at most one waits there, and it tells what is true when
-/// its turn comes.
+/// A slow queue gets fewer reports. At most one report waits there, with the progress at the time when it is made.
 final class GroupProgressTeller: Sendable {
     private struct State {
         var handler: (@Sendable (GroupProgress) -> Void)?
-        /// Called after the handler, in their order.
+        /// The handlers that are called after `handler`, in the order in which they were added.
         var mainActorHandlers: [@MainActor (GroupProgress) -> Void] = []
         var foundation: Progress?
         var told: GroupProgress
@@ -136,14 +147,14 @@ final class GroupProgressTeller: Sendable {
         ///
         /// A change during a turn leads to another one.
         var turns = RepeatFlag()
-        /// Whether nothing follows, and the handler of the result comes next.
+        /// Whether no further report follows, because the handler of the result comes next.
         var isLast = false
-        /// Whether a thread brings Foundation's progress up to date.
+        /// Whether a thread is updating Foundation's progress.
         var showing = RepeatFlag()
     }
 
     private let state: Locked<State>
-    /// The callback queue, and the group; nil once nothing is to be told any more.
+    /// Returns the callback queue and the group, or `nil` if nothing is to be reported any more.
     private let queue: @Sendable () -> (DispatchQueue, ManagedOperation)?
 
     init(told: GroupProgress, queue: @escaping @Sendable () -> (DispatchQueue, ManagedOperation)?) {
@@ -164,7 +175,7 @@ final class GroupProgressTeller: Sendable {
         state.withLock { $0.mainActorHandlers.append(handler) }
     }
 
-    /// Foundation's progress, made now if there was none.
+    /// Returns Foundation's progress, and creates it if there is none.
     func foundation(_ make: () -> Progress) -> Progress {
         if let known = state.withLock({ $0.foundation }) { return known }
         let made = make()
@@ -175,7 +186,7 @@ final class GroupProgressTeller: Sendable {
         }
     }
 
-    /// Something changed.
+    /// Notes that the progress may have changed.
     func note(_ engine: GroupEngine, isLast: Bool = false) {
         let begins: Bool? = state.withLock { state in
             guard state.handler != nil || state.foundation != nil || !state.mainActorHandlers.isEmpty else {
@@ -194,7 +205,7 @@ final class GroupProgressTeller: Sendable {
 
     private func schedule(_ turn: @escaping @Sendable () -> Void) {
         guard let (queue, group) = queue() else { return }
-        // The group lives until its listeners were told.
+        // The group stays alive until its listeners were called.
         group.enqueueBeforeOutcome(on: queue) { withExtendedLifetime(group) { turn() } }
     }
 
@@ -204,7 +215,7 @@ final class GroupProgressTeller: Sendable {
         while true {
             let (goesOn, isLast) = state.withLock { ($0.turns.finishRound(), $0.isLast) }
             guard goesOn else { return }
-            // The next turn goes to the end of the queue, because under a flood of changes this one would never end.
+            // The next turn goes to the end of the queue, because with many changes this turn would never end.
             guard isLast else { return schedule { [self] in takeTurns(engine) } }
             tell(engine)
         }
@@ -219,20 +230,20 @@ final class GroupProgressTeller: Sendable {
             if isNews { state.told = progress }
             return isNews ? (state.handler, state.mainActorHandlers, state.foundation) : (nil, [], nil)
         }
-        // No word after a cancellation.
+        // No report follows a cancellation.
         if queue() != nil {
             handler?(progress)
             if !mainActorHandlers.isEmpty {
                 MainActor.assumeIsolated { for handler in mainActorHandlers { handler(progress) } }
             }
             if let foundation {
-                // One thread at a time, so that it does not run backwards on a concurrent queue.
+                // One thread at a time, so that the value does not go backward on a concurrent queue.
                 state.runRounds(of: \.showing) { Self.show(state.withLock { $0.told }, in: foundation) }
             }
         }
     }
 
-    /// In ten-thousandths, which never run backwards.
+    /// The total unit count of Foundation's progress.
     static let units: Int64 = 10_000
 
     static func show(_ progress: GroupProgress, in foundation: Progress) {
@@ -241,37 +252,37 @@ final class GroupProgressTeller: Sendable {
     }
 }
 
-/// Adds up how far the children of a group have come: a pure value.
+/// The sums of the progress of the children of a group, as a pure value.
 ///
-/// What it takes to begin late is counted always; all else only from the moment in which somebody asks.
+/// The sums that make a late start possible are always kept. The rest is kept from the first request on.
 package struct GroupMeter: Sendable {
     private var added = 0.0
     private var ended = 0.0
     /// The number of children that have not ended.
     private var openCount = 0
     private var expected = 0.0
-    /// Whether a sequence may bring more children, of which the number is not known: then one more is expected.
+    /// Whether a sequence may bring an unknown number of further children, so that one more is expected.
     package var isOpen = false
-    /// The weights other than one, of children that have not ended.
+    /// The weights of children that have not ended, except weights of one.
     private var weights: [GroupMachine.Slot: Double] = [:]
-    /// Whether somebody asked.
+    /// Whether the progress was requested.
     package var isOn = false
-    /// How far the children are that run, as far as they say.
+    /// The shares that running children have reported.
     private var marks: [GroupMachine.Slot: Double] = [:]
-    /// The sum of the marks, each by its weight.
+    /// The sum of the marks, each multiplied by its weight.
     private var partial = 0.0
     private var isComplete = false
-    /// What was done when the group failed or was cancelled: what is cancelled with it is no progress.
+    /// The completed weight when the group failed or was canceled, because canceled children are no progress.
     private var frozen: Double?
-    /// What the group around it was told.
+    /// The fraction that was last reported to the group around this one.
     private var told = 0.0
 
     package init() {}
 
-    /// A weight that can be added up: what is no number, or below zero, counts nothing.
+    /// Returns a weight that can be added up, which is zero if the weight is negative or not a number.
     private static func usable(_ weight: Double) -> Double { weight > 0 ? min(weight, 1e15) : 0 }
 
-    /// A child was added.
+    /// Adds a child.
     package mutating func add(_ slot: GroupMachine.Slot, weight: Double) {
         let weight = weight == 1 ? 1 : Self.usable(weight)
         added += weight
@@ -279,25 +290,25 @@ package struct GroupMeter: Sendable {
         if weight != 1 { weights[slot] = weight }
     }
 
-    /// So much will be added in all.
+    /// Sets the expected weight of all children.
     package mutating func expect(_ weight: Double) { expected = Self.usable(weight) }
 
-    /// The child ended.
+    /// Notes that a child ended.
     package mutating func end(_ slot: GroupMachine.Slot) {
         let weight = weights.isEmpty ? 1 : weights.removeValue(forKey: slot) ?? 1
         ended += weight
         openCount -= 1
-        // The weights were added in another order, so the sums may differ by what was rounded.
+        // The weights were added in another order, so rounding may make the sums differ.
         if openCount == 0 { ended = added }
         if marks.isEmpty { return }
         if let mark = marks.removeValue(forKey: slot) { partial -= mark * weight }
-        // Nothing is left of what rounding may have left over.
+        // This removes the sum of the rounding errors.
         if marks.isEmpty { partial = 0 }
     }
 
-    /// The child has come so far, or farther: it never runs backwards.
+    /// Notes how much of a child is completed, which never goes backward.
     ///
-    /// - Returns: Whether that is news.
+    /// - Returns: Whether the progress changed.
     package mutating func mark(_ slot: GroupMachine.Slot, _ fraction: Double) -> Bool {
         let old = marks[slot] ?? 0
         guard isOn, fraction > old else { return false }
@@ -307,10 +318,10 @@ package struct GroupMeter: Sendable {
         return new > old
     }
 
-    /// The group has its result: nothing is left to do.
+    /// Notes that the group has its result, so that its progress is complete.
     package mutating func complete() { isComplete = true }
 
-    /// The children are to be cancelled: unless there is a result after all, it stays as it is.
+    /// Keeps the progress as it is, because the children are to be canceled, unless the group gets a result after all.
     package mutating func freeze() { if frozen == nil { frozen = ended + partial } }
 
     package var progress: GroupProgress {
@@ -319,7 +330,9 @@ package struct GroupMeter: Sendable {
             completedWeight: isComplete ? total : min(frozen ?? ended + partial, total), totalWeight: total)
     }
 
-    /// What the group around it is to be told: not each little step, for there may be many groups around that.
+    /// Returns the fraction to report to the group around this one, or `nil` if the change is too small.
+    ///
+    /// Many groups may be around this one, so they do not get each small change.
     package mutating func takeNews() -> Double? {
         let fraction = progress.fraction
         guard fraction - told >= 0.001 || fraction == 1 && told < 1 else { return nil }
@@ -328,9 +341,9 @@ package struct GroupMeter: Sendable {
     }
 }
 
-/// An operation that knows how far it has come, so that the progress of its group moves before its end.
+/// An operation that reports its progress, so that the progress of its group changes before the operation ends.
 ///
-/// Network and file operations conform. Your own does with one property and one call:
+/// Network and file operations conform to this protocol. Your own operation conforms with one property and one call:
 ///
 /// ```swift
 /// final class Import: AsyncOperation<Int, Never>, MeasuredOperation, @unchecked Sendable {
@@ -343,21 +356,21 @@ package struct GroupMeter: Sendable {
 /// }
 /// ```
 public protocol MeasuredOperation: ManagedOperation {
-    /// The share of its work that is done, from zero to one; nil while nobody knows.
+    /// The completed share of the work, from zero to one, or `nil` if it is not known.
     ///
-    /// Read on any thread, outside every lock of the package.
+    /// It is read on any thread, outside every lock of the package.
     var completedFraction: Double? { get }
 }
 
 extension MeasuredOperation {
-    /// Tells the group whose child the operation is that ``completedFraction`` has changed.
+    /// Notifies the group of the operation that ``completedFraction`` has changed.
     ///
-    /// Call it outside your own locks. It does nothing where nobody asked the group for its progress.
+    /// Call this method outside your own locks. It has no effect if the progress of the group was not requested.
     public func completedFractionDidChange() { fractionDidChange { completedFraction } }
 }
 
 extension ManagedOperation {
-    /// Tells its group how far it has come, if that wants to know.
+    /// Reports the progress to the group of the operation, if the group measures it.
     package final func fractionDidChange(_ fraction: () -> Double?) {
         let (parent, slot) = core.withLock { ($0.parent, $0.parentSlot) }
         guard let parent, parent.isMeasuring, let fraction = fraction() else { return }
@@ -365,18 +378,18 @@ extension ManagedOperation {
     }
 }
 
-// How far the children have come.
+// The progress of the children.
 extension GroupEngine {
-    /// Whether somebody asked this group, or one around it, for its progress.
+    /// Whether the progress of this group, or of one around it, was requested.
     var isMeasuring: Bool { state.withLock { $0.meter.isOn } }
 
-    /// The progress; from the first call on it is kept, here and in all groups beneath.
+    /// The progress, which this group and all groups in it measure from the first call on.
     var progress: GroupProgress {
         beginMeasuring()
         return state.withLock { $0.meter.progress }
     }
 
-    /// Begins to keep the progress, in a loop and not in a recursion.
+    /// Begins to measure the progress, in a loop and not in a recursion.
     func beginMeasuring() {
         var begun: [GroupEngine] = []
         var next = [self]
@@ -392,19 +405,19 @@ extension GroupEngine {
                 if let measured = child.life as? any MeasuredOperation { measured.completedFractionDidChange() }
             }
         }
-        // What ended before goes up, from the innermost ones outwards.
+        // The progress that was made before is reported outward, from the innermost groups on.
         for engine in begun.reversed() { engine.tellProgress() }
     }
 
-    /// What was added is a group, which is to tell of its progress if this one does.
+    /// Makes a child that is a group measure its progress if this group does.
     func beginMeasuring(_ child: ManagedOperation) {
         if let inner = child.groupEngine, isMeasuring { inner.beginMeasuring() }
     }
 
-    /// A child says how far it has come.
+    /// Notes how much of a child is completed.
     func childDidAdvance(_ child: ManagedOperation, _ slot: GroupMachine.Slot, to fraction: Double) {
         let isNews = state.withLock { state in
-            // Another may have its place by now.
+            // Another child may have the slot by now.
             guard state.children.indices.contains(Int(slot)), state.children[Int(slot)].operation?.life === child else {
                 return false
             }
@@ -413,7 +426,7 @@ extension GroupEngine {
         if isNews { tellProgress() }
     }
 
-    /// Tells those who listen, here and in the groups around.
+    /// Notifies the listeners of this group and of the groups around it.
     func tellProgress() {
         var next: GroupEngine? = self
         while let engine = next {
@@ -434,7 +447,7 @@ extension GroupEngine {
         }
     }
 
-    /// The group has its result; its handlers for that come after this.
+    /// Reports the complete progress, before the handlers of the result are called.
     func completeProgress(_ tellers: [GroupProgressTeller]) {
         let isOn = state.withLock { state in
             state.meter.complete()

@@ -3,29 +3,41 @@
 
 import Foundation
 
-/// What the body of a group runs its children with.
+/// The object with which the body of a group runs its children.
 public struct GroupScope: Sendable {
     package let engine: GroupEngine
     var isShielded = false
 
-    /// Runs a child and gives its result, when it has ended; throws its error or its cancellation.
+    /// Runs a child, and returns its result when it has ended.
     ///
-    /// An operation that is in a queue or in a group, was started, or has ended is only awaited: the group does not cancel it.
-    /// Where the group is over, or would wait for itself, it throws a cancellation with the cause `groupRefused`. Cancelling
-    /// the task that awaits, such as one of a task group in the body, cancels the child.
+    /// An operation that is in a queue or in a group, was started, or has ended does not become a child. The method
+    /// only waits for it, and the group does not cancel it. If you cancel the task that awaits a child, for example a
+    /// task of a task group in the body, the child is canceled.
     ///
-    /// The body of another operation may call this method, too. If that body is active in this group and the child could
-    /// begin only after it, because the width of the group is used up, the child is canceled with the cause
+    /// The body of another operation may call this method, too. Suppose that this body is active in this group. If the
+    /// child could begin only after it, because the width of the group is used up, the child is canceled with the cause
     /// `waitsForItself`.
     ///
     /// The body of the child has the task-local values and the priority of the task that calls this method.
+    ///
+    /// - Parameters:
+    ///   - child: The operation to run.
+    ///   - weight: The weight of the child in the group's progress. The default is `1`.
+    /// - Throws: An ``OperationFailure`` with the error of the child or the cause of its cancellation. The cause has
+    ///   the code `groupRefused` if the group is over, or if the group would wait for itself.
     public func run<ResultType, ErrorType>(
         _ child: TypedOperation<ResultType, ErrorType>, weight: Double = 1
     ) async throws(OperationFailure<ErrorType>) -> ResultType {
         try await outcome(of: child, terms: ChildTerms(weight: weight)).get()
     }
 
-    /// Runs a child and gives its result, or makes of its failure an error of your own.
+    /// Runs a child and returns its result, or throws an error that a closure makes from its failure.
+    ///
+    /// - Parameters:
+    ///   - child: The operation to run.
+    ///   - weight: The weight of the child in the group's progress. The default is `1`.
+    ///   - makeError: A closure that receives the failure of the child and returns the error to throw.
+    /// - Throws: The error that `makeError` returns.
     public func run<ResultType, ErrorType, NewError: Error>(
         _ child: TypedOperation<ResultType, ErrorType>, weight: Double = 1,
         orThrow makeError: (OperationFailure<ErrorType>) -> NewError
@@ -37,12 +49,22 @@ public struct GroupScope: Sendable {
         }
     }
 
-    /// Runs a child while the calling thread waits, which must be that of the body, and gives its result; throws its error
-    /// or its cancellation.
+    /// Runs a child while the calling thread waits, and returns its result.
     ///
-    /// A synchronous child runs on this very thread. For others the thread waits, and the group takes up no place in its
-    /// queue meanwhile. As many threads may wait as ``QueueManager/threadLimit`` allows; past that the child is cancelled with
-    /// the cause `tooManyWaits`. What is somebody else's is only awaited: see `run`.
+    /// The calling thread must be the thread of the synchronous body. A synchronous child runs on this thread. For any
+    /// other child, the thread waits, and the group gives up its slot in its queue meanwhile. The number of threads
+    /// that may wait follows from ``QueueManager/threadLimit``. If one more would wait, the child is canceled with the
+    /// cause `tooManyWaits`.
+    ///
+    /// An operation that is in a queue or in a group, was started, or has ended does not become a child. The method
+    /// only waits for it.
+    ///
+    /// - Parameters:
+    ///   - child: The operation to run.
+    ///   - weight: The weight of the child in the group's progress. The default is `1`.
+    /// - Throws: An ``OperationFailure`` with the error of the child or the cause of its cancellation. The cause has
+    ///   the code `groupRefused` if the thread is not that of the body, if the group is over, or if the group would
+    ///   wait for itself.
     @available(*, noasync, message: "Use run(_:) in an async body: this blocks the thread.")
     public func perform<ResultType, ErrorType>(
         _ child: TypedOperation<ResultType, ErrorType>, weight: Double = 1
@@ -50,7 +72,13 @@ public struct GroupScope: Sendable {
         try outcomeOnThread(of: child, terms: ChildTerms(weight: weight)).get()
     }
 
-    /// Runs a child while the calling thread waits, or makes of its failure an error of your own.
+    /// Runs a child while the calling thread waits, and throws an error that a closure makes from its failure.
+    ///
+    /// - Parameters:
+    ///   - child: The operation to run.
+    ///   - weight: The weight of the child in the group's progress. The default is `1`.
+    ///   - makeError: A closure that receives the failure of the child and returns the error to throw.
+    /// - Throws: The error that `makeError` returns.
     @available(*, noasync, message: "Use run(_:orThrow:) in an async body: this blocks the thread.")
     public func perform<ResultType, ErrorType, NewError: Error>(
         _ child: TypedOperation<ResultType, ErrorType>, weight: Double = 1,
@@ -63,34 +91,51 @@ public struct GroupScope: Sendable {
         }
     }
 
-    /// Adds a child without waiting for it: the group does, after the body.
+    /// Adds a child without waiting for it.
     ///
-    /// - Throws: If the group has ended, or if the operation is somebody else's; then nothing happened to it.
+    /// The group waits for the child after its body has returned.
+    ///
+    /// - Parameters:
+    ///   - child: The operation to run.
+    ///   - weight: The weight of the child in the group's progress. The default is `1`.
+    /// - Throws: A ``GroupError`` if the group has ended, or if the operation is in a queue or in a group, was started
+    ///   or has ended. The operation is then unchanged.
     public func add(_ child: ManagedOperation, weight: Double = 1) throws(GroupError) {
         try engine.add([child], ChildTerms(isShielded: isShielded, weight: weight))
     }
 
-    /// Adds children without waiting for them: the group does, after the body.
+    /// Adds children in their order without waiting for them, up to the first child that cannot be added.
+    ///
+    /// The group waits for the children after its body has returned.
+    ///
+    /// - Parameters:
+    ///   - children: The operations to run.
+    ///   - weight: The weight of each child in the group's progress. The default is `1`.
+    /// - Throws: A ``GroupError`` for the first operation that the group refuses.
     public func add(_ children: [ManagedOperation], weight: Double = 1) throws(GroupError) {
         try engine.add(children, ChildTerms(isShielded: isShielded, weight: weight))
     }
 
-    /// Whether the group was cancelled, or has failed.
+    /// A Boolean value that indicates whether the group was canceled or has failed.
     public var isCancelled: Bool { engine.state.withLock { $0.machine.isDooming } }
 }
 
-// What must complete.
+// Shielded parts of a body.
 extension GroupScope {
-    /// Runs a part of the body that is not cancelled with the group, not even if that was cancelled before.
+    /// Runs a part of the body that is not canceled with the group, even if the group was canceled before.
     ///
-    /// Children that are run with the scope handed to it go on, too, and so does its task. The group ends after it.
+    /// The part runs in its own task, which continues after a cancellation of the group. So do the children that you
+    /// run with the scope that the closure receives. The group ends after the part.
+    ///
+    /// - Parameter part: The closure that runs the part of the body.
+    /// - Throws: The error that `part` throws.
     public func shield<Value: Sendable, Failure: Error>(
         _ part: @escaping @Sendable (GroupScope) async throws(Failure) -> Value
     ) async throws(Failure) -> Value {
         let scope = GroupScope(engine: engine, isShielded: true)
         let body = BodyTasks.operation
         let task = Task { () -> Result<Value, Failure> in
-            // The part is the body, in another task.
+            // The part belongs to the body, although it runs in another task.
             let number = body.map { BodyTasks.begin($0) }
             defer { if let body, let number { BodyTasks.end(number, of: body) } }
             do throws(Failure) {
@@ -102,7 +147,12 @@ extension GroupScope {
         return try await task.value.get()
     }
 
-    /// Runs a part of a synchronous body that is not cancelled with the group, not even if that was cancelled before.
+    /// Runs a part of a synchronous body that is not canceled with the group, even if the group was canceled before.
+    ///
+    /// The children that you run with the scope that the closure receives continue after a cancellation of the group.
+    ///
+    /// - Parameter part: The closure that runs the part of the body, on the calling thread.
+    /// - Throws: The error that `part` throws.
     @available(*, noasync, message: "Use the async form in an async body.")
     public func shield<Value, Failure: Error>(
         _ part: (GroupScope) throws(Failure) -> Value

@@ -1,7 +1,7 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-/// Stages through which elements pass, each made into an operation at every stage.
+/// A series of stages through which elements pass, with an operation for each element at each stage.
 ///
 /// ```swift
 /// let pipeline = OperationPipeline(["a", "b", "c"])
@@ -10,24 +10,24 @@
 /// let sizes = try await pipeline.operation().run()
 /// ```
 ///
-/// A stage that is faster than the next one waits for it: no more than its `buffer` of results lie between the two. So
-/// what is under way at a time is bounded by the widths and the buffers, however many elements there are.
+/// A stage that is faster than the next one waits for it. At most `buffer` results of a stage wait for the next stage.
+/// So the widths and the buffers limit the number of elements that are in progress, however many elements there are.
 ///
-/// It is a value, and describes work: each ``operation(on:)`` goes through the elements anew.
+/// A pipeline is a value that describes work. Each ``operation(on:)`` goes through the elements from the start.
 public struct OperationPipeline<Output: Sendable>: Sendable {
-    /// Makes the last of the stages so far, which hands its results on.
+    /// Builds the stages so far, the last of which passes its results to `next`.
     let build: @Sendable (_ next: any PipelineSink<Output>) -> PipelineSource
 
-    /// Makes a pipeline without a stage.
+    /// Creates a pipeline without a stage.
     ///
-    /// - Parameter elements: What to go through, once for each operation, in order.
+    /// - Parameter elements: The elements, which each operation of the pipeline goes through once, in order.
     public init<Elements: Sequence & Sendable>(_ elements: Elements) where Elements.Element == Output {
         build = { next in
             PipelineSource(PipelineElements(SequenceFeed(elements)), count: elements.underestimatedCount, next)
         }
     }
 
-    /// Makes a pipeline without a stage, whose elements come from an asynchronous sequence.
+    /// Creates a pipeline without a stage, whose elements come from an asynchronous sequence.
     ///
     /// The first stage works on the first elements while the sequence is still read:
     ///
@@ -39,14 +39,15 @@ public struct OperationPipeline<Output: Sendable>: Sendable {
     /// print(try await pipeline.operation().run())
     /// ```
     ///
-    /// Each operation of the pipeline reads the sequence in one task, as `GroupOperation.map(_:width:on:_:)` does. It reads at
-    /// most as many elements ahead as the first stage is wide (and never more than 64). One more element may already wait for
-    /// the first stage. While the group is suspended, the task asks for no further element. An error of the sequence fails
-    /// the group, with the error in ``GroupFailure/sourceError``. When the group is canceled or fails, the task is canceled
-    /// immediately, and the group does not wait for it.
+    /// Each operation of the pipeline reads the sequence in one task, as `GroupOperation.map(_:width:on:_:)` does. The
+    /// task reads at most as many elements ahead as the first stage is wide, and never more than 64. One more element
+    /// may already wait for the first stage. While the group is suspended, the task requests no further element.
     ///
-    /// - Parameter elements: What to go through, once for each operation, in order. A sequence that can be read only once,
-    ///   such as an `AsyncStream`, is for a pipeline of which you make one operation.
+    /// An error of the sequence fails the group, with the error in ``GroupFailure/sourceError``. When the group is
+    /// canceled or fails, the task is canceled immediately, and the group does not wait for it.
+    ///
+    /// - Parameter elements: The elements, which each operation of the pipeline goes through once, in order. If the
+    ///   sequence can be read only once, like an `AsyncStream`, create only one operation from the pipeline.
     public init<Elements: AsyncSequence & Sendable>(_ elements: Elements) where Elements.Element == Output {
         build = { next in
             let reader = ElementReader(elements, limit: next.width)
@@ -56,12 +57,15 @@ public struct OperationPipeline<Output: Sendable>: Sendable {
 
     private init(build: @escaping @Sendable (any PipelineSink<Output>) -> PipelineSource) { self.build = build }
 
-    /// Adds a stage.
+    /// Returns a pipeline with a further stage.
     ///
     /// - Parameters:
-    ///   - width: How many of its operations may run at once; below one, it is one.
-    ///   - buffer: How many of its results may wait for the next stage; below none, it is none.
-    ///   - make: Makes an operation of a result of the stage before. Called on any thread, never twice at once.
+    ///   - width: The maximum number of operations of this stage that run at the same time. A value below 1 counts as
+    ///     1.
+    ///   - buffer: The maximum number of results of this stage that wait for the next stage. The default is `1`, and a
+    ///     negative value counts as zero.
+    ///   - make: The closure that makes an operation from a result of the previous stage. It is called on any thread,
+    ///     and never by two threads at the same time.
     public func stage<Value, Failure>(
         width: Int, buffer: Int = 1, _ make: @escaping @Sendable (Output) -> TypedOperation<Value, Failure>
     ) -> OperationPipeline<Value> {
@@ -74,11 +78,13 @@ public struct OperationPipeline<Output: Sendable>: Sendable {
         }
     }
 
-    /// Makes a group that passes the elements through the stages, and gives the last one's results in their order.
+    /// Creates a group that passes the elements through the stages, and collects the results of the last stage in
+    /// order.
     ///
-    /// The first operation that gives no result fails it.
+    /// The first operation that gives no result fails the group.
     ///
-    /// - Parameter queue: Where the operations run; nil for the queue that holds the group.
+    /// - Parameter queue: The queue on which the operations run. The default is `nil`, which means the queue that holds
+    ///   the group.
     public func operation(on queue: QueueManager? = nil) -> GroupOperation<[Output], GroupFailure> {
         let results = PipelineResults<Output>()
         let source = build(results)
@@ -91,14 +97,14 @@ public struct OperationPipeline<Output: Sendable>: Sendable {
     }
 }
 
-/// What takes the results of a stage.
+/// A receiver of the results of a stage.
 protocol PipelineSink<Input>: Sendable {
     associatedtype Input: Sendable
 
-    /// How many it would take now.
+    /// The number of results that it can accept now.
     var room: Int { get }
 
-    /// How many it works on at the same time.
+    /// The number of inputs that it can process at the same time.
     var width: Int { get }
 
     func put(_ input: Input, index: Int)
@@ -106,23 +112,23 @@ protocol PipelineSink<Input>: Sendable {
 
 /// A stage as the group sees it.
 protocol PipelineStep: Sendable {
-    /// Hands results to the stage after as far as that has room.
+    /// Passes results to the next stage, as far as that has room.
     func handOn()
 
-    /// The next operation, if there is an input and the stage after has room for the result.
+    /// Returns the next operation, if there is an input and there is room for the result.
     func next() -> (ManagedOperation, index: Int)?
     func take(_ child: ManagedOperation, index: Int)
     func letGo()
 }
 
-/// The stages, and what feeds the first.
+/// The stages, and the elements for the first one.
 struct PipelineSource: Sendable {
     var stages: [any PipelineStep]
-    /// How many elements there are at least.
+    /// The minimum number of elements.
     let count: Int
-    /// What reads the elements, if they come from an asynchronous sequence.
+    /// The reader of the elements, if they come from an asynchronous sequence.
     let reader: (any SourceReader)?
-    /// Gives the first stage an element, if it has room and there is one.
+    /// Passes an element to the first stage, if that has room and there is an element.
     let feed: @Sendable () -> PipelineFeed
     let letGo: @Sendable () -> Void
 
@@ -136,10 +142,10 @@ struct PipelineSource: Sendable {
     }
 }
 
-/// What came of feeding the first stage.
+/// The result of an attempt to feed the first stage.
 enum PipelineFeed { case fed, notNow, noMore }
 
-/// The elements that have not begun.
+/// The elements that have not entered the first stage.
 final class PipelineElements<Feed: ElementFeed>: Sendable where Feed.Element: Sendable {
     private struct State {
         var rest: Feed?
@@ -152,7 +158,7 @@ final class PipelineElements<Feed: ElementFeed>: Sendable where Feed.Element: Se
 
     func feed(_ next: any PipelineSink<Feed.Element>) -> PipelineFeed {
         guard next.room > 0 else { return .notNow }
-        // The iterator is the user's: it is taken out, and used outside the lock.
+        // The iterator may be user code, so it is taken out and used outside the lock.
         let (feed, index) = state.withLock { Unchecked((exchange(&$0.rest, with: nil), $0.count)) }.value
         guard var rest = feed else { return .noMore }
         guard let element = rest.next() else {
@@ -176,19 +182,19 @@ final class PipelineElements<Feed: ElementFeed>: Sendable where Feed.Element: Se
     }
 }
 
-/// One stage: inputs that wait, and how many of its results are under way or wait further on.
+/// One stage, with the inputs that wait and the results that are in progress or wait for the next stage.
 final class PipelineStage<Input: Sendable, Value: Sendable, Failure: Error>: PipelineSink, PipelineStep {
     private struct State {
         var inputs = Fifo<(input: Input, index: Int)>()
         var running = 0
         var make: (@Sendable (Input) -> TypedOperation<Value, Failure>)?
-        /// Results that came, and wait for room further on.
+        /// Results that wait for room in the next stage.
         var results = Fifo<(value: Value, index: Int)>()
     }
 
     private let state: Locked<State>
     let width: Int
-    /// How many results may be under way, or wait for the next stage.
+    /// The maximum number of results that are in progress or wait for the next stage.
     private let limit: Int
     private let following: any PipelineSink<Value>
 
@@ -201,14 +207,14 @@ final class PipelineStage<Input: Sendable, Value: Sendable, Failure: Error>: Pip
         (self.width, limit, following) = (width, isTooMuch ? .max : sum, next)
     }
 
-    /// An input waits for a place of this stage, and nowhere else: it counts in the buffer of the stage before.
+    /// Whether an input could begin immediately, because a waiting input counts in the buffer of the previous stage.
     var room: Int { state.withLock { $0.inputs.isEmpty && $0.running < width ? 1 : 0 } }
 
     func put(_ input: Input, index: Int) { state.withLock { $0.inputs.append((input, index)) } }
 
     func next() -> (ManagedOperation, index: Int)? {
         let taken = state.withLock { state in
-            // Each that runs may give a result for which there must be room.
+            // Each running operation may give a result, for which there must be room.
             guard state.running < width, state.running + state.results.count < limit, let make = state.make,
                 let first = state.inputs.popFirst()
             else { return nil as (@Sendable (Input) -> TypedOperation<Value, Failure>, (input: Input, index: Int))? }
@@ -240,7 +246,7 @@ final class PipelineStage<Input: Sendable, Value: Sendable, Failure: Error>: Pip
     }
 }
 
-/// What came out at the end.
+/// The results of the last stage.
 final class PipelineResults<Value: Sendable>: PipelineSink {
     private let results = Locked<[Int: Value]>([:])
 
@@ -255,10 +261,12 @@ final class PipelineResults<Value: Sendable>: PipelineSink {
     }
 }
 
-/// All stages as the source of a group: the later ones come first, so that what began is finished.
+/// The source of a group that runs a pipeline.
+///
+/// It asks the later stages first, so that elements in progress are completed before others begin.
 final class PipelineFlow: GroupSource {
     private struct State {
-        /// Which stage and element each tag stands for, and tags that are free.
+        /// The stage and the element of each tag, including tags that are free.
         var tags: [(stage: Int, index: Int)] = []
         var freeTags: [Int32] = []
     }
@@ -270,7 +278,7 @@ final class PipelineFlow: GroupSource {
 
     func next() -> GroupPull {
         while true {
-            // Before the stages are asked: what ends later asks again.
+            // This is read before the stages are asked, because an operation that ends later leads to another call.
             let isIdle = state.withLock { $0.tags.count == $0.freeTags.count }
             for stage in source.stages.reversed() { stage.handOn() }
             for (number, stage) in source.stages.enumerated().reversed() {

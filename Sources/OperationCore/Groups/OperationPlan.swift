@@ -1,7 +1,7 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-/// Work that is described once, as a value, and run as often as there are inputs for it.
+/// A description of work as a value, from which you can create any number of operations with different inputs.
 ///
 /// ```swift
 /// let user = OperationPlan { (id: Int) in TaskOperation { () async throws -> String in "user \(id)" } }
@@ -11,32 +11,34 @@
 /// for id in 1...3 { print(try await plan.operation(for: id).run()) }
 /// ```
 ///
-/// Its steps are makers of operations: from an input to a new operation of whatever kind. A group is one, too, with all
-/// that groups can be, and so is what a pipeline makes, `then { names in OperationPipeline(names)… .operation() }`. The
-/// other way round a stage of a pipeline, or a map, takes a plan: `stage(width: 4) { plan.operation(for: $0) }`.
+/// Each step is a closure that makes a new operation of any kind from an input. The operation may be a group or come
+/// from a pipeline, as in `then { names in OperationPipeline(names)… .operation() }`. Conversely, a stage of a pipeline
+/// or a map can run a plan, as in `stage(width: 4) { plan.operation(for: $0) }`.
 ///
-/// A plan runs nothing by itself and holds no operation: ``operation(for:width:on:)`` makes them anew.
+/// A plan runs nothing and holds no operation. Each call of ``operation(for:width:on:)`` creates new operations.
 public struct OperationPlan<Input: Sendable, Output: Sendable>: Sendable {
     private let body: @Sendable (Input, GroupScope) async throws -> Output
 
     private init(body: @escaping @Sendable (Input, GroupScope) async throws -> Output) { self.body = body }
 
-    /// Makes a plan of one step.
+    /// Creates a plan of one step.
     ///
-    /// - Parameter make: Makes the operation; called on any thread, once for each run.
+    /// - Parameter make: The closure that makes the operation. It is called on any thread, once for each run.
     public init<Failure>(_ make: @escaping @Sendable (Input) -> TypedOperation<Output, Failure>) {
         body = { input, group in try await group.run(make(input)) }
     }
 
-    /// Makes a group that carries the plan out.
+    /// Creates a group that carries out the plan.
     ///
-    /// Where it runs, and how it ends, is as for each ``GroupOperation``: a step that gives no result ends it, with an
-    /// error that names the step's operation.
+    /// The group runs and ends like any other ``GroupOperation``. A step that gives no result ends the group. The error
+    /// of the group names the operation of that step.
     ///
     /// - Parameters:
-    ///   - input: What to carry it out with.
-    ///   - width: How many operations may run at once; nil for as many as their queue allows.
-    ///   - queue: Where they run; nil for the queue that holds the group.
+    ///   - input: The input of the plan.
+    ///   - width: The maximum number of operations that run at the same time. The default is `nil`, which leaves the
+    ///     limit to the queue of the operations.
+    ///   - queue: The queue on which the operations run. The default is `nil`, which means the queue that holds the
+    ///     group.
     public func operation(
         for input: Input, width: Int? = nil, on queue: QueueManager? = nil
     ) -> GroupOperation<Output, GroupFailure> {
@@ -45,16 +47,18 @@ public struct OperationPlan<Input: Sendable, Output: Sendable>: Sendable {
     }
 }
 
-// One after the other.
+// Steps one after another.
 extension OperationPlan {
-    /// The plan with a step behind it, whose operation is made of the result.
+    /// Returns a plan with a further step, whose operation is made from the result of this plan.
+    ///
+    /// - Parameter make: The closure that makes the operation. It is called on any thread, once for each run.
     public func then<Next, Failure>(
         _ make: @escaping @Sendable (Output) -> TypedOperation<Next, Failure>
     ) -> OperationPlan<Input, Next> {
         then(OperationPlan<Output, Next>(make))
     }
 
-    /// The plan with another behind it.
+    /// Returns a plan that runs this plan, and then another plan with the result as its input.
     public func then<Next>(_ next: OperationPlan<Output, Next>) -> OperationPlan<Input, Next> {
         let body = body
         return OperationPlan<Input, Next>(body: { input, group in
@@ -62,7 +66,9 @@ extension OperationPlan {
         })
     }
 
-    /// The plan with a result that is converted; an error that `convert` throws fails it.
+    /// Returns a plan that converts the result of this plan.
+    ///
+    /// - Parameter convert: The closure that converts the result. If it throws an error, the plan fails with it.
     public func mapResult<Converted>(
         _ convert: @escaping @Sendable (Output) throws -> Converted
     ) -> OperationPlan<Input, Converted> {
@@ -71,24 +77,30 @@ extension OperationPlan {
     }
 }
 
-// Side by side.
+// Plans at the same time.
 extension OperationPlan {
-    /// Both plans with the same input, at the same time; the first that fails cancels the other.
+    /// Returns a plan that runs both plans at the same time with the same input.
+    ///
+    /// If one of them fails, the other one is canceled.
     public func and<Other>(_ other: OperationPlan<Input, Other>) -> OperationPlan<Input, (Output, Other)> {
         OperationPlan<Input, (Output, Other)> { input in
             GroupOperation.all(operation(for: input), other.operation(for: input))
         }
     }
 
-    /// The first result that one of several plans gives; the others are cancelled then.
+    /// Returns a plan that runs several plans at the same time, and whose result is the first one that a plan gives.
+    ///
+    /// The other plans are then canceled.
     public static func firstSuccess(of plans: [OperationPlan]) -> OperationPlan {
         OperationPlan { input in GroupOperation.firstSuccess(of: plans.map { $0.operation(for: input) }) }
     }
 }
 
 extension OperationPlan where Output == Never {
-    /// Several plans with the same input, at the same time, as a tuple of their results; the first that fails cancels
-    /// the others.
+    /// Returns a plan that runs several plans at the same time with the same input, and whose result is a tuple of
+    /// their results.
+    ///
+    /// If one of them fails, the others are canceled.
     ///
     /// ```swift
     /// let title = OperationPlan { (id: Int) in ClosureOperation { "title \(id)" } }
@@ -112,14 +124,22 @@ extension OperationPlan where Output == Never {
 }
 
 extension OperationPlan where Output: Sequence, Output.Element: Sendable {
-    /// The plan, and then another for each element of its result, so many at a time; the results come in order.
+    /// Returns a plan that runs another plan for each element of its result, and collects the results in order.
+    ///
+    /// - Parameters:
+    ///   - width: The maximum number of elements for which the other plan runs at the same time.
+    ///   - plan: The plan for each element.
     public func forEach<Value>(
         width: Int, _ plan: OperationPlan<Output.Element, Value>
     ) -> OperationPlan<Input, [Value]> {
         then { elements in GroupOperation.map(elements, width: width) { plan.operation(for: $0) } }
     }
 
-    /// The plan, and then an operation for each element of its result, so many at a time; the results come in order.
+    /// Returns a plan that runs an operation for each element of its result, and collects the results in order.
+    ///
+    /// - Parameters:
+    ///   - width: The maximum number of operations that run at the same time.
+    ///   - make: The closure that makes the operation for an element. It is called on any thread.
     public func forEach<Value, Failure>(
         width: Int, _ make: @escaping @Sendable (Output.Element) -> TypedOperation<Value, Failure>
     ) -> OperationPlan<Input, [Value]> {
@@ -128,16 +148,29 @@ extension OperationPlan where Output: Sequence, Output.Element: Sendable {
 }
 
 extension OperationPlan where Output: AsyncSequence, Output.Element: Sendable {
-    /// The plan, and then another for each element of the asynchronous sequence that is its result, so many at a time,
-    /// while the sequence is read; the results come in order.
+    /// Returns a plan that runs another plan for each element of its result, an asynchronous sequence, and collects the
+    /// results.
+    ///
+    /// The results are in the order of the elements. The plan runs for the first elements while the sequence is still
+    /// read.
+    ///
+    /// - Parameters:
+    ///   - width: The maximum number of elements for which the other plan runs at the same time.
+    ///   - plan: The plan for each element.
     public func forEach<Value>(
         width: Int, _ plan: OperationPlan<Output.Element, Value>
     ) -> OperationPlan<Input, [Value]> {
         then { elements in GroupOperation.map(elements, width: width) { plan.operation(for: $0) } }
     }
 
-    /// The plan, and then an operation for each element of the asynchronous sequence that is its result, so many at a
-    /// time, while the sequence is read; the results come in order.
+    /// Returns a plan that runs an operation for each element of its result, an asynchronous sequence, and collects the
+    /// results.
+    ///
+    /// The results are in the order of the elements. The first operations run while the sequence is still read.
+    ///
+    /// - Parameters:
+    ///   - width: The maximum number of operations that run at the same time.
+    ///   - make: The closure that makes the operation for an element. It is called on any thread.
     public func forEach<Value, Failure>(
         width: Int, _ make: @escaping @Sendable (Output.Element) -> TypedOperation<Value, Failure>
     ) -> OperationPlan<Input, [Value]> {
@@ -145,9 +178,16 @@ extension OperationPlan where Output: AsyncSequence, Output.Element: Sendable {
     }
 }
 
-// Where it fails.
+// Plans that give no result.
 extension OperationPlan {
-    /// The plan with a way out: `hook` is asked when it gives no result, as in ``GroupOperation/recover(atMost:_:)``.
+    /// Returns a plan that calls a closure if this plan gives no result.
+    ///
+    /// The closure works as in ``GroupOperation/recover(atMost:_:)``.
+    ///
+    /// - Parameters:
+    ///   - limit: The maximum number of calls for one run of the plan. The default is `1`.
+    ///   - hook: The closure that decides what happens. It receives the failed operation and the input of the plan, and
+    ///     is called in its own task.
     public func recover(
         atMost limit: Int = 1,
         _ hook: @escaping @Sendable (FailedChild<Output>, Input) async throws -> ChildRecovery<Output>
@@ -157,24 +197,27 @@ extension OperationPlan {
         })
     }
 
-    /// The plan, begun anew so many times where it gives no result, with the same input.
+    /// Returns a plan that runs this plan again with the same input if it gives no result.
     ///
-    /// That is so, too, where something in it was cancelled by itself; cancelled as a whole, it is not begun anew.
+    /// The plan also runs again if a part of it was canceled on its own. It does not run again if it was canceled as a
+    /// whole.
+    ///
+    /// - Parameter limit: The maximum number of further runs. With zero or less, the result is this plan.
     public func retry(atMost limit: Int) -> OperationPlan {
         limit > 0 ? recover(atMost: limit) { _, input in .operation(operation(for: input)) } : self
     }
 }
 
-/// On what terms an operation becomes a child.
+/// The terms on which an operation becomes a child.
 struct ChildTerms: Sendable {
-    /// Who goes on when it has ended.
+    /// The task or thread that continues when the child has ended.
     var waiter = GroupWaiter.none
     var isShielded = false
-    /// What it counts in the group's progress.
+    /// The weight of the child in the group's progress.
     var weight = 1.0
-    /// Which one it is of those that the group makes itself.
+    /// The number that the source of the group gave to the child, or `-1` if it is not from the source.
     var tag: Int32 = -1
-    /// What is done if it gives no result.
+    /// The recovery hook of the child, if it has its own.
     var hook: RecoveryHook?
 
     func with(isShielded: Bool) -> ChildTerms {
@@ -184,22 +227,23 @@ struct ChildTerms: Sendable {
     }
 }
 
-// What follows an event.
+// The consequences of an event.
 extension GroupEngine {
     struct Plan {
         var starts: [ManagedOperation] = []
-        /// Children that are to be cancelled with the group: by this thread, before it returns to who cancelled that.
+        /// The children to cancel with the group, on this thread and before it returns to the caller that canceled the
+        /// group.
         var doomed: [ManagedOperation] = []
-        /// The reader of elements that ends with it.
+        /// The reader of elements, to be stopped.
         var reader: (any SourceReader)?
-        /// Recoveries that end with it.
+        /// The recoveries to end.
         var abandoned: [GroupRescue] = []
-        /// Waits that end because the group was cancelled.
+        /// The waits that end because the group was canceled.
         var released: [GroupWaiter] = []
-        /// Waits whose child ended while the group was on hold.
+        /// The waits whose child ended while the group was suspended.
         var unheldWaits: [GroupWaiter] = []
         var returns: [GroupReturn] = []
-        /// Children that may begin all the same, since the group was cancelled while it was on hold.
+        /// The children to resume, because the group was canceled while it was suspended.
         var unheld: [ManagedOperation] = []
         var isPulling = false
         var over: GroupMachine.Verdict?
@@ -210,7 +254,7 @@ extension GroupEngine {
         }
     }
 
-    /// Applies an event and does what follows, until nothing more does.
+    /// Applies an event and carries out what follows, until nothing more follows.
     func apply(_ event: (inout State) -> Void) {
         var plan = state.withLock { state in
             event(&state)
@@ -236,7 +280,7 @@ extension GroupEngine {
         if let verdict = plan.over { conclude(verdict) }
     }
 
-    /// Gives children to the queue.
+    /// Adds children to the queue.
     private func handOver(_ children: [ManagedOperation]) {
         let (queue, isPart, operation, isSuspended) = state.withLock {
             ($0.queue, $0.isPartOfQueue, $0.operation, $0.machine.isSuspended)
@@ -244,7 +288,7 @@ extension GroupEngine {
         let level = operation?.core.withLock { ($0.urgency, $0.isAwaited) }
         guard let queue, let level else { return }
         if queue.addChildren(children, level: level.0, areAwaited: level.1, areAccepted: isPart) {
-            // Suspended meanwhile, the group did not find them in the queue.
+            // If the group was suspended meanwhile, it did not find the children in the queue.
             if isSuspended != state.withLock({ $0.machine.isSuspended }) { suspendChildren(children) }
             return
         }
@@ -256,7 +300,7 @@ extension GroupEngine {
 
     private func pull() {
         guard let source else { return }
-        // What makes the child may wait for something, and is the user's.
+        // The closure that makes the child is user code, and may wait.
         WorkerSeat.flushCurrent()
         switch source.next() {
         case .child(let child, let tag):
@@ -273,7 +317,7 @@ extension GroupEngine {
         }
     }
 
-    /// The reader of the elements says what it read.
+    /// Receives news from the reader of the elements.
     func sourceDidTell(_ news: SourceNews) {
         apply { state in
             switch news {
@@ -298,11 +342,11 @@ extension GroupEngine {
             return (exchange(&state.operation, with: nil), exchange(&state.finish, with: nil), tellers, left)
         }
         source?.letGo()
-        // Not begun, it ends by itself when it is started.
+        // A group that has not begun ends when it is started.
         guard let operation else { return }
         if verdict == .success { completeProgress(tellers) }
         if verdict == .cancelled || operation.isCancelled {
-            // Its outcome is known: now it has wound down.
+            // The outcome is known already, and now the group has wound down.
             endCancelled(operation)
         } else if let finish {
             finish()
@@ -312,10 +356,10 @@ extension GroupEngine {
         withExtendedLifetime((finish, tellers, left)) {}
     }
 
-    /// Ends the group, which was cancelled.
+    /// Ends a group that was canceled.
     ///
-    /// The group around it cancels what has not begun from the bottom up. Begun meanwhile by a worker, it may come here
-    /// before it was told itself.
+    /// The group around it cancels children that have not begun from the bottom up. If a worker began this group
+    /// meanwhile, the group may come here before its own cancellation.
     func endCancelled(_ operation: ManagedOperation) {
         operation.cancelIfUndecided(because: state.withLock { $0.ownCause } ?? .requested)
         operation.bodyDidReturn()
@@ -323,7 +367,7 @@ extension GroupEngine {
 }
 
 extension GroupEngine.State {
-    /// What is to be done now, in portions.
+    /// Takes out what must be done now, in portions.
     mutating func takePlan() -> GroupEngine.Plan {
         var plan = GroupEngine.Plan()
         if machine.isDooming {
@@ -341,7 +385,7 @@ extension GroupEngine.State {
         }
         while plan.starts.count < 256, let slot = machine.takeNext() {
             guard let child = children[Int(slot)].operation else { continue }
-            // It may have got a dependency since it was added.
+            // The child may have got a dependency since it was added.
             if machine.asksForReadiness, !child.isReadyInGroup {
                 machine.block(slot)
             } else {

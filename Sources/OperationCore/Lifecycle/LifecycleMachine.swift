@@ -1,10 +1,13 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-/// The life of one operation as a pure value: each event moves it and says what the shell must do now.
+/// The state machine of one operation, which turns each event into a new phase and an action for the caller.
 ///
-/// It knows nothing of types, threads or time. The shell applies an event under the operation's lock and performs the
-/// returned action after it; whatever order threads come in, the outcome is decided once, by the event that came first.
+/// The machine knows nothing about types, threads, or time. The caller applies an event under the operation's lock and
+/// performs the returned action after it releases the lock. If threads race, the first event that decides the outcome
+/// wins.
+///
+/// In the diagram, "told" means that the handlers have been notified of the outcome.
 ///
 /// ```text
 ///           start                              finish, cancel                 told
@@ -17,68 +20,72 @@
 ///    └────▶ cancelledEarly ─────────────────────────── start ──────▲
 /// ```
 package struct LifecycleMachine: Sendable, Equatable {
-    /// How an outcome came about.
+    /// The kind of an outcome.
     package enum Ending: UInt8, Sendable { case success, failure, cancelled }
 
-    /// When an operation whose outcome is decided counts as ended.
+    /// The moment at which an operation with a decided outcome ends.
     package enum Style: UInt8, Sendable {
-        /// There and then, whatever its body still does.
+        /// The operation ends immediately, even if its body is still running.
         case atOnce
-        /// When the body says so after a cancellation; a result or an error ends it at once.
+        /// After a cancellation, the operation ends when its body reports its end.
+        ///
+        /// A result or an error ends the operation immediately.
         case afterWindDown
-        /// When the body returned, always.
+        /// The operation always ends when its body returns.
         case whenBodyReturns
     }
 
-    /// What a start that was asked for waits for.
+    /// The event that a requested start waits for.
     enum Wait: UInt8 {
         case start
         case dependencies
-        /// That a condition, a moment or a resource lets it begin.
+        /// A condition, a time, or a resource must admit the operation.
         case admission
-        /// The dependencies ended on a thread of their own, and a queue will begin this one.
+        /// The dependencies ended on a thread that may not run the body, and a queue will begin the operation.
         case turn
         case delay
     }
 
-    /// Whether the body of an operation that began was entered, or is certain not to have been.
+    /// Whether the body of an operation that began was entered.
     enum Body: UInt8 {
-        /// The start is being performed: inputs are handed over, and the timeout is set.
+        /// The start is in progress, which includes passing on the inputs and setting the timeout.
         case toCome
-        /// It runs, did, or is just about to.
+        /// The body is running, has run, or is about to run.
         case entered
     }
 
-    /// What a cancelled operation has still to wait for before it ends.
+    /// The event that a canceled operation still waits for before it ends.
     enum Remainder: Equatable {
         case start
-        /// The start that is being performed, after which the body is not entered.
+        /// The start in progress must complete, after which the body is not entered.
         case entry(Style)
         case body(Style)
         case nothing
     }
 
     enum Phase: Equatable {
-        /// Undecided, and the body has not begun.
+        /// The outcome is undecided, and the body has not begun.
         case pending(Wait)
-        /// A result or error came before the start: decided, to be told when it is started.
+        /// A result or an error arrived before the start, and the handlers are notified when the operation is started.
         case kept(Ending, Wait)
-        /// The rule of a dependency gave an error before the start: decided, to be told when it is started, without
-        /// waiting for the other dependencies.
+        /// The rule of a dependency returned an error before the start.
+        ///
+        /// Handlers are notified when the operation is started, even if other dependencies have not ended.
         case failedByRule
-        /// Cancelled, and somebody is telling so: it cannot end before that is done.
+        /// The operation was canceled, and cannot end before a thread has notified the handlers.
         case tellingCancellation(until: Remainder)
-        /// Cancelled before the start: decided and told, to be ended when it is started.
+        /// The operation was canceled before the start, the handlers have been notified, and it ends when it is
+        /// started.
         case cancelledEarly
         case executing(Body)
         case suspended(Body)
-        /// The body gave its result or error and has still to return.
+        /// The body provided its result or error but has not returned yet.
         case concluding(Ending)
-        /// Cancelled and told; the body has still to end.
+        /// The operation was canceled and the handlers have been notified, but the body has not ended yet.
         ///
-        /// How it ends was settled when it was cancelled, whatever its subclass says later.
+        /// The style is fixed at the moment of the cancellation. A later change by the subclass has no effect.
         case windingDown(Style)
-        /// Decided and told; `isFinished` is about to be signalled.
+        /// The outcome is decided, and the operation is about to set `isFinished`.
         case finishing(Ending)
         case finished(Ending)
     }
@@ -93,29 +100,29 @@ extension LifecycleMachine {
     package enum StartAction: Sendable, Equatable {
         /// Run the body.
         case run
-        /// Not on this thread, which is that of the dependency: `turnCame` will follow, on a queue.
+        /// Wait for `turnCame`, which a queue will call, because this thread belongs to the dependency.
         case takeTurn
-        /// Nothing yet: `dependenciesEnded` will follow.
+        /// Wait for `dependenciesEnded`.
         case awaitDependencies
-        /// Ask for what must let it begin: `admittedAtOnce` or `admitted` will follow.
+        /// Ask for admission, after which `admittedAtOnce` or `admitted` follows.
         case seekAdmission
-        /// Set the timer: `delayEnded` will follow.
+        /// Set the timer, after which `delayEnded` follows.
         case delay
-        /// Tell the outcome that was kept, then end.
+        /// Notify the handlers of the outcome that was kept, and then end the operation.
         case tellAndEnd
-        /// The outcome is told: end.
+        /// End the operation, whose handlers have already been notified.
         case end
-        /// Nothing: who tells the cancellation will end it.
+        /// Do nothing, because the thread that notifies the handlers of the cancellation will end the operation.
         case awaitTelling
         /// Call the hook that resumes the body.
         case resume
-        /// It was started before.
+        /// Refuse the start, because the operation was started before.
         case refuse
     }
 
-    /// The operation was started, by hand or by a queue.
+    /// Starts the operation, directly or from a queue.
     ///
-    /// One that `prepares` has something to do before its body: `enterBody` will follow.
+    /// If `prepares` is `true`, work precedes the body, and `enterBody` will follow.
     package mutating func start(
         isReady: Bool, isAdmitted: Bool = true, hasDelay: Bool, prepares: Bool = false
     ) -> StartAction {
@@ -150,7 +157,7 @@ extension LifecycleMachine {
         }
     }
 
-    /// The last dependency ended; nil if no start waits for that.
+    /// Handles the end of the last dependency, and returns `nil` if no start waits for it.
     package mutating func dependenciesEnded() -> StartAction? {
         switch phase {
         case .pending(.dependencies):
@@ -164,26 +171,27 @@ extension LifecycleMachine {
         }
     }
 
-    /// The queue began with it; nil if it was ended meanwhile.
+    /// Begins the operation in its queue, and returns `nil` if the operation has ended in the meantime.
     package mutating func turnCame(isAdmitted: Bool = true, hasDelay: Bool) -> StartAction? {
         guard case .pending(.turn) = phase else { return nil }
         return begin(isAdmitted: isAdmitted, hasDelay: hasDelay, prepares: true)
     }
 
-    /// All that must let it begin did so on the thread that asked; nil if it was ended meanwhile.
+    /// Handles an admission on the thread that asked for it, and returns `nil` if the operation has ended in the
+    /// meantime.
     package mutating func admittedAtOnce(hasDelay: Bool) -> StartAction? {
         guard case .pending(.admission) = phase else { return nil }
         return begin(isAdmitted: true, hasDelay: hasDelay, prepares: true)
     }
 
-    /// All that must let it begin did so, on some thread; nil if nothing waits for that.
+    /// Handles an admission on any thread, and returns `nil` if no start waits for it.
     package mutating func admitted() -> StartAction? {
         guard case .pending(.admission) = phase else { return nil }
         phase = .pending(.turn)
         return .takeTurn
     }
 
-    /// The delay before the start is over; nil if nothing waits for that.
+    /// Handles the end of the delay before the start, and returns `nil` if no start waits for it.
     package mutating func delayEnded(isAdmitted: Bool = true) -> StartAction? {
         guard case .pending(.delay) = phase else { return nil }
         guard isAdmitted else {
@@ -203,7 +211,7 @@ extension LifecycleMachine {
         return hasDelay ? .delay : .run
     }
 
-    /// What precedes the body is done; returns whether the body is to be run now.
+    /// Completes the preparation, and returns whether the body must run now.
     package mutating func enterBody() -> Bool {
         switch phase {
         case .executing:
@@ -218,28 +226,28 @@ extension LifecycleMachine {
     }
 }
 
-// The events that decide the outcome, and those that follow it.
+// The events that decide the outcome, and the events after the decision.
 extension LifecycleMachine {
     package enum FinishAction: Sendable, Equatable {
-        /// Decided: tell, then end.
+        /// Notify the handlers of the outcome, which is now decided, and then end the operation.
         case tellAndEnd
-        /// Decided: tell and end later.
+        /// Keep the outcome, which is now decided, to notify the handlers and end the operation later.
         case keep
-        /// Decided and told before, as cancelled: end.
+        /// End the operation, which was canceled and has notified its handlers.
         case end
-        /// Decided before, as cancelled: who tells that will end it.
+        /// Do nothing, because the thread that notifies the handlers of the cancellation will end the operation.
         case awaitTelling
-        /// It has a result or an error already.
+        /// Refuse the call, because the operation already has a result or an error.
         case refuseSecond
-        /// It was cancelled.
+        /// Refuse the call, because the operation was canceled.
         case refuseCancelled
     }
 
-    /// The body, or somebody else, gave a result or an error.
+    /// Handles a result or an error from the body or from another caller.
     package mutating func finish(_ ending: Ending, style: Style) -> FinishAction {
         switch phase {
         case .pending(.admission), .pending(.turn), .pending(.delay):
-            // Its dependencies ended, it was started, and there is no body to wait for.
+            // The dependencies have ended, the operation was started, and no body is running.
             phase = .finishing(ending)
             return .tellAndEnd
         case .pending(let wait):
@@ -266,13 +274,15 @@ extension LifecycleMachine {
     }
 
     package enum RuleAction: Sendable, Equatable {
-        /// Decided: tell, then end.
+        /// Notify the handlers of the error, and then end the operation.
         case tellAndEnd
-        /// Decided: tell and end when it is started, which may be now.
+        /// Keep the error, to notify the handlers and end the operation when it is started, which may be now.
         case keep
     }
 
-    /// The rule of a dependency gave an error, upon which the others do not matter; nil if that came too late.
+    /// Handles an error from the rule of a dependency, and returns `nil` if it came too late.
+    ///
+    /// After such an error, the operation does not wait for its other dependencies.
     package mutating func failByRule() -> RuleAction? {
         switch phase {
         case .pending(.start):
@@ -286,9 +296,11 @@ extension LifecycleMachine {
         }
     }
 
-    /// Gives a mapped operation, which is never started itself, the converted outcome of its original.
+    /// Gives a mapped operation the converted outcome of its original.
     ///
-    /// - Returns: Whether the operation takes that outcome. If not, it already had another one, which counts.
+    /// A mapped operation is never started itself.
+    ///
+    /// - Returns: `false` if the operation already had another outcome, which it keeps.
     package mutating func adopt(_ converted: Ending) -> Bool {
         let kept = ending
         phase = .finishing(kept ?? converted)
@@ -296,17 +308,17 @@ extension LifecycleMachine {
     }
 
     package enum CancelAction: Sendable, Equatable {
-        /// Decided: tell, and say when that is done.
+        /// Notify the handlers, and then call `cancellationTold`.
         case tell
-        /// Decided: tell, then end.
+        /// Notify the handlers, and then end the operation.
         case tellAndEnd
-        /// Decided: tell, stop the body, then end.
+        /// Notify the handlers, stop the body, and then end the operation.
         case tellStopAndEnd
-        /// Something else was decided before.
+        /// Refuse the cancellation, because the outcome was already decided.
         case refuse
     }
 
-    /// Somebody cancelled the operation.
+    /// Cancels the operation.
     package mutating func cancel(style: Style) -> CancelAction {
         switch phase {
         case .pending(.start):
@@ -327,8 +339,9 @@ extension LifecycleMachine {
         }
     }
 
-    /// Somebody cancelled the operation, nobody is to be told, and it will not be started: it has ended; false, and nothing
-    /// happened, unless it is undecided and was not started.
+    /// Cancels and ends an operation that has no handlers to notify and that will not be started.
+    ///
+    /// - Returns: `false`, without any effect, if the outcome is decided or the operation was started.
     package mutating func cancelAndEnd() -> Bool {
         guard phase == .pending(.start) else { return false }
         phase = .finished(.cancelled)
@@ -336,17 +349,17 @@ extension LifecycleMachine {
     }
 
     package enum NotificationAction: Sendable, Equatable {
-        /// It ends when it is started.
+        /// Do nothing, because the operation ends when it is started.
         case none
-        /// It ends when the start that is being performed comes to the body, which is not entered.
+        /// Do nothing, because the operation ends when the start in progress reaches the body, which is not entered.
         case awaitEntry
-        /// Stop the body, which will say when it ended.
+        /// Stop the body, which will report its end.
         case stop
-        /// What it waited for came meanwhile: end.
+        /// End the operation, because the event that it waited for has arrived.
         case end
     }
 
-    /// Who had to tell a cancellation has told it.
+    /// Records that the handlers have been notified of the cancellation.
     package mutating func cancellationTold() -> NotificationAction {
         guard case .tellingCancellation(let remainder) = phase else { return .none }
         switch remainder {
@@ -366,15 +379,17 @@ extension LifecycleMachine {
     }
 
     package enum ReturnAction: Sendable, Equatable {
-        /// Tell the outcome, then end.
+        /// Notify the handlers of the outcome, and then end the operation.
         case tellAndEnd
-        /// The body gave nothing: decide that it was cancelled for that cause, tell, then end.
+        /// Cancel the operation because the body provided no result, notify the handlers, and then end it.
         case tellMissingResultAndEnd
-        /// The outcome is told: end.
+        /// End the operation, whose handlers have already been notified.
         case end
     }
 
-    /// The body of an operation that ends with it returned, or was not entered; nil if that ends nothing.
+    /// Handles the return of a body that the operation's end waits for, or a body that was not entered.
+    ///
+    /// - Returns: `nil` if this event does not end the operation.
     package mutating func bodyReturned() -> ReturnAction? {
         switch phase {
         case .executing, .suspended:
@@ -394,21 +409,21 @@ extension LifecycleMachine {
         }
     }
 
-    /// The shell has told the outcome and signals now that the operation ended; false if it did so before.
+    /// Marks the operation as finished after its handlers were notified, and returns `false` if it was already marked.
     package mutating func end() -> Bool {
         guard case .finishing(let ending) = phase else { return false }
         phase = .finished(ending)
         return true
     }
 
-    /// Puts an executing operation on hold; false if it is not executing.
+    /// Suspends an executing operation, and returns `false` if the operation is not executing.
     package mutating func suspend() -> Bool {
         guard case .executing(let body) = phase else { return false }
         phase = .suspended(body)
         return true
     }
 
-    /// Lets a suspended operation go on; false if it is not suspended.
+    /// Resumes a suspended operation, and returns `false` if the operation is not suspended.
     package mutating func resume() -> Bool {
         guard case .suspended(let body) = phase else { return false }
         phase = .executing(body)
@@ -416,7 +431,7 @@ extension LifecycleMachine {
     }
 }
 
-// What can be seen from outside.
+// The values that can be read from outside.
 extension LifecycleMachine {
     /// The state that users see.
     package var state: OperationState {
@@ -430,7 +445,7 @@ extension LifecycleMachine {
         }
     }
 
-    /// The state of an operation that is mapped from this one, until the outcome is converted.
+    /// The state of an operation that maps this one, until the outcome is converted.
     package var stateBeforeConversion: OperationState {
         switch state {
         case .finished, .cancelled: isStarted ? .executing : .notStarted
@@ -438,7 +453,7 @@ extension LifecycleMachine {
         }
     }
 
-    /// How the outcome came about, once it is decided.
+    /// The kind of the outcome, or `nil` if the outcome is undecided.
     package var ending: Ending? {
         switch phase {
         case .pending, .executing, .suspended: nil
@@ -448,7 +463,7 @@ extension LifecycleMachine {
         }
     }
 
-    /// Whether handlers have been told, so that a later one must be called at once.
+    /// Whether the handlers have been notified, so that a handler that is added later must be called immediately.
     package var isTold: Bool {
         switch phase {
         case .pending, .kept, .failedByRule, .executing, .suspended, .concluding: false
@@ -462,7 +477,7 @@ extension LifecycleMachine {
         if case .finished = phase { true } else { false }
     }
 
-    /// Whether the start was performed: the body begins, began, or never will.
+    /// Whether the start was performed, even if the body was not entered.
     package var isStarted: Bool {
         switch phase {
         case .pending, .kept, .failedByRule, .cancelledEarly, .tellingCancellation(.start): false
@@ -470,7 +485,7 @@ extension LifecycleMachine {
         }
     }
 
-    /// What `Foundation.Operation` calls executing: begun, and `isFinished` not yet signalled.
+    /// The value of `isExecuting`, which is true from the start until `isFinished` is about to be set.
     package var isExecuting: Bool {
         switch phase {
         case .executing, .suspended, .concluding, .windingDown: true
@@ -479,7 +494,7 @@ extension LifecycleMachine {
         }
     }
 
-    /// Whether a start was asked for that has not been performed.
+    /// Whether a start was requested but not yet performed.
     package var isStartAwaited: Bool {
         switch phase {
         case .pending(let wait), .kept(_, let wait): wait != .start
@@ -487,10 +502,10 @@ extension LifecycleMachine {
         }
     }
 
-    /// Whether a dependency may still be added.
+    /// Whether a dependency can still be added.
     package var acceptsDependencies: Bool { phase == .pending(.start) }
 
-    /// Whether it may be started although its dependencies have not ended.
+    /// Whether the operation can be started although its dependencies have not ended.
     package var ignoresDependencies: Bool {
         switch phase {
         case .pending, .kept: false

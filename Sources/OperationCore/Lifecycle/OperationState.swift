@@ -3,17 +3,17 @@
 
 /// The state of an operation.
 ///
-/// This type replaces the three Boolean properties of `Foundation.Operation`. This enumeration will get no more cases.
+/// The cases replace the three Boolean properties of `Foundation.Operation`. No more cases will be added.
 public enum OperationState: String, Sendable, Hashable, CaseIterable, CustomStringConvertible {
-    /// The body has not begun. The operation waits to be started, for its dependencies, or for its delay.
+    /// The body has not begun, because the operation waits for its start, its dependencies, its admission or its delay.
     case notStarted
     /// The body is running, or the work that the body began is still running.
     case executing
-    /// The operation was suspended after it had begun, and can be resumed.
+    /// The operation was suspended after it began, and it can be resumed.
     case suspended
     /// The operation ended with a result or an error.
     case finished
-    /// The operation was canceled, but may still have to be started by its queue, or to wind down.
+    /// The operation was canceled, but its queue may still have to start it, or its body may still be running.
     case cancelled
 
     /// A text that describes the state.

@@ -3,11 +3,11 @@
 
 import Foundation
 
-/// How urgent an entry of a queue is; the smaller, the more.
+/// The urgency of an entry in a queue, where a smaller rank is more urgent.
 struct QueueLevel: Comparable {
     let rank: UInt8
 
-    /// A body that holds a thread waits for it.
+    /// A body that holds a thread waits for this entry.
     static let awaited = QueueLevel(rank: 0)
     static let veryHigh = QueueLevel(rank: 1)
     static let high = QueueLevel(rank: 2)
@@ -17,7 +17,7 @@ struct QueueLevel: Comparable {
 
     static let count = 6
 
-    /// The more urgent is the greater.
+    /// Returns whether the left level is less urgent than the right one.
     static func < (left: QueueLevel, right: QueueLevel) -> Bool { left.rank > right.rank }
 
     init(_ priority: Operation.QueuePriority) {
@@ -30,7 +30,7 @@ struct QueueLevel: Comparable {
         }
     }
 
-    /// The level of a quality of service, for operations without a priority of their own.
+    /// Creates the level of a quality of service, for an operation that has no priority of its own.
     init(_ quality: QualityOfService) {
         switch quality {
         case .userInteractive: self = .veryHigh
@@ -41,7 +41,7 @@ struct QueueLevel: Comparable {
         }
     }
 
-    /// The level that a priority and a quality of service amount to.
+    /// Creates the level that results from a priority and a quality of service.
     init(_ priority: Operation.QueuePriority, _ quality: QualityOfService) {
         let level = QueueLevel(priority)
         self = level == .normal ? QueueLevel(quality) : level

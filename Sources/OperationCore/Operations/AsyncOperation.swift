@@ -7,7 +7,7 @@ import Foundation
 ///
 /// Create a subclass, and finish the operation when the work is done.
 ///
-/// The result and the error have types of their own. The code that uses the operation needs no cast and no `NSError`:
+/// The result and the error have specific types, so the code that uses the operation needs no cast and no `NSError`:
 ///
 /// ```swift
 /// enum LookupError: Error { case unknownHost(String) }
@@ -56,20 +56,21 @@ open class AsyncOperation<ResultType: Sendable, ErrorType: Error>: TypedOperatio
     /// This method is called once, outside every lock, on the thread that canceled the operation. The default
     /// implementation does nothing.
     ///
-    /// This method may be called while `main()` still runs. Another thread may call it even just before `main()` is
-    /// called, and `main()` is called all the same. A body that begins work should first store the object that stops
-    /// the work, and then check `isCancelled`.
+    /// The method may be called while `main()` still runs. Another thread may even call it just before `main()`, which
+    /// is called anyway. A body that begins work should first store the object that stops the work, and then check
+    /// `isCancelled`.
     ///
-    /// This method is not called if an input or the start itself canceled the operation, or if the operation was
+    /// The method is not called if an input or the start itself canceled the operation, or if the operation was
     /// canceled before that. The body does not run in these cases.
+    ///
+    /// - Parameter cause: The cause of the cancellation.
     open func didCancel(because cause: CancellationCause) {}
 
-    /// A Boolean value that indicates whether a canceled operation ends only when its body finishes it, in whatever
-    /// way.
+    /// A Boolean value that indicates whether a canceled operation ends only when its body finishes the operation.
     ///
     /// The default implementation returns `false`. Return `true` if dependents or the next operation in the queue must
-    /// not begin before the work has stopped. The outcome is a cancellation all the same, and handlers and waiting
-    /// tasks are notified of it immediately.
+    /// not begin before the work has stopped. The outcome is still a cancellation, and handlers and waiting tasks are
+    /// notified of it immediately.
     open var windsDownAfterCancellation: Bool { false }
 
     /// Pauses the work.
@@ -77,9 +78,9 @@ open class AsyncOperation<ResultType: Sendable, ErrorType: Error>: TypedOperatio
     /// The operation calls this method and ``didResume()`` outside every lock, alternately and never at the same time.
     /// The default implementation does nothing.
     ///
-    /// The operation skips the notification of a suspension that ends before the body could be notified. The hook
-    /// itself or another thread may suspend or resume the operation while a hook runs. The thread of the hook then
-    /// notifies the body afterward, and only of the state that holds when the hook returns.
+    /// The operation skips this call if the suspension ends before the call begins. The hook itself or another thread
+    /// may suspend or resume the operation while a hook runs. The thread of the hook then calls the next hook
+    /// afterward, for the state that holds when the first hook returns.
     open func didSuspend() {}
 
     /// Resumes the work after ``didSuspend()``.
@@ -136,11 +137,12 @@ open class AsyncOperation<ResultType: Sendable, ErrorType: Error>: TypedOperatio
 
     /// Pauses or resumes the body.
     ///
-    /// The operation calls this method in the same way as ``didSuspend()``, and before it.
+    /// The operation calls this method just before ``didSuspend()`` or ``didResume()``, under the same conditions.
     @_spi(Subclassing) open func suspensionDidChange(_ isSuspended: Bool) {}
 
-    /// Notifies the class that the outcome is decided and that the handlers were notified, whichever outcome it is.
+    /// Notifies the class that the outcome is decided.
     ///
-    /// The operation calls this method outside every lock, before ``didCancel(because:)``, and possibly twice.
+    /// The operation calls this method outside every lock, before ``didCancel(because:)``. If the handlers are notified
+    /// later than the decision, the operation calls this method again at that time.
     @_spi(Subclassing) open func outcomeWasTold() {}
 }

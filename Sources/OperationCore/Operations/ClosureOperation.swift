@@ -14,7 +14,8 @@ import Foundation
 /// OperationQueue().addOperation(sum)
 /// ```
 ///
-/// The operation releases the closure after it has run, or as soon as it is certain that it never will.
+/// The operation releases the closure after the closure has run, or as soon as it is certain that the closure will not
+/// run.
 public final class ClosureOperation<ResultType: Sendable, ErrorType: Error>: SyncOperation<ResultType, ErrorType>,
     @unchecked Sendable
 {
@@ -53,10 +54,8 @@ public final class ClosureOperation<ResultType: Sendable, ErrorType: Error>: Syn
 extension TypedOperation {
     /// Ends the operation with an error that a closure threw.
     ///
-    /// A `CancellationError` cancels the operation.
-    ///
-    /// A `CancellationError` has no effect if the operation has its outcome. The handler of that outcome is still
-    /// called.
+    /// A `CancellationError` cancels the operation, unless the outcome is already decided. The handler of that outcome
+    /// is still called.
     package final func finish(orCancelWith error: ErrorType) {
         if error is CancellationError {
             cancelIfUndecided(because: .bodyCancelled)

@@ -29,7 +29,7 @@ extension CommonOperationMembers {
 
     /// The clock that measures the delay, the timeout and the deadline.
     ///
-    /// The default is the clock of the system.
+    /// The default is the clock of the system. A clock that you set after the start has no effect.
     public var clock: any OperationClock {
         get { operation.clock }
         set { operation.clock = newValue }
@@ -38,7 +38,7 @@ extension CommonOperationMembers {
     /// The duration for which the operation waits between its start and its body.
     ///
     /// The default is no delay. In a plain `OperationQueue`, the operation occupies a slot while it waits. Canceling
-    /// the operation ends the wait immediately.
+    /// the operation ends the wait immediately. A delay that you set after the start has no effect.
     public var startDelay: Duration {
         get { operation.startDelay }
         set { operation.startDelay = newValue }
@@ -47,16 +47,18 @@ extension CommonOperationMembers {
     /// The maximum duration of the body, without the time during which the operation is suspended.
     ///
     /// The default is `nil`, which disables the timeout. An operation that takes longer is canceled with the cause
-    /// `timedOut`. If the timeout is not above zero, the operation has no time to run, and the body does not run.
+    /// `timedOut`. If the timeout is zero or negative, the operation is canceled and the body does not run. A timeout
+    /// that you set after the start has no effect.
     public var timeout: Duration? {
         get { operation.timeout }
         set { operation.timeout = newValue }
     }
 
-    /// The moment on ``clock`` by which the operation must have ended, including waits before its start.
+    /// The instant on ``clock`` by which the operation must have ended, including waits before its start.
     ///
-    /// An operation that has not ended by then is canceled with the cause `deadlinePassed`, whether or not it has
-    /// begun. If you replace ``clock`` before the start, the deadline is a moment of the new clock.
+    /// The default is `nil`, which sets no deadline. An operation that has not ended by then is canceled with the cause
+    /// `deadlinePassed`, whether or not it has begun. If you replace ``clock`` before the start, the deadline is an
+    /// instant of the new clock.
     public var deadline: OperationInstant? {
         get { operation.deadline }
         set { operation.deadline = newValue }
@@ -72,7 +74,7 @@ extension CommonOperationMembers {
     ///
     /// A body waits forever if it waits for its own operation, or for another operation that cannot end before the body
     /// does. OperationKit reports a notice in this case. The notice comes immediately, or within about a minute if the
-    /// circle is closed while the body waits.
+    /// cycle forms while the body waits.
     ///
     /// The method does not start the operation, and does not cancel it. Canceling the waiting task ends only the wait.
     /// The operation continues, and its `isFinished` property indicates whether it has ended.
@@ -92,7 +94,7 @@ extension CommonOperationMembers {
         if let id { operation.removeEndAction(id) }
     }
 
-    /// The error of the operation, whatever its type is.
+    /// The error of the operation as a value of the type `any Error`.
     ///
     /// The value is `nil` until the operation has an outcome, after a result, and after a cancellation. For a
     /// cancellation, see `cancellationCause`. Use this property in code that handles operations of all types. If you

@@ -3,8 +3,8 @@
 
 import Foundation
 
-// The one file that notifies Foundation of the state of an operation: by key-value observing on Apple platforms, and by the
-// notification that replaces it on Linux.
+// This is the only file that notifies Foundation of the state of an operation. It uses key-value observing on Apple
+// platforms, and its replacement on Linux.
 
 #if canImport(ObjectiveC)
     extension ManagedOperation {
@@ -16,15 +16,15 @@ import Foundation
         }
 
         func signalCancelled() {
-            // Foundation asks for `isReady` in its own `cancel()`. It needs no reminder here, and must not get one: the
-            // operation may be in its `deinit`, where forming a weak reference ends the process.
+            // Foundation reads `isReady` in its own `cancel()`. It must not get a reminder for that, because the
+            // operation may be in its `deinit`, where forming a weak reference traps.
             core.withLock { $0.extras?.readiness.beginAnnouncement() }
             for operation in [self] + maps { operation.cancelInFoundation() }
             core.withLock { $0.extras?.readiness.endAnnouncement() }
             signalReadyIfLinked()
         }
 
-        /// Calls `flip`, which makes the operation finished, between the two halves of the announcement.
+        /// Calls `flip`, which marks the operation as finished, between the two halves of the notification.
         func signalEnd(_ flip: () -> Bool) -> Bool {
             willChangeValue(forKey: "isExecuting")
             willChangeValue(forKey: "isFinished")
@@ -34,23 +34,23 @@ import Foundation
             return didEnd
         }
 
-        /// Tells Foundation that the mapped operations have ended with their original.
+        /// Notifies Foundation that the mapped operations have ended with their original.
         func signalEnd(of records: MapRecords) {
             for mapped in records.alive { _ = mapped.signalEnd { true } }
         }
 
-        /// Tells key-value observers that `isReady` may have changed.
+        /// Notifies key-value observers that `isReady` may have changed.
         fileprivate func announceReadiness() {
             willChangeValue(forKey: "isReady")
             didChangeValue(forKey: "isReady")
         }
 
-        /// Whether readiness is announced although no queue was told the contrary.
+        /// Whether readiness is announced even if no queue has read `false` before.
         ///
-        /// A key-value observer need not ask first.
+        /// A key-value observer does not have to read the value first.
         fileprivate static var announcesUnasked: Bool { true }
 
-        // Each step of it is announced by itself.
+        // Key-value observers must see each step.
         static var canEndInOneStep: Bool { false }
 
         func signalEndOfUnbegun() {}
@@ -62,27 +62,29 @@ import Foundation
     }
 #else
     extension ManagedOperation {
-        // Linux: a queue counts an operation as executing from the moment in which it starts it, and never asks again.
+        // On Linux, a queue counts an operation as executing from the moment it starts the operation, and never asks
+        // again.
         func signalExecuting() {}
 
-        // Linux: nothing asks for it. The flag of Foundation stays down on purpose: an operation for which it is up
-        // makes a queue with a pending barrier lock itself twice.
+        // On Linux, nothing needs this signal. Foundation's own flag stays `false` on purpose. If it is `true`, a queue
+        // with a pending barrier locks itself twice.
         func signalCancelled() {}
 
-        /// Calls `flip`, which makes the operation finished, and tells the queue and Foundation's dependents.
+        /// Calls `flip`, which marks the operation as finished, and notifies the queue and Foundation's dependents.
         ///
-        /// Only after `start()`: told earlier, a queue frees the operation and goes on using it.
+        /// Call this method only after `start()`. If a queue is notified earlier, it frees the operation and continues
+        /// to use it.
         func signalEnd(_ flip: () -> Bool) -> Bool {
             guard flip() else { return false }
-            // Started by hand and given to a queue afterwards: when its turn comes there, the queue sees by itself that
-            // it finished.
+            // An operation may be started manually and then added to a queue. When the queue reaches it, the queue sees
+            // that the operation has finished.
             let isInQueue =
                 core.withLock { $0.wasAskedAfterStart } && FoundationQueueProbe.isHeld(self, mayBeStarting: false)
             if !isInQueue { didChangeValue(forKey: "isFinished") }
             return true
         }
 
-        /// Tells Foundation's queues and dependents that the mapped operations have ended with their original.
+        /// Notifies Foundation's queues and dependents that the mapped operations have ended with their original.
         func signalEnd(of records: MapRecords) {
             let mapped = core.withLock { _ in
                 records.all.compactMap { record -> (ManagedOperation, MapRecord.Standing, Bool)? in
@@ -90,10 +92,10 @@ import Foundation
                 }
             }
             for (operation, standing, wasAdded) in mapped {
-                // An operation that its queue has not started is only announced as ready, because the queue sees at the
-                // start that it has finished. One that neither a caller nor a queue used is not announced: a queue that
-                // got it later would trap. A `QueueManager` or a group starts the original of the operation that was
-                // added, so that operation counts as used.
+                // If a queue has not started the operation, only readiness is announced. The queue sees at the start
+                // that the operation has finished. If neither a caller nor a queue used the operation, nothing is
+                // announced, because a queue that gets it later would trap. A `QueueManager` or a group starts the
+                // original of the operation that was added, so that operation counts as used.
                 let isHeld =
                     switch standing {
                     case .idle: wasAdded ? false : nil as Bool?
@@ -105,23 +107,23 @@ import Foundation
             }
         }
 
-        /// Whether an operation that nothing observes may be cancelled and ended at once.
+        /// Whether an operation without observers can be canceled and ended in one step.
         static var canEndInOneStep: Bool { true }
 
-        /// Tells Foundation's dependents of an operation that is in none of its queues.
+        /// Notifies Foundation's dependents of an operation that is in none of Foundation's queues.
         func signalEndOfUnbegun() { didChangeValue(forKey: "isFinished") }
 
-        /// Tells the queue of Foundation that `isReady` may have changed.
+        /// Notifies Foundation's queue that `isReady` may have changed.
         fileprivate func announceReadiness() { didChangeValue(forKey: "isReady") }
 
-        /// Whether readiness is announced although no queue was told the contrary.
+        /// Whether readiness is announced even if no queue has read `false` before.
         ///
-        /// Only queues are notified, and a queue asks first.
+        /// Only queues are notified, and a queue reads the value first.
         fileprivate static var announcesUnasked: Bool { false }
     }
 
     extension MapRecord {
-        /// What a mapped operation is to the queues of Foundation.
+        /// The ways in which Foundation's queues have used a mapped operation.
         enum Standing { case idle, started, asked, askedAfterStart }
 
         var standing: Standing {
@@ -131,13 +133,13 @@ import Foundation
     }
 
     extension ManagedOperation {
-        /// Whether this start comes from somebody else than the Foundation queue that holds the operation.
+        /// Returns whether a Foundation queue holds the operation and this start does not come from that queue.
         ///
-        /// It is also true if a queue holds an operation that is mapped from this one, because that queue will start
-        /// both.
+        /// The result is also `true` if a queue holds an operation that is mapped from this one, because that queue
+        /// will start both.
         ///
         /// - Parameters:
-        ///   - isByQueue: Whether the start may come from that queue. Then a check that is faster comes first.
+        ///   - isByQueue: Whether the start may come from that queue. If so, a faster check comes first.
         ///   - ignoresMaps: Whether mapped operations are ignored.
         func isHeldByQueue(isByQueue: Bool, ignoresMaps: Bool = false) -> Bool {
             if let original { return original.isHeldByQueue(isByQueue: isByQueue, ignoresMaps: ignoresMaps) }
@@ -153,7 +155,7 @@ import Foundation
             return maps.contains { FoundationQueueProbe.isHeld($0, mayBeStarting: true) }
         }
 
-        /// Returns where the start of a mapped operation comes from.
+        /// Returns the source of the start of a mapped operation.
         func startOfMap(_ record: MapRecord, isByQueue: Bool) -> StartOfMap {
             guard core.withLock({ _ in record.wasAsked }) else { return .manual }
             if isByQueue, isStartedByCurrentQueue { return .byQueue }
@@ -161,7 +163,7 @@ import Foundation
             return isByQueue && FoundationQueueProbe.isHeld(self, mayBeStarting: true) ? .byQueue : .manual
         }
 
-        /// Whether the current queue of Foundation seems to start the operation.
+        /// Whether Foundation's current queue seems to be starting the operation.
         ///
         /// A queue starts its operations on a thread on which it is the current queue, and not inside another body.
         private var isStartedByCurrentQueue: Bool {
@@ -170,11 +172,11 @@ import Foundation
     }
 #endif
 
-// What a queue of Foundation learns about readiness. The queue on Linux was ported from the one on Apple platforms, so both
-// can lose a notification in the same way.
+// The notifications of readiness for Foundation's queues. The queue on Linux was ported from the one on Apple
+// platforms, so both can lose a notification in the same way.
 
 extension ManagedOperation {
-    /// Tells the queue that took the operation in before that it is not ready any more.
+    /// Notifies the queue that holds the operation that the operation is no longer ready.
     func signalDependencyAdded() {
         giveBackOutdatedAdmission()
         let (host, isAsked, maps) = core.withLock { core in
@@ -187,9 +189,9 @@ extension ManagedOperation {
         announceReadiness()
     }
 
-    /// Tells the queue that the operation may begin.
+    /// Notifies the queue that the operation may begin.
     ///
-    /// One that never had a dependency is known to be ready.
+    /// An operation that never had a dependency is already known to be ready.
     func signalReadyIfLinked() {
         let (isLinked, maps) = core.withLock { core -> (Bool, [(ManagedOperation, MapRecord)]) in
             let wasDenied = core.extras?.readiness.wasDenied == true || Self.announcesUnasked && core.node != nil
@@ -206,7 +208,7 @@ extension ManagedOperation {
         core.withLock { $0.extras?.readiness.endAnnouncement() }
     }
 
-    /// Answers Foundation's question whether the operation may begin.
+    /// Returns the value of `isReady` for Foundation.
     func reportReadiness() -> Bool {
         if let original, let mapRecord { return original.reportReadiness(of: mapRecord) }
         let (isReady, isMissed) = core.withLock { core in
@@ -223,7 +225,7 @@ extension ManagedOperation {
         return isReady
     }
 
-    /// Answers the same question for an operation that is mapped from this one.
+    /// Returns the value of `isReady` for an operation that is mapped from this one.
     private func reportReadiness(of record: MapRecord) -> Bool {
         let (isReady, isMissed) = core.withLock { core in
             let isReady = core.isReady || core.node?.listen(.loose(WeakOperation(self))) ?? true
@@ -239,8 +241,7 @@ extension ManagedOperation {
 }
 
 extension MapRecords {
-    /// Returns the mapped operations to announce as ready, because a queue of Foundation was told that they are
-    /// not.
+    /// Returns the mapped operations to announce as ready, because a Foundation queue has read that they are not.
     fileprivate func beginAnnouncements() -> [(ManagedOperation, MapRecord)] {
         all.compactMap { record in
             let wasDenied = record.readiness.wasDenied || ManagedOperation.announcesUnasked
@@ -251,13 +252,12 @@ extension MapRecords {
     }
 }
 
-/// What Foundation was told about the readiness of an operation that has dependencies.
+/// The readiness values that Foundation has read from an operation with dependencies.
 ///
-/// A queue asks for `isReady` while it takes an operation in, and notes the answer only afterwards. Where the last
-/// dependency ends in between, on another thread, the announcement is overwritten by the older answer, and the
-/// queue finds out only when it looks for something to do, upon which it notes the new answer and does nothing: the
-/// operation waits for ever. So an answer "yes" that follows a "no" and was not asked for by an announcement of
-/// our own is followed by one more announcement.
+/// A queue reads `isReady` while it adds an operation, and stores the value afterward. The last dependency may end in
+/// between, on another thread. The queue then overwrites the notification with the older value. When it next looks for
+/// work, it stores the new value but does not start the operation, which would wait indefinitely. Therefore one more
+/// notification follows when `true` is read after `false`, unless our own notification caused the read.
 struct ReadinessReports {
     private(set) var wasDenied = false
     private var announcer: pthread_t?
@@ -272,7 +272,7 @@ struct ReadinessReports {
         if announcer == pthread_self() { announcer = nil }
     }
 
-    /// Notes an answer; returns whether the one who asked needs to be reminded.
+    /// Records a value that was read, and returns whether the reader needs another notification.
     mutating func report(_ isReady: Bool) -> Bool {
         if !isReady {
             wasDenied = true
@@ -285,31 +285,34 @@ struct ReadinessReports {
 }
 
 #if !canImport(ObjectiveC)
-    /// Finds out whether a Foundation queue holds an operation that it has not started.
+    /// A probe that finds out whether a Foundation queue holds an operation that it has not started.
     ///
-    /// Starting such an operation by hand is a mistake that Foundation on Linux answers by going on to use the operation
-    /// after it was freed, and it offers no way to ask. So this looks at its two fields, by reflection, and only where an
-    /// operation is started by hand that somebody asked before whether it was ready, as a queue does.
+    /// Starting such an operation manually is a mistake. Foundation on Linux then continues to use the operation after
+    /// it was freed, and it has no API that detects this. The probe reads two private fields of the operation by
+    /// reflection. It does so only if the operation is started manually after `isReady` was read, as a queue does.
     enum FoundationQueueProbe {
-        /// - Parameter mayBeStarting: Whether one counts too which its queue is starting at this moment.
+        /// Returns whether a Foundation queue holds the operation.
+        ///
+        /// - Parameter mayBeStarting: Whether an operation that its queue is starting at this moment counts.
         static func isHeld(_ operation: Operation, mayBeStarting: Bool) -> Bool {
             guard let positions, let mirror = foundationMirror(of: operation) else { return false }
             guard child(of: mirror, at: positions.queue) is Unmanaged<OperationQueue> else { return false }
             return mayBeStarting || "\(child(of: mirror, at: positions.state))" != startingState
         }
 
-        /// The name of the state in which Foundation sees an operation; empty if it cannot be found.
+        /// Returns the name of the operation's state in Foundation, or an empty string if it cannot be found.
         static func state(of operation: Operation) -> String {
             guard let positions, let mirror = foundationMirror(of: operation) else { return "" }
             return "\(child(of: mirror, at: positions.state))"
         }
 
-        /// The state which a queue gives an operation just before it calls `start()`.
+        /// The state that a queue sets just before it calls `start()`.
         private static let startingState = "starting"
 
-        /// Where the fields are; nil if a future Foundation has none of these names.
+        /// The positions of the two fields, or `nil` if a later version of Foundation does not have these names.
         ///
-        /// Found on an operation of our own: reading the other fields of one that is in use would be a race.
+        /// They are read from a new operation, because reading the other fields of an operation in use would be a data
+        /// race.
         private static let positions: (queue: Int, state: Int)? = {
             guard let mirror = foundationMirror(of: Operation()) else { return nil }
             let labels = mirror.children.map(\.label)

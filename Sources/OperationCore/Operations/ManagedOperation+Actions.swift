@@ -3,7 +3,7 @@
 
 import Foundation
 
-// The shell of LifecycleMachine, second half: what its events ask for, performed when the lock was given back.
+// Performs the actions of LifecycleMachine after the lock is released.
 extension ManagedOperation {
     func perform(_ action: LifecycleMachine.StartAction) {
         switch action {
@@ -11,7 +11,7 @@ extension ManagedOperation {
             signalExecuting()
             beginTimeout()
             feedInputs()
-            // An input, or the clock on which the timeout was set, may have ended it.
+            // An input, or the clock of the timeout, may have ended the operation.
             let (begins, context) = core.withLock { ($0.noteBodyBegins(), $0.extras?.takeTaskContext()) }
             if !begins {
                 bodyDidReturn()
@@ -33,7 +33,7 @@ extension ManagedOperation {
         }
     }
 
-    /// Brings timeout and body into line with the state, until they are.
+    /// Suspends or resumes the timeout and the body until both match the state.
     func tellBodyOfSuspension() {
         while let step = core.withLock({ $0.nextStepOfSuspension() }) {
             step.isSuspended ? pauseTimeout() : resumeTimeout()
@@ -55,7 +55,7 @@ extension ManagedOperation {
         }
     }
 
-    /// Tells whom it concerns what was decided.
+    /// Notifies waiters, handlers and observers of the outcome.
     func tell(_ told: Told) {
         if let parties = told.parties {
             parties.timers.cancel()
@@ -71,7 +71,7 @@ extension ManagedOperation {
         releaseBody()
     }
 
-    /// Tells those who came while others were told, so that all are told in the order in which they came.
+    /// Notifies the observers that were added during the notification, so that all are notified in order.
     private func tellLateObservers() {
         while true {
             let late = storage.withLock { core -> [OutcomeObserver] in
@@ -84,7 +84,8 @@ extension ManagedOperation {
         }
     }
 
-    /// Signals the end: to Foundation, then to the queue, dependents, waiting threads and the completion block.
+    /// Signals the end to Foundation, and then to the queue, the dependents, the waiting threads and the completion
+    /// block.
     func end() {
         if OperationDefaults.mayInherit { keepCallbackQueue() }
         var remains = Remains()
@@ -103,7 +104,7 @@ extension ManagedOperation {
             Self.settle(&remains, of: self)
             ThreadWorklist.finish()
         } else {
-            // Nobody waits for an operation that is cancelled by its own `deinit`, and nothing may hold it any more.
+            // The operation may be in its own `deinit`, where it must not be retained. Only the following need it.
             let isNeeded =
                 remains.parent != nil || remains.extras?.completionBlock != nil
                 || remains.node?.hasLiveDownstream == true
@@ -123,7 +124,7 @@ extension ManagedOperation {
             if let maps = extras.maps { runCompletions(of: maps) }
             abandon(extras)
         }
-        // Inside the worklist: what is freed by this frees what comes before it in a loop.
+        // This runs inside the worklist, so that a long chain is freed in a loop and not by recursion.
         remains.node?.tearDown()
         if let operation, let parent = remains.parent {
             let child = remains.extras?.maps?.added?.mapped ?? operation
@@ -134,13 +135,13 @@ extension ManagedOperation {
 
     final func runCompletion(_ block: (@Sendable () -> Void)?) {
         guard let block else { return }
-        // The operation lives until its completion block ran, as it does in Foundation.
+        // As in Foundation, the operation lives until its completion block has run.
         DispatchQueue.global().async { [self] in
             withExtendedLifetime(self) { block() }
         }
     }
 
-    /// Lets go of what an operation held that ended, or that is being freed without having ended.
+    /// Releases the state of an operation that ended, or that is freed before its end.
     static func abandon(_ extras: RareOperationState) {
         extras.giveBackAdmission()
         extras.timing?.takeTimers().cancel()
@@ -148,7 +149,7 @@ extension ManagedOperation {
     }
 }
 
-/// What an ended operation leaves to be settled.
+/// The parts of an ended operation that are still to be processed.
 struct Remains {
     var extras: RareOperationState?
     var node: DependencyNode?
@@ -170,7 +171,7 @@ extension ManagedOperation.Core {
             let isTimeoutAstray = extras?.timing?.timeoutEnd != nil
             return need().suspension.next(isSuspended: true, isTimeoutAstray: isTimeoutAstray)
         case .executing:
-            // Set in a suspension of which nobody was told, the remainder has nobody else to resume it.
+            // If the remainder was set in a suspension whose hook was not called, only this step resumes the timeout.
             let isTimeoutAstray = extras?.timing?.timeoutRemainder != nil
             return extras?.suspension.next(isSuspended: false, isTimeoutAstray: isTimeoutAstray)
         default: return nil
@@ -179,7 +180,7 @@ extension ManagedOperation.Core {
 
     mutating func takeRemains() -> Remains {
         node?.noteEndOfOperation()
-        // The queue and the group learn how the object ended that they were given, which may be a mapped operation.
+        // The queue and the group need the ending of the operation that was added to them, which may be a mapped one.
         let ending = extras?.maps?.added?.ending ?? machine.ending ?? .cancelled
         return Remains(
             extras: exchange(&extras, with: extras?.remains), node: exchange(&node, with: nil), membership: membership,
@@ -188,25 +189,25 @@ extension ManagedOperation.Core {
     }
 }
 
-/// Keeps the calls that put a body on hold and let it go on in the order of the changes, one at a time.
+/// A value that orders the calls that suspend and resume a body, one at a time.
 ///
-/// One thread suspends an operation and has still to tell the body; another, or the hook itself, resumes it. Told by
-/// both, the body might hear of the resumption first and stay on hold for ever. So only one thread tells it, and looks
-/// afterwards whether that is still true.
+/// One thread may suspend an operation and not have notified the body yet, while another thread, or the hook itself,
+/// resumes it. If both threads notified the body, the resumption could come first, and the body would stay suspended
+/// indefinitely. So only one thread notifies the body, and it then checks whether the state has changed.
 struct SuspensionHooks {
     private var isBodyOnHold = false
     private var telling = RepeatFlag()
 
-    /// What brings timeout and body into line with the state.
+    /// A step that makes the timeout and the body match the state.
     struct Step {
         let isSuspended: Bool
-        /// Whether the body does not know yet; else it is only the timeout that changed while nobody was told.
+        /// Whether the body must be notified, and not only the timeout changed.
         let tellsBody: Bool
     }
 
-    /// What the calling thread is to do now; nil if nothing, or if another thread is at it.
+    /// Returns the next step for the calling thread, or `nil` if there is none or another thread is performing it.
     ///
-    /// - Parameter isTimeoutAstray: Whether the timeout goes on though the operation is suspended, or the reverse.
+    /// - Parameter isTimeoutAstray: Whether the timeout runs although the operation is suspended, or the reverse.
     mutating func next(isSuspended: Bool, isTimeoutAstray: Bool) -> Step? {
         let tellsBody = isBodyOnHold != isSuspended
         guard tellsBody || isTimeoutAstray, telling.request() else { return nil }
@@ -214,55 +215,55 @@ struct SuspensionHooks {
         return Step(isSuspended: isSuspended, tellsBody: tellsBody)
     }
 
-    /// Notes that the step is done.
+    /// Records that the step is done.
     ///
-    /// The thread that did it then asks for the next one.
+    /// The thread that performed the step must then ask for the next one.
     mutating func finishTelling() { telling.stop() }
 }
 
-/// What only some operations have.
+/// The state that only some operations need.
 ///
-/// Made when it is first needed, given away whole when the operation ends.
+/// It is created when it is first needed, and is taken out as a whole when the operation ends.
 ///
-/// Not Sendable on purpose: it is only touched under the lock of its operation, and afterwards by the one thread that
+/// It is deliberately not `Sendable`. It is used only under the lock of its operation, and later by the one thread that
 /// ended the operation.
 final class RareOperationState {
-    /// Told with the outcome, in the order in which they came.
+    /// The observers of the outcome, in the order in which they were added.
     var observers = ForgettingList<OutcomeObserver>()
-    /// Whether a thread is telling the observers.
+    /// Whether a thread is notifying the observers.
     ///
-    /// It also tells those that are added meanwhile.
+    /// That thread also notifies the observers that are added in the meantime.
     var telling = RepeatFlag()
     /// Consumers of the operation's states.
     var feeds = ForgettingList<StateFeed>()
-    /// What feeds results of dependencies into the operation, called just before its body.
+    /// The inputs that pass the results of dependencies to the operation just before its body.
     var inputs = ForgettingList<DependencyInput>()
-    /// Called when the operation ended, after its dependents were released.
+    /// The closures that are called when the operation has ended, after its dependents were released.
     var endActions = ForgettingList<@Sendable () -> Void>()
     var completionBlock: (@Sendable () -> Void)?
     var timing: OperationTiming?
     var admission: OperationAdmission?
     var suspension = SuspensionHooks()
-    /// The waits of the threads and the task of its body for other operations.
+    /// The waits of the body's threads and task for other operations.
     var bodyWaits: [NotedWait] = []
-    /// What it waits for in the middle of its work.
+    /// The event that the operation waits for in the middle of its work.
     var wait: OperationWait?
-    /// The last of its waits that is over.
+    /// The number of the last wait that is over.
     var lastWait: UInt32 = 0
-    /// The operation in whose place of a queue it runs, if it is in none itself.
+    /// The operation whose queue slot this operation uses, if it is in no queue itself.
     weak var placeKeeper: ManagedOperation?
-    /// That the operation belongs to an owner.
+    /// The membership of the operation in an owner.
     var membership: OwnerMembership?
-    /// Keeps the operation alive until it ended.
+    /// A reference that keeps the operation alive until it has ended.
     var selfReference: ManagedOperation?
-    /// The result that its group takes for its own, since it gave none.
+    /// The result that the group uses as its own if its body provided none.
     var standIn: (any AnyStandIn)?
     /// The context of the task that called `run()`, until the body begins.
     var taskContext: TaskContext?
     var lastObserverID: UInt64 = 0
-    /// The operations that are mapped from it.
+    /// The operations that are mapped from this one.
     var maps: MapRecords?
-    /// Whether the start of the body needs nothing but to run it.
+    /// Whether the start only has to run the body.
     var isPlainAtStart: Bool { timing == nil && admission == nil && inputs.isEmpty }
     var readiness = ReadinessReports()
 }
@@ -270,7 +271,7 @@ final class RareOperationState {
 extension RareOperationState {
     func takeTaskContext() -> TaskContext? { exchange(&taskContext, with: nil) }
 
-    /// What can still be read when the operation has ended; nil for most.
+    /// The part that can still be read after the operation has ended, or `nil` for most operations.
     var remains: RareOperationState? {
         let kept = admission.flatMap { admission in
             admission.throttle == nil && admission.categories.isEmpty
@@ -282,9 +283,9 @@ extension RareOperationState {
         return remains
     }
 
-    /// Lets go of the closures that nobody will call, for an operation that is being freed.
+    /// Releases the closures that will not be called, for an operation that is being freed.
     ///
-    /// Each may hold another operation, and that one another.
+    /// Each closure may hold another operation, which may hold yet another.
     func letGoOfClosures() {
         if !observers.isEmpty { ThreadWorklist.letGo(exchange(&observers, with: ForgettingList())) }
         if !inputs.isEmpty { ThreadWorklist.letGo(exchange(&inputs, with: ForgettingList())) }
@@ -299,7 +300,7 @@ extension ManagedOperation.Core {
         if block != nil || extras != nil { swap(&need().completionBlock, &block) }
     }
 
-    /// Returns the extras, and makes them if there are none.
+    /// Returns the extras, and creates them if there are none.
     mutating func need() -> RareOperationState {
         if let extras { return extras }
         let made = RareOperationState()
@@ -308,12 +309,12 @@ extension ManagedOperation.Core {
     }
 }
 
-/// Somebody who wants to know the outcome.
+/// An observer of the outcome.
 struct OutcomeObserver {
-    /// Waiters learn of the outcome when it is decided, the others when the operation's handlers are called.
+    /// Whether the observer is notified when the outcome is decided, and not later, when the handlers are called.
     let isWaiter: Bool
-    /// Called outside every lock with the operation whose outcome it reads.
+    /// A closure that is called outside every lock with the operation whose outcome it reads.
     ///
-    /// It hands over to a queue or a task at once.
+    /// It immediately hands the work over to a queue or a task.
     let tell: @Sendable (ManagedOperation) -> Void
 }

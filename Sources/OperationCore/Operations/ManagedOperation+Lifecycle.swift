@@ -4,18 +4,18 @@
 import Dispatch
 import Foundation
 
-// The shell of LifecycleMachine, first half: events, applied under the lock. The second is ManagedOperation+Actions.
+// Applies the events of LifecycleMachine under the lock. ManagedOperation+Actions performs the actions.
 extension ManagedOperation {
     package final var state: OperationState { stateAndEnding.state }
 
-    /// The state, and how the outcome came about, in one look.
+    /// The state and the kind of the outcome, read together.
     private final var stateAndEnding: (state: OperationState, ending: LifecycleMachine.Ending?) {
         let machine = storage.withLock { $0.machine }
         guard let original, !machine.isTold else { return (machine.state, machine.ending) }
         return (original.storage.withLock { $0.machine.stateBeforeConversion }, nil)
     }
 
-    /// The state in words, which tell a result ("succeeded") from an error ("failed").
+    /// A text that describes the state, with "succeeded" for a result and "failed" for an error.
     public final var stateDescription: String {
         switch stateAndEnding {
         case (.finished, .success): "succeeded"
@@ -24,50 +24,59 @@ extension ManagedOperation {
         }
     }
 
-    /// Whether the operation is in the state `finished`, with that ending.
+    /// Returns whether the operation is in the state `finished` with the given ending.
     final func hasEnded(as ending: LifecycleMachine.Ending) -> Bool {
         storage.withLock { $0.machine.state == .finished && $0.machine.ending == ending }
     }
 
-    /// Whether the operation is not started, executing or suspended.
+    /// A Boolean value that indicates whether the operation is not started, executing or suspended.
     public final var isWorkingOrInProcess: Bool { state.isWorkingOrInProcess }
 
-    /// Whether the operation finished or was cancelled.
+    /// A Boolean value that indicates whether the operation finished or was canceled.
     public final var isFinishedOrCancelled: Bool { state.isFinishedOrCancelled }
 
-    /// Why the operation was cancelled, if it was.
+    /// The cause of the cancellation, or `nil` if the operation was not canceled.
     public final var cancellationCause: CancellationCause? { storage.withLock { $0.cause } }
 
-    /// Cancels the operation and says why.
+    /// Cancels the operation with a cause.
     ///
-    /// The first decision counts: after a result, an error or another cause the outcome stays as it is.
+    /// If the operation already has a result, an error or a cancellation cause, its outcome does not change.
     ///
-    /// Before the body begins, it will never run. In flight, the work is stopped and the operation ends immediately, unless
-    /// its subclass winds down on its own.
+    /// If the body has not begun, it never runs. If the body is running, the operation stops the work and ends
+    /// immediately. A ``SyncOperation``, and an operation that winds down after a cancellation, ends only when its work
+    /// has ended.
     ///
-    /// If you call this method on the callback queue, and that queue is serial, neither ``TypedOperation/successHandler`` nor
-    /// ``TypedOperation/failureHandler`` begins after the method has returned. This also holds for a handler that was already
-    /// enqueued because the operation had its result or its error before.
+    /// If you call this method on the callback queue, and that queue is serial, neither
+    /// ``TypedOperation/successHandler`` nor ``TypedOperation/failureHandler`` begins after the method has returned.
+    /// This also holds for a handler that was already enqueued because the operation had its result or its error
+    /// before.
+    ///
+    /// - Parameter cause: The reason for the cancellation.
     public final func cancel(because cause: CancellationCause) {
-        // A mapped operation may have an outcome of its own while its original has none.
+        // A mapped operation may have its own outcome while its original has none.
         if let original, storage.withLock({ $0.machine.ending != nil }) {
             return silenceMap(of: original)
         }
         _ = tryToCancel(because: cause, silences: true)
     }
 
-    /// Cancels the operation if, at the moment in which that is decided, `isWanted`; else does nothing.
+    /// Cancels the operation if `isWanted` returns `true`, and otherwise has no effect.
+    ///
+    /// The closure is called under the lock, together with the decision.
     final func cancel(because cause: CancellationCause, onlyIf isWanted: (Core) -> Bool) {
         _ = tryToCancel(because: cause, onlyIf: isWanted)
     }
 
-    /// Cancels the operation; returns false if it had its outcome already, and then only keeps its handlers from beginning.
+    /// Cancels the operation, or prevents its handlers from beginning if the outcome is already decided.
+    ///
+    /// - Returns: Whether this call canceled the operation.
     @discardableResult
     final func cancelAndSilence(because cause: CancellationCause) -> Bool {
         tryToCancel(because: cause, silences: true) == true
     }
 
-    /// Keeps the handlers of a mapped operation that has its outcome from beginning, and those of its original if that has one.
+    /// Prevents the handlers of a mapped operation from beginning, and those of its original if the original has an
+    /// outcome.
     private func silenceMap(of original: ManagedOperation) {
         storage.withLock { $0.isSilent = true }
         let isSilent = original.storage.withLock { core in
@@ -77,9 +86,13 @@ extension ManagedOperation {
         if isSilent { original.groupEngine?.silence() }
     }
 
-    /// Nil if it was not wanted, false if it came too late.
+    /// Cancels the operation if the outcome is undecided.
     ///
-    /// - Parameter silences: Whether no handler of a result or an error may begin afterwards, if it came too late.
+    /// - Parameters:
+    ///   - record: The record of the mapped operation through which the operation is canceled.
+    ///   - silences: Whether a call that comes too late prevents the handlers of a result or an error from beginning.
+    ///   - isWanted: A closure that decides, under the lock, whether to cancel.
+    /// - Returns: `nil` if the cancellation was not wanted, or `false` if it came too late.
     private func tryToCancel(
         because cause: CancellationCause, through record: MapRecord? = nil, silences: Bool = false,
         onlyIf isWanted: (Core) -> Bool = { _ in true }
@@ -129,7 +142,7 @@ extension ManagedOperation {
         }
     }
 
-    /// Puts an executing operation on hold, if its subclass knows how; returns whether it was executing.
+    /// Suspends an executing operation that supports it, and returns whether it was suspended by this call.
     @discardableResult
     package final func suspendExecution() -> Bool {
         if let original { return original.suspendExecution() }
@@ -138,7 +151,7 @@ extension ManagedOperation {
         return true
     }
 
-    /// Lets a suspended operation go on; returns whether it was suspended.
+    /// Resumes a suspended operation, and returns whether it was suspended.
     @discardableResult
     package final func resumeExecution() -> Bool {
         if let original { return original.resumeExecution() }
@@ -147,14 +160,14 @@ extension ManagedOperation {
         return true
     }
 
-    /// Starts the operation unless it was started or a queue will start it, without a word about it.
+    /// Starts the operation, unless it was started before or a queue will start it, without reporting a notice.
     package final func startIfNeeded() { begin(onlyIfNeeded: true) }
 
     final func begin(onlyIfNeeded: Bool) {
         if let original, let mapRecord {
             return original.begin(through: self, mapRecord, onlyIfNeeded: onlyIfNeeded)
         }
-        // One step for the many that have nothing but a body; the others are looked at more closely.
+        // Most operations have only a body and start in one step. The others need more checks.
         var isPlain = true
         let action = move { core -> LifecycleMachine.StartAction? in
             if onlyIfNeeded, core.isStartUnderWay { return nil }
@@ -173,7 +186,7 @@ extension ManagedOperation {
         }
     }
 
-    /// Starts a child for its group, on this thread.
+    /// Starts a child for its group on the calling thread.
     final func beginInGroup() { life.beginWithCare(onlyIfNeeded: true, isForGroup: true) }
 
     /// Starts the original of a mapped operation that was started, unless its queue or its group will start it.
@@ -195,7 +208,7 @@ extension ManagedOperation {
         cancelIfOwnerIsGone()
         var isTaken = false
         let action = move { core -> LifecycleMachine.StartAction? in
-            // A queue may have taken it in meanwhile.
+            // A queue may have added the operation in the meantime.
             isTaken = core.host != nil || !isForGroup && core.parent != nil
             if isTaken || onlyIfNeeded && core.isStartUnderWay { return nil }
             return core.machine.start(
@@ -210,19 +223,19 @@ extension ManagedOperation {
         if action == .awaitDependencies, listen() { dependenciesDidEnd() }
     }
 
-    /// Starts the operation and keeps it alive until it ended, whoever else lets go of it.
+    /// Starts the operation and keeps it alive until it has ended.
     public final func startAndKeepAlive() {
         let old = core.withLock { core in
             core.machine.isFinished ? nil : exchange(&core.need().selfReference, with: self)
         }
-        // The old value may be another operation that is mapped from the same original, and may be freed here.
+        // The old value may be another operation that is mapped from the same original. It may be freed here.
         withExtendedLifetime(old) {}
         start()
     }
 
-    // Events, for the typed side.
+    // Events from the typed subclasses.
 
-    /// Decides a result or an error, which is in `box`; returns whether the operation keeps that now.
+    /// Decides a result or an error, which is in `box`, and returns whether the operation keeps it.
     final func finish(as ending: LifecycleMachine.Ending, keeping box: OutcomeBox) -> Bool {
         if original != nil { return finishMap(as: ending, keeping: box) }
         let style = endStyle
@@ -250,16 +263,16 @@ extension ManagedOperation {
         return false
     }
 
-    /// A result came before the start: what must let a body begin does not matter any more.
+    /// Withdraws the operation's request to begin, because a result arrived before the start.
     private func bodyBecameNeedless() {
         let (old, host) = core.withLock { ($0.withdrawOutdatedAdmission(), $0.host) }
         old?.giveBack()
         host?.reconsider(self)
     }
 
-    /// Decides the error that the rule of a dependency gave, which is in `box`; returns whether the operation keeps it.
+    /// Decides the error from the rule of a dependency, which is in `box`, and returns whether the operation keeps it.
     ///
-    /// Says nothing if it came too late: the rule could not know.
+    /// No notice is reported if the error comes too late, because the rule could not know that.
     final func failByRule(keeping box: OutcomeBox) -> Bool {
         if original != nil { return failMapByRule(keeping: box) }
         let (action, told) = move { core in
@@ -274,13 +287,13 @@ extension ManagedOperation {
         case .tellAndEnd: end()
         case .keep:
             releaseBody()
-            // A queue waits for the other dependencies, which do not matter any more.
+            // A queue still waits for the other dependencies, which no longer matter.
             readinessDidChange()
         }
         return true
     }
 
-    /// The body of an operation that ends with it returned.
+    /// Handles the return of the body in an operation that ends when its body returns.
     package final func bodyDidReturn() {
         if let seat = ThreadNotes.current.seat, seat.operation === self { seat.isConcluding = true }
         let (action, told) = move { core in
@@ -297,17 +310,17 @@ extension ManagedOperation {
         end()
     }
 
-    /// The last dependency ended, was removed, or ceased to matter.
+    /// Handles the end or the removal of the last dependency, or a change after which dependencies no longer matter.
     final func dependenciesDidEnd() {
         if let action = move({ $0.isReady ? $0.machine.dependenciesEnded() : nil }) {
             perform(action)
         } else {
-            // A queue that holds the operation must look at it again.
+            // A queue that holds the operation must check it again.
             readinessDidChange()
         }
     }
 
-    /// A queue that holds the operation must look at it again.
+    /// Makes the queue or the group that holds the operation check it again.
     private func readinessDidChange() {
         let (host, parent, slot) = core.withLock { ($0.host, $0.parent, $0.parentSlot) }
         if let host { return host.reconsider(self) }
@@ -315,7 +328,7 @@ extension ManagedOperation {
         signalReadyIfLinked()
     }
 
-    /// Asks to be told when the last dependency ends; returns whether that was before.
+    /// Listens for the end of the last dependency, and returns whether it has already ended.
     private func listen() -> Bool {
         nodeIfAny?.listen(.loose(WeakOperation(self))) ?? true
     }
@@ -341,30 +354,31 @@ extension ManagedOperation {
 }
 
 extension ManagedOperation.Core {
-    /// Keeps the handlers of the outcome, which is decided, from beginning.
+    /// Prevents the handlers of the decided outcome from beginning.
     ///
-    /// A canceled operation has no such handlers. The operations that are mapped from it may have some: they convert the
-    /// cancellation.
+    /// A canceled operation has no such handlers. Operations that are mapped from it may have some, because they
+    /// convert the cancellation.
     fileprivate mutating func silence() {
         if let ending = machine.ending, ending != .cancelled { isSilent = true }
     }
 }
 
-// The short way for the many that are cancelled before they begin, and of which nobody is told but their group.
+// The fast path for the many operations that are canceled before they begin and have only their group to notify.
 extension ManagedOperation {
-    /// Where a child stood that was ended.
+    /// The slots that an ended child had.
     struct GroupSeat {
         var slot: GroupMachine.Slot
         var tag: Int32
-        /// Its place in the queue that held it.
+        /// The slot in the queue that held it.
         var queueSlot: QueueMachine.Slot
     }
 
-    /// Cancels and ends, in one step, a child that has not begun, that depends on nothing and on which nothing depends,
-    /// and that has no handlers; nil, and nothing happened, otherwise.
+    /// Cancels and ends a child in one step if it has not begun and has no dependencies, dependents or handlers.
     ///
-    /// To be called under the lock of the queue that holds it, or of the group where no queue does. What follows is for
-    /// the caller: `tellEndOfUnbegun`, then the queue, then the group.
+    /// Call this method under the lock of the queue that holds the child, or of the group if no queue does. The caller
+    /// then calls `tellEndOfUnbegun`, and notifies the queue and the group, in this order.
+    ///
+    /// - Returns: `nil`, without any effect, if the child does not meet these conditions.
     final func endUnbegun(
         in parent: GroupEngine, heldBy host: QueueEngine?, because cause: CancellationCause
     ) -> GroupSeat? {
@@ -372,18 +386,18 @@ extension ManagedOperation {
         return core.withLock { core in
             guard core.parent === parent, core.host === host, !core.hasHandlers, core.extras == nil, core.node == nil,
                 core.membership == nil, !core.wasAskedForReadiness,
-                // One that stands in for another is not the group's alone.
+                // A replacement for a failed child does not belong to the group alone.
                 core.parentTag != GroupRescue.tag, core.machine.cancelAndEnd()
             else { return nil }
             core.cause = cause
-            // Neither is the last that holds it: the caller does.
+            // The caller holds both, so neither is freed under the lock.
             core.parent = nil
             core.host = nil
             return GroupSeat(slot: core.parentSlot, tag: core.parentTag, queueSlot: core.slot)
         }
     }
 
-    /// Lets go of the body, and tells Foundation.
+    /// Releases the body and notifies Foundation.
     final func tellEndOfUnbegun() {
         releaseBody()
         signalEndOfUnbegun()
@@ -391,9 +405,10 @@ extension ManagedOperation {
 }
 
 extension ManagedOperation {
-    /// Calls `action` once the operation ended, at once if it has; returns what ``removeEndAction(_:)`` takes back.
+    /// Calls a closure when the operation has ended, or immediately if it already has.
     ///
-    /// It must be short and is called outside every lock.
+    /// - Parameter action: A closure that returns quickly. It is called outside every lock.
+    /// - Returns: A number for ``removeEndAction(_:)``, or `nil` if the closure was called.
     @discardableResult
     package final func whenEnded(_ action: @escaping @Sendable () -> Void) -> UInt64? {
         let id = core.withLock { core -> UInt64? in
@@ -407,12 +422,12 @@ extension ManagedOperation {
         return id
     }
 
-    /// Takes an action back that was to be called when the operation ended, unless it is being called.
+    /// Removes an action that is to be called at the end, unless the call has begun.
     package final func removeEndAction(_ id: UInt64) {
         let removed = core.withLock { $0.extras?.endActions.remove(id) }
         withExtendedLifetime(removed) {}
     }
 
-    /// How many actions are stored that wait for the end.
+    /// The number of stored actions that wait for the end.
     package final var endActionCount: Int { core.withLock { $0.extras?.endActions.storedCount ?? 0 } }
 }

@@ -3,17 +3,17 @@
 
 import Foundation
 
-// What is public of this is in CommonOperationMembers.
+// The public properties are in CommonOperationMembers.
 extension ManagedOperation {
     package final var clock: any OperationClock {
         get { core.withLock { $0.extras?.timing?.clock } ?? SystemClock.shared }
         set {
             setTiming("clock") { timing in
                 timing.clock = newValue
-                // A timer of the old clock means nothing any more, though it may be firing now.
+                // A timer of the old clock is outdated, but it may be firing now.
                 timing.deadlineVersion &+= 1
             }
-            // A deadline that was set before is a moment of the new clock now.
+            // A deadline that was set before now refers to the new clock.
             if let deadline { self.deadline = deadline }
         }
     }
@@ -42,7 +42,7 @@ extension ManagedOperation {
             old?.cancel()
             guard let newValue, newValue < .distantFuture else { return }
             setTimer(\.deadline, at: newValue, onlyIf: { $0.deadlineVersion == version }) { operation in
-                // Where the deadline or the clock was exchanged while the timer fired, it counts no more.
+                // If the deadline or the clock was replaced while the timer fired, the timer is outdated.
                 operation.cancel(because: .deadlinePassed) { core in
                     core.machine.ending == nil && core.extras?.timing?.deadlineVersion == version
                 }
@@ -50,15 +50,15 @@ extension ManagedOperation {
         }
     }
 
-    /// How long until the first end of a time that was set: deadline or timeout, its own, or one of a group around it.
+    /// Returns the time until the earliest deadline or timeout of the operation and of the groups around it.
     ///
-    /// Nil without any. The time of a group is counted on that one's clock.
+    /// The method returns `nil` if there is none. The time of a group is measured by the clock of that group.
     package final func timeLeft(at now: OperationInstant) -> Duration? {
         guard let around = timeLeftOfGroups else { return ownTimeLeft(at: now) }
         return min(ownTimeLeft(at: now) ?? around, around)
     }
 
-    /// The same, groups apart.
+    /// Returns the time until the earliest deadline or timeout of the operation itself.
     final func ownTimeLeft(at now: OperationInstant) -> Duration? {
         core.withLock { core in
             guard let timing = core.extras?.timing else { return nil }
@@ -67,7 +67,7 @@ extension ManagedOperation {
         }
     }
 
-    /// Changes a knob that only counts before the start.
+    /// Changes an option that has an effect only before the start.
     private func setTiming(_ name: String, _ change: (inout OperationTiming) -> Void) {
         let old = clock
         let isLate = core.withLock { core in
@@ -75,16 +75,14 @@ extension ManagedOperation {
             core.need().timed { change(&$0) }
             return false
         }
-        // A clock that was replaced is let go of here, outside the lock.
+        // The replaced clock is released here, outside the lock.
         withExtendedLifetime(old) {}
         if isLate { reportLateSetting(of: name) }
     }
 
-    /// Whether what only counts before the start may be set now.
+    /// Returns whether an option that has an effect only before the start can be set now, and reports a notice if not.
     ///
-    /// Reports a notice if not.
-    ///
-    /// - Parameter name: What is set.
+    /// - Parameter name: The name of the option.
     package final func maySet(_ name: @autoclosure () -> String) -> Bool {
         if state == .notStarted { return true }
         reportLateSetting(of: name())
@@ -96,7 +94,7 @@ extension ManagedOperation {
             .timing, by: self, "Its \(name) was set after the start and has no effect. Set it before.")
     }
 
-    /// Cancels an operation whose time is over before its body could begin.
+    /// Cancels an operation whose deadline or timeout is over before its body begins.
     func expireIfOutOfTime() {
         guard let timing = core.withLock({ $0.machine.ending == nil ? $0.extras?.timing : nil }) else { return }
         if let deadline = timing.deadline, deadline <= timing.clock.now {
@@ -148,14 +146,14 @@ extension ManagedOperation {
     private func armTimeout(_ duration: Duration) {
         let end = clock.now.advanced(by: duration)
         let isRunning = core.withLock { core in
-            // Suspended between the start and here: the resumption will set the timer.
+            // If the operation was suspended between the start and here, the resumption sets the timer.
             if core.machine.state == .suspended { core.extras?.timing?.timeoutRemainder = duration }
             guard core.machine.state == .executing else { return false }
             core.extras?.timing?.timeoutEnd = end
             return true
         }
         guard isRunning else { return }
-        // Where it was put on hold meanwhile, the timer that counts is another one, or none.
+        // If the operation was suspended in the meantime, this timer is outdated.
         setTimer(\.timeout, at: end, onlyIf: { $0.timeoutEnd == end }) { $0.timeoutDidEnd(end) }
     }
 
@@ -163,33 +161,35 @@ extension ManagedOperation {
         let timeout = core.withLock { core -> Duration? in
             guard let extras = core.extras, extras.timing?.timeoutEnd == end else { return nil }
             guard core.machine.state != .suspended else {
-                // It fired while another thread suspends the operation: nothing is left of it, but it is not over yet.
+                // The timer fired while another thread suspends the operation. No time is left, but the operation has
+                // not timed out yet.
                 extras.timed { timing in (timing.timeoutRemainder, timing.timeoutEnd) = (.zero, nil) }
                 return nil
             }
             return extras.timing?.timeout
         }
         guard let timeout else { return }
-        // Where it got its outcome or was suspended meanwhile, the timer counts no more.
+        // If the outcome was decided or the operation was suspended in the meantime, the timer is outdated.
         cancel(because: .timedOut(after: timeout)) { core in
             core.machine.ending == nil && core.machine.state != .suspended && core.extras?.timing?.timeoutEnd == end
         }
     }
 
-    /// Sets a timer, which does not keep the operation alive, and forgets it again if the outcome was decided by then.
+    /// Sets a timer, which does not keep the operation alive, and cancels it if the outcome is already decided.
     private func setTimer(
         _ place: WritableKeyPath<OperationTimers, (any OperationTimer)?>,
         at instant: OperationInstant,
         onlyIf isWanted: (OperationTiming) -> Bool = { _ in true },
         _ action: @escaping @Sendable (ManagedOperation) -> Void
     ) {
-        // Outside the lock: the clock may be the user's. So the timer may fire before it is stored.
+        // The clock may be the user's, so it is called outside the lock, and the timer may fire before it is stored.
         var timer: (any OperationTimer)? = clock.schedule(at: instant) { [weak life] in
             if let life { action(life) }
         }
         core.withLock { core in
             guard core.machine.ending == nil, let extras = core.extras else { return }
-            // Two threads may set a deadline or a timeout at once: the timer that stays is that of the moment that stays.
+            // Two threads may set a deadline or a timeout at the same time. Only the timer of the stored instant is
+            // kept.
             extras.timed { timing in
                 if isWanted(timing) { swap(&timing.timers[keyPath: place], &timer) }
             }
@@ -198,21 +198,21 @@ extension ManagedOperation {
     }
 }
 
-/// The knobs of time of one operation, and the timers that are set for it.
+/// The timing options of one operation and the timers that are set for it.
 struct OperationTiming {
     var clock: any OperationClock = .system
     var startDelay: Duration = .zero
     var timeout: Duration?
     var deadline: OperationInstant?
-    /// Raised when the deadline or its clock is exchanged, so that a timer that was set before is known to be outdated.
+    /// A number that increases when the deadline or its clock is replaced, so that older timers are recognized as
+    /// outdated.
     var deadlineVersion: UInt32 = 0
 
-    /// The timers that are set.
-    ///
-    /// They go when the outcome is decided.
+    /// The timers that are set, until the outcome is decided.
     var timers = OperationTimers()
-    /// What is left of the timeout while the operation is suspended, and when it runs out while it is not.
+    /// The time that is left of the timeout while the operation is suspended.
     var timeoutRemainder: Duration?
+    /// The instant at which the timeout ends while the operation is not suspended.
     var timeoutEnd: OperationInstant?
 
     mutating func takeTimers() -> OperationTimers {
@@ -220,15 +220,15 @@ struct OperationTiming {
     }
 }
 
-/// The timers of one operation: at most one for each purpose.
+/// The timers of one operation, at most one for each purpose.
 struct OperationTimers {
     var delay: (any OperationTimer)?
     var timeout: (any OperationTimer)?
     var deadline: (any OperationTimer)?
 
-    /// Takes all of them back.
+    /// Cancels all timers.
     ///
-    /// Called outside the lock, since a clock may be the user's.
+    /// This method is called outside the lock, because a clock may be the user's.
     func cancel() {
         delay?.cancel()
         timeout?.cancel()
@@ -237,10 +237,10 @@ struct OperationTimers {
 }
 
 extension RareOperationState {
-    /// Changes the knobs of time, made now if there were none.
+    /// Changes the timing options, and creates them if there are none.
     func timed<Result>(_ change: (inout OperationTiming) -> Result) -> Result {
         var timing = self.timing ?? OperationTiming()
-        // So that the value is changed in place and not copied.
+        // This allows the value to be changed in place instead of being copied.
         self.timing = nil
         defer { self.timing = timing }
         return change(&timing)

@@ -26,7 +26,7 @@ open class ManagedOperation: Operation, @unchecked Sendable {
         var callbackQueueRank = CallbackQueueRank.none
         /// Whether `cancel` was called after the outcome was decided, so that none of its handlers may begin anymore.
         var isSilent = false
-        /// Whether the operation may not begin because its group is suspended.
+        /// Whether the operation may not begin, because its group is suspended.
         var isHeldByGroup = false
         /// The urgency from the operation's own priority or quality of service.
         var ownLevel = QueueLevel.normal
@@ -37,11 +37,9 @@ open class ManagedOperation: Operation, @unchecked Sendable {
         /// Whether the delay before the start is over.
         var isDelayServed = false
         var isDelayBegun = false
-        /// Whether a caller asked whether the operation is ready, as a queue does when it takes in an operation.
+        /// Whether `isReady` was read, as a queue does when an operation is added to it.
         var wasAskedForReadiness = false
-        /// Whether `isReady` was asked after the start.
-        ///
-        /// A queue may have taken in an operation that was started manually.
+        /// Whether `isReady` was read after the start, because a queue may hold an operation that was started manually.
         var wasAskedAfterStart = false
         /// The slot of the operation in `host`.
         var slot: QueueMachine.Slot = -1
@@ -50,10 +48,9 @@ open class ManagedOperation: Operation, @unchecked Sendable {
         /// The number of the operation among the children that its group creates itself.
         var parentTag: Int32 = -1
 
-        /// The result or the error, which only the typed subclass can read, and which is set once, together with the
-        /// outcome.
+        /// The result or the error, which is set once, together with the outcome.
         ///
-        /// The typed subclass frees it when the operation is freed.
+        /// Only the typed subclass can read it. The subclass frees it when the operation is freed.
         var box: OutcomeBox?
         var cause: CancellationCause?
         /// The callback queue that was set or, once the operation has ended, inherited.
@@ -98,11 +95,11 @@ open class ManagedOperation: Operation, @unchecked Sendable {
 
     /// The operation's own state.
     ///
-    /// Only the typed parts use it: the outcome, the handlers and the observers. Everything else uses ``core``, so that
-    /// a mapped operation shares the life of its original.
+    /// Only the typed parts use it, which are the outcome, the handlers and the observers. Everything else uses
+    /// ``core``, so that a mapped operation shares the life of its original.
     let storage = Locked(Core())
 
-    /// The original of a mapped operation; nil for all other operations.
+    /// The original of a mapped operation, or `nil` for all other operations.
     ///
     /// The original is not stored here, because most operations have none, and a stored property would make each
     /// operation larger.
@@ -115,8 +112,8 @@ open class ManagedOperation: Operation, @unchecked Sendable {
         }
     }
 
-    /// The operation whose life this operation shares: the original of a mapped operation, or else the operation
-    /// itself.
+    /// The operation whose life this operation shares, which is the original of a mapped operation, or else the
+    /// operation itself.
     @inline(__always) final var life: ManagedOperation { original ?? self }
 
     package override init() {
@@ -133,7 +130,7 @@ open class ManagedOperation: Operation, @unchecked Sendable {
         }
         if let membership { OwnerRegistry.shared.withdraw(membership) }
         if isUnfinished { reportReleaseUnfinished() }
-        // Links and closures are released outside the stack of this deinit: see ThreadWorklist.
+        // Links and closures are released outside the stack of this deinit. See ThreadWorklist.
         if let extras {
             extras.letGoOfClosures()
             ManagedOperation.abandon(extras)
@@ -151,11 +148,11 @@ open class ManagedOperation: Operation, @unchecked Sendable {
     /// This method is called once, outside every lock.
     func convertOutcome() {}
 
-    /// The operation whose outcome is converted: the original, or another operation mapped from it.
+    /// The operation whose outcome is converted, which is the original or another operation mapped from it.
     var mapSource: ManagedOperation? { nil }
 
     #if DEBUG
-        /// An operation that is mapped from this one and converts nothing: see `IdentityMaps`.
+        /// An operation that is mapped from this one and converts nothing, for `IdentityMaps`.
         var identityMap: ManagedOperation { self }
     #endif
 
@@ -175,13 +172,14 @@ open class ManagedOperation: Operation, @unchecked Sendable {
     /// Stops the body of an operation that was canceled while it ran.
     package func stopBody(because cause: CancellationCause) {}
 
-    /// Whether the body is done when the start returns, so that a group may run the body on the thread that waits for
-    /// it.
+    /// Whether the body is done when the start returns.
+    ///
+    /// If so, a group may run the body on the thread that waits for it.
     package var runsInPlace: Bool { false }
 
     /// The engine that runs the children, if the operation is a group.
     package var groupEngine: GroupEngine? { nil }
-    /// The run that this operation shares; `nil` if it shares none.
+    /// The run that this operation shares, or `nil` if it shares none.
     var sharedRun: ManagedOperation? { nil }
 
     /// Sets the outcome of a group without a body, whose children have ended.
@@ -200,8 +198,8 @@ open class ManagedOperation: Operation, @unchecked Sendable {
 
     /// Releases a body that will not run anymore.
     ///
-    /// This method is called outside every lock, after the outcome is decided and waiters were notified. The call is
-    /// repeated when handlers are called, if that is later.
+    /// This method is called outside every lock, after the outcome is decided and waiters were notified. If the
+    /// handlers are called later, the method is called again at that time.
     package func releaseBody() {}
 
     /// Returns whether the results of the operation have a type.
@@ -227,7 +225,7 @@ open class ManagedOperation: Operation, @unchecked Sendable {
     ///
     /// Do not call this method for an operation that you added to a queue.
     ///
-    /// Starting does not keep the operation alive, not even while the operation waits to begin: see
+    /// This method does not keep the operation alive, even while the operation waits to begin. See
     /// ``startAndKeepAlive()``. The exception is a ``MappedOperation``, which stays alive from its start until its end.
     public final override func start() {
         begin(onlyIfNeeded: false)
@@ -256,7 +254,8 @@ open class ManagedOperation: Operation, @unchecked Sendable {
     /// canceled together with the group before the child begins.
     public final override var isFinished: Bool { core.withLock { $0.machine.isFinished } }
 
-    /// A Boolean value that indicates whether the operation may begin: its dependencies have ended, or it was canceled.
+    /// A Boolean value that indicates whether the operation may begin, because its dependencies have ended or it was
+    /// canceled.
     public final override var isReady: Bool {
         // The property of Foundation stays in use for the barriers of its queues.
         reportReadiness() && super.isReady
@@ -303,7 +302,7 @@ open class ManagedOperation: Operation, @unchecked Sendable {
             var block = newValue
             let isLate = core.withLock { core in
                 if core.machine.isFinished { return true }
-                // Each mapped operation has a block of its own, which runs after the original has ended.
+                // Each mapped operation has its own block, which runs after the original has ended.
                 if original == nil {
                     core.setCompletion(&block)
                 } else {
@@ -319,7 +318,7 @@ open class ManagedOperation: Operation, @unchecked Sendable {
     ///
     /// A body waits forever if it waits for its own operation, or for another operation that cannot end before the body
     /// does. OperationKit reports a notice in this case. The notice comes immediately, or within about a minute if the
-    /// circle is closed while the body waits.
+    /// cycle forms while the body waits.
     ///
     /// The main queue and the main actor are blocked while the main thread waits here. So the wait never ends if the
     /// operation needs them, for example to `await` code that is isolated to the main actor. Only a
@@ -347,7 +346,7 @@ open class ManagedOperation: Operation, @unchecked Sendable {
 
     /// Makes this operation wait until another operation of any kind has ended.
     ///
-    /// This operation then runs, however the other operation ended.
+    /// This operation then runs regardless of the outcome of the other operation.
     ///
     /// A dependency that you add after the start, or that would close a cycle, is ignored and reported to
     /// ``OperationDiagnostics``. Use `depend(on:otherwise:)` for an error instead.
@@ -401,7 +400,7 @@ extension ManagedOperation {
     }
 }
 
-/// The parties to notify after the lock was released.
+/// The parties to notify after the lock is released.
 struct Told {
     var isTold = false
     var hasHandlers = false

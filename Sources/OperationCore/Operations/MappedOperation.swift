@@ -188,10 +188,9 @@ final class MapRecord: @unchecked Sendable {
     var ending: LifecycleMachine.Ending?
     /// Whether the mapped operation itself was started.
     var wasStarted = false
-    /// Whether the mapped operation was asked whether it is ready, as a queue of Foundation does when the operation is
-    /// added.
+    /// Whether Foundation has read the readiness of the mapped operation, as a queue does when the operation is added.
     var wasAsked = false
-    /// Whether it was asked after its start.
+    /// Whether the readiness was read after the start.
     var wasAskedAfterStart = false
     var readiness = ReadinessReports()
 }
@@ -268,7 +267,7 @@ extension ManagedOperation.Core {
         return made
     }
 
-    /// Notes which object was given to the queue or group.
+    /// Records which operation was added to the queue or group.
     mutating func noteAdded(_ operation: ManagedOperation) {
         if let record = operation.mapRecord { extras?.maps?.added = record }
     }
@@ -277,7 +276,7 @@ extension ManagedOperation.Core {
     var mayBeInFoundationQueue: Bool { wasAskedForReadiness || extras?.maps?.wasAnyAsked == true }
 }
 
-// Mapped operations as their original sees them.
+// The mapped operations of an original.
 extension ManagedOperation {
     /// The operations that are mapped from this one and still alive.
     final var maps: [ManagedOperation] { core.withLock { $0.extras?.maps?.alive } ?? [] }
@@ -341,7 +340,7 @@ extension ManagedOperation {
     }
 }
 
-// A mapped operation as it sees itself.
+// The state of a mapped operation itself.
 extension ManagedOperation {
     /// The origin of the start of a mapped operation.
     enum StartOfMap {
@@ -415,7 +414,7 @@ extension Operation {
     ///
     /// A mapped operation behaves like its original, so all tests must also pass in this mode.
     enum IdentityMaps {
-        /// The number of maps around each operation: the value of the environment variable `OPERATION_MAPS`, or 0.
+        /// The number of maps around each operation, from the environment variable `OPERATION_MAPS`, or 0.
         static let depth = ProcessInfo.processInfo.environment["OPERATION_MAPS"].flatMap { Int($0) } ?? 0
     }
 #endif

@@ -4,7 +4,7 @@
 import Dispatch
 import Synchronization
 
-/// The settings of the process for operations that have no setting of their own.
+/// The settings of the process for operations that do not have their own settings.
 public enum OperationDefaults {
     private static let chosenQueue = Locked(DispatchQueue.main)
     private static let isChosen = Atomic(false)
@@ -35,7 +35,7 @@ public enum OperationDefaults {
     /// needs no search.
     static var mayInherit: Bool { isInherited.load(ordering: .acquiring) }
 
-    /// Notes that a callback queue was set for a group or a queue.
+    /// Records that a callback queue was set for a group or a queue.
     static func noteInheritance() { isInherited.store(true, ordering: .releasing) }
 }
 
@@ -55,7 +55,7 @@ enum CallbackQueueRank: UInt8, Comparable {
 }
 
 extension ManagedOperation {
-    /// Sets the callback queue of an operation without a callback queue of its own, as a base does for its operations.
+    /// Sets the callback queue of an operation that has not set its own, as a base does for its operations.
     package final func setCallbackQueueOfBase(_ queue: DispatchQueue) { setCallbackQueue(queue, as: .base) }
 
     final func setCallbackQueue(_ queue: DispatchQueue, as rank: CallbackQueueRank) {

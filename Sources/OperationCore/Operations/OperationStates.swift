@@ -13,7 +13,7 @@ public struct OperationStates: AsyncSequence, Sendable {
         Iterator(subscription: StateSubscription(to: operation))
     }
 
-    /// An iterator that returns the states one after another.
+    /// An iterator that returns each state in turn.
     public struct Iterator: AsyncIteratorProtocol {
         fileprivate let subscription: StateSubscription
 
@@ -121,7 +121,7 @@ final class StateFeed: Sendable {
     }
 
     private let state: Locked<State>
-    /// Whether the feed is that of a mapped operation, whose last state may differ from that of its original.
+    /// Whether the feed belongs to a mapped operation, whose last state may differ from that of its original.
     private let isOfMap: Bool
 
     init(first: OperationState, isOfMap: Bool = false) {
@@ -150,9 +150,7 @@ final class StateFeed: Sendable {
         }
     }
 
-    /// Ends the feed.
-    ///
-    /// No state follows.
+    /// Ends the feed, so that no state follows.
     func end() {
         state.withLock { state in
             state.isEnded = true

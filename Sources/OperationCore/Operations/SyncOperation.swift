@@ -22,8 +22,8 @@ import Foundation
 /// `main()` returns without a call of `finish`, the operation ends as canceled with the cause `noResult`. In debug
 /// builds, OperationKit also prints a notice.
 ///
-/// If the operation is canceled while it runs, waiting tasks and threads are notified immediately. The operation ends
-/// when `main()` returns, so a long body should check `isCancelled`.
+/// If the operation is canceled while it runs, its handlers and the tasks and threads that wait for its outcome are
+/// notified immediately. The operation ends when `main()` returns, so a long body should check `isCancelled`.
 open class SyncOperation<ResultType: Sendable, ErrorType: Error>: TypedOperation<ResultType, ErrorType>,
     @unchecked Sendable
 {
@@ -49,9 +49,10 @@ open class SyncOperation<ResultType: Sendable, ErrorType: Error>: TypedOperation
     /// This method is called once, outside every lock, on the thread that canceled the operation, while `main()` runs.
     /// The default implementation does nothing.
     ///
-    /// Another thread may call this method just before `main()` is called, and `main()` is called all the same. This
-    /// method is not called if an input or the start itself canceled the operation, or if the operation was canceled
-    /// before that.
+    /// Another thread may call this method just before `main()`, which is called anyway. This method is not called if
+    /// an input or the start itself canceled the operation, or if the operation was canceled before that.
+    ///
+    /// - Parameter cause: The cause of the cancellation.
     open func didCancel(because cause: CancellationCause) {}
 
     /// A Boolean value that is always `false`.

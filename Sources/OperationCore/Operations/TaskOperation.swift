@@ -38,7 +38,7 @@ public final class TaskOperation<ResultType: Sendable, ErrorType: Error>: AsyncO
     private let work: Locked<Work>
     private let waitsForBody: Bool
 
-    /// Creates an operation that runs `body` in a task of its own.
+    /// Creates an operation that runs `body` in a new task.
     ///
     /// - Parameters:
     ///   - windsDownAfterCancellation: A Boolean value that indicates whether a canceled operation ends only when

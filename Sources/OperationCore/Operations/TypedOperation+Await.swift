@@ -3,8 +3,7 @@
 
 import Foundation
 
-// These members are in the protocol and not in the class, so that a subclass may have a property of its own named
-// `value`.
+// These members are in the protocol and not in the class, so that a subclass may have its own property named `value`.
 extension ResultOperation {
     /// The result of the operation.
     ///
@@ -25,8 +24,8 @@ extension TypedOperation {
     ///
     /// A body may await its own operation, a group around it, or another operation that cannot end before the body
     /// does. Such a wait would never end, so the body gets a cancellation with the cause `waitsForItself`. The
-    /// cancellation comes immediately, or within about a minute if the circle is closed later. The awaited operation
-    /// itself is not canceled in this case.
+    /// cancellation comes immediately, or within about a minute if the cycle forms later. The awaited operation itself
+    /// is not canceled in this case.
     public final var finalOutcome: OperationOutcome<ResultType, ErrorType> {
         get async {
             if let wait = BodyWait.beginInTask(for: self, until: .outcome) { return await outcome(during: wait) }
@@ -44,9 +43,7 @@ extension TypedOperation {
         }
     }
 
-    /// Returns the outcome to the body of an operation.
-    ///
-    /// The wait ends if it closes a circle.
+    /// Returns the outcome to the body of an operation, or a cancellation if the wait is part of a cycle.
     private func outcome(during wait: BodyWait) async -> OperationOutcome<ResultType, ErrorType> {
         defer { wait.end() }
         if let refusal = wait.refusal { return .cancelled(refusal) }
@@ -108,8 +105,8 @@ extension TypedOperation {
     /// `OperationQueue.main` runs while the main thread waits.
     ///
     /// If the calling body must return before the operation can end, the method throws a cancellation with the cause
-    /// `waitsForItself`. The error is thrown immediately, or within about a minute if another thread closes the circle
-    /// while the body waits. The operation itself is not canceled in this case.
+    /// `waitsForItself`. The error is thrown immediately, or within about a minute if another thread completes the
+    /// cycle while the body waits. The operation itself is not canceled in this case.
     ///
     /// Do not call this method, or a function that calls it, in a task. The method blocks one of the few threads on
     /// which Swift runs all tasks. If all of these threads are blocked, no task can resume. The compiler rejects a call

@@ -54,7 +54,7 @@ public struct OutcomeObservation: Sendable {
 }
 
 extension TypedOperation {
-    /// Adds an observer, a closure that is called once with the outcome, however the operation ends.
+    /// Adds an observer, which is a closure that is called once with the outcome, regardless of how the operation ends.
     ///
     /// Observers are called in addition to the handlers and other observers. If several observers of one operation
     /// share a serial queue, they are called in the order in which they were added. If the operation has ended, the
@@ -81,7 +81,7 @@ extension TypedOperation {
 
 // These methods are in the protocol and not in the class, so that each method returns the type of the subclass.
 extension ResultOperation {
-    /// Adds handlers that are called on the main actor, whatever the `callbackQueue` is.
+    /// Adds handlers that are called on the main actor, regardless of the `callbackQueue`.
     ///
     /// In a class of the main actor, the handlers can use the properties of the class directly:
     ///
@@ -116,6 +116,7 @@ extension ResultOperation {
     ///   - success: A closure that is called with the result.
     ///   - failure: A closure that is called with the error.
     ///   - cancellation: A closure that is called with the cause of a cancellation.
+    /// - Returns: This operation.
     @discardableResult
     public func onMainActor(
         success: (@MainActor (ResultType) -> Void)? = nil,
@@ -140,10 +141,10 @@ extension ResultOperation {
         return self
     }
 
-    /// Adds a handler that is called on the main actor with the outcome, however the operation ends.
+    /// Adds a handler that is called on the main actor with the outcome, regardless of how the operation ends.
     ///
-    /// A timeout, a deadline and a failed dependency cancel the operation. So use this handler to hide a progress
-    /// indicator:
+    /// A timeout, a deadline and a failed dependency cancel the operation. So this handler is, for example, the place
+    /// to hide a progress indicator:
     ///
     /// ```swift
     /// @MainActor
@@ -161,6 +162,9 @@ extension ResultOperation {
     ///
     /// The handler follows the rules of ``onMainActor(success:failure:cancellation:)``. If you call `cancel()` on the
     /// main actor after a success or a failure was decided, the handler does not begin after `cancel()` has returned.
+    ///
+    /// - Parameter body: A closure that is called with the outcome.
+    /// - Returns: This operation.
     @discardableResult
     public func onMainActor(
         outcome body: @escaping @MainActor (OperationOutcome<ResultType, ErrorType>) -> Void
@@ -195,7 +199,7 @@ package struct HandlerPermit: Sendable {
         return operation.mayCallHandlers
     }
 
-    /// Gives up the permit, for a handler that is not enqueued after all.
+    /// Withdraws the permit of a handler that is not enqueued after all.
     fileprivate func withdraw() {
         if let membership { OwnerRegistry.shared.withdraw(membership) }
     }

@@ -25,8 +25,8 @@ import Foundation
 open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperation, @unchecked Sendable {
     // Sendable: the handlers and the queue are only touched under the lock of `storage`.
 
-    // A function has the same size whatever its types are, and the result is behind a pointer in `storage`. So neither
-    // the stored properties here nor the arguments of generic functions depend on the two types. Otherwise, each access
+    // A function has the same size for all types, and the result is behind a pointer in `storage`. So neither the
+    // stored properties here nor the arguments of generic functions depend on the two types. Otherwise, each access
     // would look up the description of the type in a table of the runtime. That costs more than all the other work of
     // an operation.
     private var success: (@Sendable (ResultType) -> Void)?
@@ -124,7 +124,7 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
     /// A closure that is called once with the result, on ``callbackQueue``.
     ///
     /// The closure is not called if the operation is canceled. A cancellation after the success also prevents the call,
-    /// unless the closure has already begun: see ``ManagedOperation/cancel(because:)``. The operation releases the
+    /// unless the closure has already begun. See ``ManagedOperation/cancel(because:)``. The operation releases the
     /// closure before it calls it.
     ///
     /// If you set the closure after the operation succeeded, the closure is called immediately.
@@ -151,7 +151,7 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
     /// A closure that is called once with the error, on ``callbackQueue``.
     ///
     /// The closure is not called if the operation is canceled. A cancellation after the failure also prevents the call,
-    /// unless the closure has already begun: see ``ManagedOperation/cancel(because:)``. The operation releases the
+    /// unless the closure has already begun. See ``ManagedOperation/cancel(because:)``. The operation releases the
     /// closure before it calls it.
     ///
     /// If you set the closure after the operation failed, the closure is called immediately.
@@ -297,7 +297,7 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
     }
 }
 
-/// A type that every operation with a result and an error conforms to.
+/// A protocol to which every operation with a result and an error conforms.
 ///
 /// Use it for code that handles all such operations, or that names the operation's own type. ``AsyncOperation`` and
 /// ``SyncOperation`` conform to it. There is nothing to implement.
@@ -307,7 +307,9 @@ public protocol ResultOperation: ManagedOperation {
     /// The type of the error.
     associatedtype ErrorType: Error
 
-    /// The outcome of the operation. An access waits until the outcome is decided.
+    /// The outcome of the operation.
+    ///
+    /// An access waits until the outcome is decided.
     var finalOutcome: OperationOutcome<ResultType, ErrorType> { get async }
 }
 

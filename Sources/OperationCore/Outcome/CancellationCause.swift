@@ -121,12 +121,12 @@ extension CancellationCause {
         /// The name of the kind, suitable as a metric label.
         public let description: String
 
-        /// Creates a kind of your own.
+        /// Creates a kind with your own name.
         public init(_ name: String) {
             description = name
         }
 
-        /// A caller called `cancel`.
+        /// A call of `cancel` canceled the operation.
         public static let requested = Code("requested")
         /// The execution took longer than its `timeout`.
         public static let timedOut = Code("timedOut")
@@ -136,7 +136,7 @@ extension CancellationCause {
         public static let dependencyFailed = Code("dependencyFailed")
         /// A dependency was canceled, and the rule of the dependency cancels its dependents.
         public static let dependencyCancelled = Code("dependencyCancelled")
-        /// An input could not be passed on, because some of its dependencies were removed.
+        /// An input could not be passed on, because only some of the dependencies that provide it were removed.
         public static let inputMissing = Code("inputMissing")
         /// The body returned without a result and without an error.
         public static let noResult = Code("noResult")
@@ -167,7 +167,7 @@ extension CancellationCause {
 }
 
 extension CancellationCause {
-    /// The cause of a call of `cancel()`.
+    /// The cause of an operation that was canceled by `cancel()`.
     public static let requested = CancellationCause(code: .requested, message: "The operation was cancelled.")
 
     /// Returns the cause of a cancellation for a reason that the caller gives.
@@ -177,11 +177,11 @@ extension CancellationCause {
         CancellationCause(code: .requested, message: reason)
     }
 
-    /// The task that awaited the operation was canceled.
+    /// The cause of an operation that was canceled because the task that awaited it was canceled.
     public static let taskCancelled = CancellationCause(
         code: .taskCancelled, message: "The task that awaited the operation was cancelled, and the operation with it.")
 
-    /// The body threw a `CancellationError`.
+    /// The cause of an operation that was canceled because its body threw a `CancellationError`.
     public static let bodyCancelled = CancellationCause(
         code: .bodyCancelled, message: "The operation's body cancelled itself by throwing CancellationError.")
 
@@ -250,13 +250,13 @@ package final class GroupPlace: Sendable, CustomStringConvertible {
 
     /// The maximum number of names.
     ///
-    /// The limit ensures that freeing and describing them needs no deep stack.
+    /// The limit ensures that freeing and describing a path needs no deep stack.
     private static let most = 16
 
     init(_ name: String?, in outer: GroupPlace?) {
         self.name = name ?? "group"
         depth = (outer?.depth ?? 0) + 1
-        // If groups are nested more deeply, the inner half is kept.
+        // For deeper nesting, only the inner half is kept.
         self.outer = depth % Self.most == 0 ? outer?.cut(to: Self.most / 2) : outer
     }
 

@@ -3,11 +3,11 @@
 
 import Foundation
 
-/// On whose behalf operations run: an object, which is held weakly, or a name.
+/// An object or a name for which operations run, and whose operations you can cancel together.
 ///
-/// A screen that is closed, a user who logs out, a document that is thrown away: each leaves operations behind whose
-/// results nobody wants. Keeping a list of them means to take each off again when it ends, on whatever thread that is.
-/// Instead, say whose they are:
+/// A closed screen, a signed-out user or a deleted document leaves operations behind whose results are no longer
+/// needed. If you kept a list of these operations, you would have to update it whenever one ends, on any thread. Set an
+/// owner instead:
 ///
 /// ```swift
 /// final class Gallery: Sendable {
@@ -23,8 +23,9 @@ import Foundation
 /// }
 /// ```
 ///
-/// Operations of an object that is gone are not begun: they are cancelled with the cause `ownerGone` when they are
-/// started. Those that were begun go on, unless the owner's `deinit` or its ``OperationOwnerToken`` cancels them.
+/// The owner does not keep the object alive. If the object is gone before an operation begins, the operation is
+/// canceled with the cause `ownerGone`. Operations that have begun continue, unless the `deinit` of the object or its
+/// ``OperationOwnerToken`` cancels them.
 public struct OperationOwner: Sendable {
     enum Kind {
         case object(OwnerReference)
@@ -37,25 +38,25 @@ public struct OperationOwner: Sendable {
 
     init(_ reference: OwnerReference) { self.init(.object(reference)) }
 
-    /// An owner that is an object, matched by identity and held weakly.
+    /// Returns an owner that is an object, which is held weakly and compared by identity.
     ///
-    /// Not to be made in the `deinit` of that object, which can no longer be held weakly. Cancelling needs none: pass the
-    /// object itself to `cancelOperations(ownedBy:)`.
+    /// Do not call this method in the `deinit` of the object, because the object can no longer be held weakly there. To
+    /// cancel its operations, pass the object itself to `cancelOperations(ownedBy:)`.
     public static func object(_ object: AnyObject) -> OperationOwner {
         OperationOwner(.object(OwnerReference(object)))
     }
 
-    /// An owner that is a name, matched by equality.
+    /// Returns an owner that is a name, which is compared for equality.
     public static func named(_ name: String) -> OperationOwner {
         OperationOwner(.name(name))
     }
 
-    /// Whether the owner is an object that was freed, or is being freed.
+    /// A Boolean value that indicates whether the owner is an object that was freed or is being freed.
     public var isGone: Bool {
         if case .object(let reference) = kind { reference.object == nil } else { false }
     }
 
-    /// Where to find the owner's operations.
+    /// The key under which the operations of the owner are found.
     var key: OwnerKey {
         switch kind {
         case .object(let reference): .object(reference.identity)
@@ -63,25 +64,25 @@ public struct OperationOwner: Sendable {
         }
     }
 
-    /// The owner if it is an object that is alive.
+    /// The owner if it is an object that is alive, or `nil`.
     var liveObject: AnyObject? {
         if case .object(let reference) = kind { reference.object } else { nil }
     }
 }
 
 extension OperationOwner: Hashable {
-    /// Owners are equal that are the same object, or have equal names.
+    /// Returns a Boolean value that indicates whether two owners are the same object or have equal names.
     public static func == (left: OperationOwner, right: OperationOwner) -> Bool {
-        // An object that took the place of a dead one in memory is alive, and the other is not.
+        // A new object may have the address of an owner that is gone. Only one of the two is gone then.
         left.key == right.key && left.isGone == right.isGone
     }
 
-    /// Adds what two equal owners have in common.
+    /// Hashes the identity of the object, or the name.
     public func hash(into hasher: inout Hasher) { hasher.combine(key) }
 }
 
 extension OperationOwner: ExpressibleByStringLiteral, CustomStringConvertible {
-    /// Makes an owner that is a name.
+    /// Creates an owner that is a name.
     public init(stringLiteral name: String) { self = .named(name) }
 
     /// The name in quotation marks, or the type of the object.
@@ -94,15 +95,16 @@ extension OperationOwner: ExpressibleByStringLiteral, CustomStringConvertible {
 }
 
 extension OperationOwner {
-    /// Cancels all operations of an object, which may call this in its `deinit`, wherever they run.
+    /// Cancels all operations of an object, wherever they run.
     ///
-    /// Costs as much as the object has operations, however many others there are. Operations that are given to the owner
-    /// while this runs may be left out.
+    /// The object may call this method in its `deinit`. The time for the call depends only on the number of operations
+    /// of the object. Operations that get this owner during the call may be left out.
     ///
     /// - Parameters:
-    ///   - object: The owner, matched by identity.
-    ///   - cause: What they are told; by default a cause of the code `ownerCancelled`.
-    /// - Returns: How many were cancelled: those that had no outcome yet.
+    ///   - object: The owner, which is compared by identity.
+    ///   - cause: The cause of the cancellations. The default is `nil`, which means a cause with the code
+    ///     `ownerCancelled`.
+    /// - Returns: The number of operations that were canceled. Operations that had an outcome do not count.
     @discardableResult
     public static func cancelOperations(ownedBy object: AnyObject, because cause: CancellationCause? = nil) -> Int {
         OwnedOperations(of: object).cancel(because: cause)
@@ -111,45 +113,60 @@ extension OperationOwner {
     /// Cancels all operations of an owner, such as a name, wherever they run.
     ///
     /// - Parameters:
-    ///   - owner: The owner: a string literal, `.named(_:)`, or what an operation has as its `owner`.
-    ///   - cause: What they are told; by default a cause of the code `ownerCancelled`.
-    /// - Returns: How many were cancelled: those that had no outcome yet.
+    ///   - owner: The owner, for example a string literal, `.named(_:)` or the `owner` of an operation.
+    ///   - cause: The cause of the cancellations. The default is `nil`, which means a cause with the code
+    ///     `ownerCancelled`, or `ownerGone` if the owner is an object that is gone.
+    /// - Returns: The number of operations that were canceled. Operations that had an outcome do not count.
     @discardableResult
     public static func cancelOperations(ownedBy owner: OperationOwner, because cause: CancellationCause? = nil) -> Int {
         OwnedOperations(of: owner).cancel(because: cause)
     }
 
-    /// Gives an operation of any kind to an owner, or with nil to nobody.
+    /// Sets the owner of an operation of any kind.
     ///
-    /// For an operation of this package it does the same as setting its `owner`. One of any other kind is not kept alive
-    /// by it, and nothing of it stays behind when it ends; whether its owner is still there is not looked at before it
-    /// is started, unless it is in a ``QueueManager``.
+    /// For an operation of this package, this has the same effect as setting its `owner`. A plain
+    /// `Foundation.Operation` is not kept alive by this call, and OperationKit removes its entry some time after it has
+    /// finished. OperationKit checks the owner of a plain operation before its start only if it is in a
+    /// ``QueueManager``.
+    ///
+    /// - Parameters:
+    ///   - operation: The operation to give to the owner.
+    ///   - owner: The owner, or `nil` to remove the operation from its owner.
     public static func mark(_ operation: Operation, as owner: OperationOwner?) {
         if let own = operation as? ManagedOperation { return own.assignedOwner = owner }
-        OwnerRegistry.shared.setOwner(owner, ofForeign: operation)
+        OwnerRegistry.shared.setOwner(owner, ofPlain: operation)
     }
 
-    /// The owner of an operation of any kind.
+    /// Returns the owner of an operation of any kind, or `nil` if it has none.
     public static func owner(of operation: Operation) -> OperationOwner? {
         if let own = operation as? ManagedOperation { return own.assignedOwner }
-        return OwnerRegistry.shared.owner(ofForeign: operation)
+        return OwnerRegistry.shared.owner(ofPlain: operation)
     }
 }
 
 extension OperationQueue {
-    /// Cancels those operations of an object that are in this queue.
+    /// Cancels the operations of an object that are in this queue.
     ///
-    /// Foundation tells of a queue's operations only as a whole, so this costs as much as there are in the queue.
+    /// Foundation can only list all operations of a queue, so the time for the call depends on the number of operations
+    /// in the queue.
     ///
-    /// - Returns: How many were cancelled: those that had no outcome yet.
+    /// - Parameters:
+    ///   - object: The owner, which is compared by identity.
+    ///   - cause: The cause of the cancellations. The default is `nil`, which means a cause with the code
+    ///     `ownerCancelled`.
+    /// - Returns: The number of operations that were canceled. Operations that had an outcome do not count.
     @discardableResult
     public func cancelOperations(ownedBy object: AnyObject, because cause: CancellationCause? = nil) -> Int {
         cancel(OwnedOperations(of: object), because: cause)
     }
 
-    /// Cancels those operations of an owner, such as a name, that are in this queue.
+    /// Cancels the operations of an owner, such as a name, that are in this queue.
     ///
-    /// - Returns: How many were cancelled: those that had no outcome yet.
+    /// - Parameters:
+    ///   - owner: The owner, for example a string literal, `.named(_:)` or the `owner` of an operation.
+    ///   - cause: The cause of the cancellations. The default is `nil`, which means a cause with the code
+    ///     `ownerCancelled`, or `ownerGone` if the owner is an object that is gone.
+    /// - Returns: The number of operations that were canceled. Operations that had an outcome do not count.
     @discardableResult
     public func cancelOperations(ownedBy owner: OperationOwner, because cause: CancellationCause? = nil) -> Int {
         cancel(OwnedOperations(of: owner), because: cause)
@@ -165,27 +182,35 @@ extension OperationQueue {
 }
 
 extension QueueManager {
-    /// Cancels those operations of an object that are in this queue.
+    /// Cancels the operations of an object that are in this queue.
     ///
-    /// - Returns: How many were cancelled: those that had no outcome yet.
+    /// - Parameters:
+    ///   - object: The owner, which is compared by identity.
+    ///   - cause: The cause of the cancellations. The default is `nil`, which means a cause with the code
+    ///     `ownerCancelled`.
+    /// - Returns: The number of operations that were canceled. Operations that had an outcome do not count.
     @discardableResult
     public func cancelOperations(ownedBy object: AnyObject, because cause: CancellationCause? = nil) -> Int {
         engine.cancel(OwnedOperations(of: object), because: cause)
     }
 
-    /// Cancels those operations of an owner, such as a name, that are in this queue.
+    /// Cancels the operations of an owner, such as a name, that are in this queue.
     ///
-    /// - Returns: How many were cancelled: those that had no outcome yet.
+    /// - Parameters:
+    ///   - owner: The owner, for example a string literal, `.named(_:)` or the `owner` of an operation.
+    ///   - cause: The cause of the cancellations. The default is `nil`, which means a cause with the code
+    ///     `ownerCancelled`, or `ownerGone` if the owner is an object that is gone.
+    /// - Returns: The number of operations that were canceled. Operations that had an outcome do not count.
     @discardableResult
     public func cancelOperations(ownedBy owner: OperationOwner, because cause: CancellationCause? = nil) -> Int {
         engine.cancel(OwnedOperations(of: owner), because: cause)
     }
 }
 
-/// What an object holds so that its operations are cancelled when it goes.
+/// A token that cancels operations when it is deallocated.
 ///
-/// An object that is freed does not take its operations along: those that run go on. A `deinit` that cancels them is
-/// easily forgotten; a property is not:
+/// When an object is deallocated, the operations that it began continue. A `deinit` that cancels them is easily
+/// forgotten. Store a token in a property instead:
 ///
 /// ```swift
 /// final class Feed {
@@ -199,17 +224,20 @@ extension QueueManager {
 /// }
 /// ```
 ///
-/// When the last reference to the token goes, and with the object that is the token's, the operations that have no
-/// outcome are cancelled with the cause `ownerGone`.
+/// When the last reference to the token is released, its operations that have no outcome are canceled with the cause
+/// `ownerGone`. A token in a property is released together with its object.
 public final class OperationOwnerToken: Sendable {
     private let reference: OwnerReference?
 
-    /// Makes a token that is itself the owner of the operations.
+    /// Creates a token that is itself the owner of the operations.
     public init() { reference = nil }
 
-    /// Makes a token for the operations of an object, which is the one to hold it.
+    /// Creates a token for the operations of an object, which should hold the token.
     ///
-    /// Do not let others hold it beyond the object's life: it cancels when the last of them lets go of it.
+    /// No other reference should keep the token alive longer than the object, because the token cancels the operations
+    /// only when its last reference is released.
+    ///
+    /// - Parameter object: The owner of the operations, which the token holds weakly.
     public init(for object: AnyObject) { reference = OwnerReference(object) }
 
     deinit {
@@ -217,16 +245,20 @@ public final class OperationOwnerToken: Sendable {
             OwnedOperations(of: self).cancel(because: .ownerGone("\(Self.self)"))
             return
         }
-        // The object, in whose deinit this is called as a rule, or only its address if so.
+        // As a rule, the object is being freed here, so only its address is known.
         OwnedOperations(of: OperationOwner(reference)).cancel(because: .ownerGone("\(reference.type)"))
     }
 
-    /// The owner to give operations to.
+    /// The owner to set on the operations.
     public var owner: OperationOwner { reference.map { OperationOwner($0) } ?? .object(self) }
 
-    /// Cancels the operations that it was given so far; it can go on to be used.
+    /// Cancels the operations that have this token's owner now.
     ///
-    /// - Returns: How many were cancelled: those that had no outcome yet.
+    /// You can continue to use the token.
+    ///
+    /// - Parameter cause: The cause of the cancellations. The default is `nil`, which means a cause with the code
+    ///   `ownerCancelled`.
+    /// - Returns: The number of operations that were canceled. Operations that had an outcome do not count.
     @discardableResult
     public func cancelOperations(because cause: CancellationCause? = nil) -> Int {
         OperationOwner.cancelOperations(ownedBy: owner, because: cause)
@@ -238,7 +270,7 @@ public final class OperationOwnerToken: Sendable {
 /// Not Sendable on purpose: only touched under the lock of the registry.
 final class OwnerGroup {
     let owner: OperationOwner
-    /// Who left leaves a gap, so that the others keep their order and their positions.
+    /// Each operation that left has a gap, so that the others keep their order and their positions.
     private var places: [OwnerMembership?] = []
     private var count = 0
 
@@ -246,7 +278,7 @@ final class OwnerGroup {
 
     var isEmpty: Bool { count == 0 }
 
-    /// In storage of its own: it is read after the lock was given back.
+    /// A copy of the memberships, which is read after the lock was released.
     var members: [OwnerMembership] { places.compactMap { $0 } }
 
     func append(_ membership: OwnerMembership) {
@@ -262,7 +294,7 @@ final class OwnerGroup {
         closeGaps()
     }
 
-    /// Once most places are gaps, so that coming and going for ever takes no memory.
+    /// Removes the gaps if they are the majority, so that the memory stays bounded.
     private func closeGaps() {
         guard places.count > 32, places.count > 2 * count else { return }
         places.removeAll { $0 == nil }
@@ -271,10 +303,10 @@ final class OwnerGroup {
 }
 
 extension CommonOperationMembers {
-    /// On whose behalf the operation runs: an object, held weakly, or a name; nil, as from the start, for nobody's.
+    /// The object or name for which the operation runs, or `nil` if there is none.
     ///
-    /// All operations of an owner can be cancelled together, until they end. One whose owner is gone is not begun: it is
-    /// cancelled with the cause `ownerGone` when it is started.
+    /// An object is held weakly. You can cancel all operations of an owner together. If the owner is gone before the
+    /// operation begins, the operation is canceled with the cause `ownerGone`. The default is `nil`.
     public var owner: OperationOwner? {
         get { (self as ManagedOperation).assignedOwner }
         set { (self as ManagedOperation).assignedOwner = newValue }
@@ -289,7 +321,8 @@ extension ManagedOperation {
             let (old, hasEnded) = core.withLock { core in
                 (exchange(&core.membership, with: membership), core.machine.isFinished)
             }
-            // Another thread may exchange the new one before it is entered here: one that was withdrawn stays outside.
+            // Another thread may replace the new membership before it is entered here. A withdrawn membership stays
+            // outside.
             if let old { OwnerRegistry.shared.withdraw(old) }
             if let membership, !hasEnded { OwnerRegistry.shared.enter(membership) }
         }
@@ -305,7 +338,7 @@ extension ManagedOperation {
 }
 
 extension CancellationCause.Code {
-    /// All operations of the operation's owner were cancelled.
+    /// All operations of the operation's owner were canceled.
     public static let ownerCancelled = Self("ownerCancelled")
     /// The object that owned the operation was freed.
     public static let ownerGone = Self("ownerGone")

@@ -3,18 +3,20 @@
 
 import Foundation
 
-/// The shell of ``OwnerIndex``: one for the process, behind one lock.
+/// The shell of ``OwnerIndex``, with one instance and one lock for the process.
 package final class OwnerRegistry: Sendable {
     private struct State {
         var book = OwnerIndex()
-        /// The memberships of operations that are not of this package and have no place to keep them.
-        var foreign: [ObjectIdentifier: OwnerMembership] = [:]
-        /// How many of these there may be before those are looked for that ended.
+        /// The memberships of plain operations, which have no property for them.
+        var plain: [ObjectIdentifier: OwnerMembership] = [:]
+        /// The number of these memberships above which those of ended operations are removed.
         var sweepThreshold = OwnerRegistry.leastThreshold
 
-        /// Not that of an operation that was freed and had the same address; the caller holds `operation`.
-        func membership(ofForeign operation: Operation) -> OwnerMembership? {
-            guard let membership = foreign[ObjectIdentifier(operation)] else { return nil }
+        /// Returns the membership of a plain operation, and not that of a freed operation that had the same address.
+        ///
+        /// The caller holds `operation`.
+        func membership(ofPlain operation: Operation) -> OwnerMembership? {
+            guard let membership = plain[ObjectIdentifier(operation)] else { return nil }
             return membership.operation === operation ? membership : nil
         }
     }
@@ -24,21 +26,22 @@ package final class OwnerRegistry: Sendable {
     private static let leastThreshold = 64
     private let state = Locked(State())
 
-    /// Enters a membership, unless it was taken back before.
+    /// Enters a membership, unless it was withdrawn before.
     func enter(_ membership: OwnerMembership) {
         let owner = membership.owner.liveObject
         state.withLock { $0.book.enter(membership, owner: owner) }
         withExtendedLifetime(owner) {}
     }
 
-    /// Takes a membership back: its operation ended, or has another owner now.
+    /// Withdraws a membership, because its operation ended or has another owner.
     func withdraw(_ membership: OwnerMembership) {
         state.withLock { $0.book.withdraw(membership) }
     }
 
-    /// The operations of an owner that are still there, each once, in the order in which the owner got them.
+    /// Returns the operations of an owner that still exist, each once, in the order in which the owner got them.
     ///
-    /// An operation with an enqueued handler is entered once more, behind others that may depend on it. So its first place counts.
+    /// An operation with an enqueued handler is entered once more, behind others that may depend on it. So its first
+    /// position counts.
     func operations(_ query: OwnerIndex.Query) -> [Operation] {
         let answer = state.withLock { $0.book.answer(query) }
         let operations = answer.members.compactMap(\.operation)
@@ -46,90 +49,90 @@ package final class OwnerRegistry: Sendable {
         return operations.filter { seen.insert(ObjectIdentifier($0)).inserted }
     }
 
-    /// How many entries there are of an owner.
+    /// Returns the number of entries of an owner.
     ///
-    /// For tests that look for entries left behind.
+    /// Tests use it to find entries that were left behind.
     package func entryCount(_ query: OwnerIndex.Query) -> Int {
         let answer = state.withLock { $0.book.answer(query) }
         return answer.members.count
     }
 
-    /// How many operations are entered that are not of this package.
+    /// The number of plain operations that are entered.
     ///
-    /// For tests that look for entries left behind.
-    package var foreignCount: Int { state.withLock { $0.foreign.count } }
+    /// Tests use it to find entries that were left behind.
+    package var plainCount: Int { state.withLock { $0.plain.count } }
 }
 
-// Operations that are not of this package: nobody tells of their end. So those that ended are looked for whenever there
-// are twice as many as the last time, which costs each of them little and keeps none of them alive.
+// Plain operations do not report their end. So whenever their number has doubled, the entries of those that ended are
+// removed. This costs little for each of them and keeps none of them alive.
 extension OwnerRegistry {
-    /// The owner of an operation that is not of this package.
-    func owner(ofForeign operation: Operation) -> OperationOwner? {
-        state.withLock { $0.membership(ofForeign: operation) }?.owner
+    /// Returns the owner of a plain operation.
+    func owner(ofPlain operation: Operation) -> OperationOwner? {
+        state.withLock { $0.membership(ofPlain: operation) }?.owner
     }
 
-    /// Sets the owner of an operation that is not of this package.
-    func setOwner(_ owner: OperationOwner?, ofForeign operation: Operation) {
+    /// Sets the owner of a plain operation.
+    func setOwner(_ owner: OperationOwner?, ofPlain operation: Operation) {
         let isEnded = operation.isFinished
         let membership = isEnded ? nil : owner.map { OwnerMembership(of: operation, to: $0) }
         let object = owner?.liveObject
         let isCrowded = state.withLock { state in
-            if let old = state.foreign.removeValue(forKey: ObjectIdentifier(operation)) { state.book.withdraw(old) }
+            if let old = state.plain.removeValue(forKey: ObjectIdentifier(operation)) { state.book.withdraw(old) }
             guard let membership else { return false }
             state.book.enter(membership, owner: object)
-            state.foreign[ObjectIdentifier(operation)] = membership
-            return state.foreign.count > state.sweepThreshold
+            state.plain[ObjectIdentifier(operation)] = membership
+            return state.plain.count > state.sweepThreshold
         }
         withExtendedLifetime(object) {}
         if isCrowded { sweep() }
     }
 
     private func sweep() {
-        let all = state.withLock { $0.foreign }
-        // Outside the lock: `isFinished` is whatever the user wrote.
+        let all = state.withLock { $0.plain }
+        // Outside the lock, because `isFinished` may be user code.
         let ended = all.filter { $0.value.operation?.isFinished ?? true }
         state.withLock { state in
-            for (identity, membership) in ended where state.foreign[identity] === membership {
-                state.foreign[identity] = nil
+            for (identity, membership) in ended where state.plain[identity] === membership {
+                state.plain[identity] = nil
                 state.book.withdraw(membership)
             }
-            state.sweepThreshold = max(2 * state.foreign.count, Self.leastThreshold)
+            state.sweepThreshold = max(2 * state.plain.count, Self.leastThreshold)
         }
     }
 }
 
-/// Whose are which operations, as a value: entering and leaving cost the same whatever the number of both.
+/// The operations of all owners, as a value in which entering and leaving take constant time.
 ///
-/// It knows nothing of locks, but they shape it: a weak reference is only loaded where the caller holds the object, or
-/// the object is handed out, so that nothing of the user's is freed under a lock.
+/// The index knows no locks, but it is made for use under one. A weak reference is only loaded if the caller holds the
+/// object or the object is returned. So no user object is freed under the lock.
 package struct OwnerIndex {
-    /// Those whose operations are asked for.
+    /// The owner whose operations are requested.
     package enum Query {
-        /// An object, which may be in its `deinit`, where no weak reference leads to it any more.
+        /// An object, which may be in its `deinit`, where its weak references are `nil`.
         case object(AnyObject, mayBeInDeinit: Bool)
-        /// An object that was freed.
+        /// An object that was freed, by its former identity.
         case gone(ObjectIdentifier)
         case name(String)
     }
 
     package struct Answer {
         package var members: [OwnerMembership] = []
-        /// Met on the way, and to be let go of outside every lock.
+        /// An object that has the same address now, to be released outside every lock.
         var stranger: AnyObject?
     }
 
     private var groups: [OwnerKey: OwnerGroup] = [:]
-    /// How many memberships were looked at to answer queries.
+    /// The number of memberships that queries have returned.
     package private(set) var visits = 0
 
     package init() {}
 
     package var groupCount: Int { groups.count }
 
-    /// Enters a membership, unless it was taken back before.
+    /// Enters a membership, unless it was withdrawn before.
     ///
-    /// - Parameter owner: The owner, where it is an object. One that is gone gets no entry: its operations are cancelled
-    ///   when they are started.
+    /// - Parameter owner: The owner, if it is an object. If the object is gone, the membership is not entered, because
+    ///   the operation will be canceled when it is started.
     package mutating func enter(_ membership: OwnerMembership, owner: AnyObject?) {
         guard case .outside = membership.place else { return }
         let key = membership.owner.key
@@ -139,7 +142,7 @@ package struct OwnerIndex {
         group.append(membership)
     }
 
-    /// Takes a membership back.
+    /// Withdraws a membership.
     package mutating func withdraw(_ membership: OwnerMembership) {
         guard case .member(let group, let position) = membership.place else {
             return membership.place = .withdrawn
@@ -147,15 +150,15 @@ package struct OwnerIndex {
         membership.place = .withdrawn
         group.remove(at: position)
         guard group.isEmpty else { return }
-        // The group of an object that is gone may have made room for that of another at the same address.
+        // If the object is gone, a new object at its address may have a group in place of this one.
         let key = membership.owner.key
         if groups[key] === group { groups[key] = nil }
     }
 
-    /// The memberships of an owner, in the order in which they came.
+    /// Returns the memberships of an owner, in the order in which they came.
     ///
-    /// In storage of its own: it is read after the lock was given back, and shared storage would have to be copied by the
-    /// next change.
+    /// They are a copy, because they are read after the lock was released. Shared storage would have to be copied by
+    /// the next change.
     package mutating func answer(_ query: Query) -> Answer {
         var answer = Answer()
         switch query {
@@ -173,7 +176,7 @@ package struct OwnerIndex {
         return answer
     }
 
-    /// The group of a name or of just this object, not of another one that has or had its address.
+    /// Returns the group of a name or of exactly this object, and not of another object that has or had its address.
     private func group(at key: OwnerKey, of owner: AnyObject?) -> OwnerGroup? {
         guard let group = groups[key], group.owner.liveObject === owner else { return nil }
         return group
@@ -186,7 +189,7 @@ struct OwnedOperations {
     private let owner: String
     private let isOwnerGone: Bool
 
-    /// Those of an object, which may be in its `deinit`.
+    /// Creates the list for an object, which may be in its `deinit`.
     init(of object: AnyObject) {
         let query = OwnerIndex.Query.object(object, mayBeInDeinit: OwnerReference.isBeingFreed(object))
         operations = OwnerRegistry.shared.operations(query)
@@ -208,7 +211,7 @@ struct OwnedOperations {
         }
     }
 
-    /// Cancels those that have no outcome; returns how many these were.
+    /// Cancels the operations that have no outcome, and returns their number.
     @discardableResult
     func cancel(because cause: CancellationCause?, where isMeant: (Operation) -> Bool = { _ in true }) -> Int {
         let cause = cause ?? (isOwnerGone ? .ownerGone(owner) : .ownerCancelled(owner))
@@ -216,13 +219,14 @@ struct OwnedOperations {
         let engines = Self.engines(of: meant)
         for engine in engines { engine.hold() }
         var count = 0
-        // The last first: outside of our queues they may wait for the others, and would begin when those are cancelled.
+        // The last one comes first. Outside our queues, it may wait for the others, and would begin when they are
+        // canceled.
         for operation in meant.reversed() where operation.cancelForOwner(because: cause) { count += 1 }
         for engine in engines { engine.release() }
         return count
     }
 
-    /// The queues of ours that hold some of them, each once.
+    /// Returns the queues of this package that hold some of the operations, each once.
     private static func engines(of operations: [Operation]) -> [QueueEngine] {
         var engines: [ObjectIdentifier: QueueEngine] = [:]
         for case let operation as ManagedOperation in operations {
@@ -233,7 +237,7 @@ struct OwnedOperations {
 }
 
 extension Operation {
-    /// Cancels the operation; returns whether it had no outcome.
+    /// Cancels the operation, and returns whether it had no outcome.
     fileprivate func cancelForOwner(because cause: CancellationCause) -> Bool {
         guard let own = self as? ManagedOperation else {
             guard !isCancelled, !isFinished else { return false }
@@ -245,24 +249,24 @@ extension Operation {
 }
 
 extension QueueEngine {
-    /// Cancels those of the operations that are in this queue.
+    /// Cancels the given operations that are in this queue, and returns how many had no outcome.
     func cancel(_ owned: OwnedOperations, because cause: CancellationCause?) -> Int {
-        // Only those of other kinds are looked for among all of the queue, and then once.
+        // Only plain operations must be searched for among all operations of the queue, which is done at most once.
         var others: Set<ObjectIdentifier>?
         return owned.cancel(because: cause) { operation in
             if let own = operation as? ManagedOperation { return own.core.withLock { $0.host } === self }
-            let known = others ?? foreignOperations
+            let known = others ?? plainOperations
             others = known
             return known.contains(ObjectIdentifier(operation))
         }
     }
 
-    private var foreignOperations: Set<ObjectIdentifier> {
+    private var plainOperations: Set<ObjectIdentifier> {
         Set(operations.lazy.filter { !($0 is ManagedOperation) }.map { ObjectIdentifier($0) })
     }
 }
 
-/// An object that owns operations, held weakly, and what can be said of it once it is gone.
+/// A weak reference to an owner object, and the facts about the object that remain when it is gone.
 final class OwnerReference: Sendable {
     // Sendable: written once, in init; loading a weak reference is atomic.
     private nonisolated(unsafe) weak var reference: AnyObject?
@@ -275,15 +279,17 @@ final class OwnerReference: Sendable {
         type = Swift.type(of: object)
     }
 
-    /// The object; nil from the moment in which its `deinit` begins.
+    /// The object, or `nil` as soon as its `deinit` has begun.
     ///
-    /// Not to be asked for under a lock, unless the caller holds the object: what is returned may be the last reference.
+    /// Do not read it under a lock unless the caller holds the object, because the returned reference may be the last
+    /// one.
     var object: AnyObject? { reference }
 
-    /// Whether `object` is being freed, so that it may be one whose weak references are nil.
+    /// Returns whether `object` may be in its `deinit`, where its weak references are `nil`.
     static func isBeingFreed(_ object: AnyObject) -> Bool {
         #if canImport(ObjectiveC)
-            // There an object of Objective-C that is being freed must not be referred to weakly, not even to find out.
+            // With Objective-C, a weak reference to an object that is being freed is not allowed, so the object cannot
+            // be asked.
             return true
         #else
             return OwnerReference(object).object == nil
@@ -291,21 +297,23 @@ final class OwnerReference: Sendable {
     }
 }
 
-/// Where the operations of an owner are found.
+/// The key under which the operations of an owner are found.
 enum OwnerKey: Hashable {
-    /// The address of an object, which another one may have after it was freed.
+    /// The address of an object, which another object may get later.
     case object(ObjectIdentifier)
     case name(String)
 }
 
-/// That an operation belongs to an owner: held by the operation and, until it ends, by the owner's group.
+/// The membership of an operation in the group of its owner.
+///
+/// The operation holds it, and so does the group until the operation ends.
 package final class OwnerMembership: Sendable {
     enum Place {
-        /// Not entered yet.
+        /// The membership was not entered yet.
         case outside
-        /// At this position of that group.
+        /// The membership is at this position of this group.
         case member(OwnerGroup, Int)
-        /// Taken back, or never to be entered.
+        /// The membership was withdrawn, or will never be entered.
         case withdrawn
     }
 
@@ -320,8 +328,8 @@ package final class OwnerMembership: Sendable {
         reference = operation
     }
 
-    /// The operation, if it is still there.
+    /// The operation, if it still exists.
     ///
-    /// Not to be asked for under a lock: what is returned may be the last reference.
+    /// Do not read it under a lock, because the returned reference may be the last one.
     package var operation: Operation? { reference }
 }

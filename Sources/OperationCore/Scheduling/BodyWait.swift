@@ -4,24 +4,22 @@
 import Dispatch
 import Foundation
 
-/// A body that waits.
+/// The body of an operation that is waiting.
 struct WaitingBody {
     let operation: ManagedOperation
     /// Whether the operation, if it is canceled, ends before the body returns.
     let mayOutlive: Bool
 }
 
-/// A wait of a body for another operation, as the operation of the body notes it.
+/// A wait of a body for another operation, as recorded in the operation of the body.
 struct NotedWait {
-    /// The operation that is awaited.
-    ///
-    /// For a mapped operation it is the original.
+    /// The operation that the body waits for, or the original if that operation is mapped.
     let operation: ManagedOperation
     let goal: BodyWait.Goal
     /// Whether a task waits without blocking its thread, so that canceling the operation of the body ends the wait.
     let isEndedByCancellation: Bool
 
-    /// Whether the wait is still going on, as far as this can be known before the body that waits resumes.
+    /// Returns whether the wait is still in progress, as far as this is known before the waiting body resumes.
     ///
     /// - Parameter isDecided: Whether the outcome of the body's operation is decided.
     func isLasting(isDecided: Bool) -> Bool { !(isDecided && isEndedByCancellation) && !goal.isReached(by: operation) }
@@ -33,10 +31,10 @@ struct NotedWait {
 
 /// A wait of the bodies on one thread, or of the body in one task, for an operation.
 ///
-/// The wait is noted with the operations whose bodies wait, so that ``QueueManager/explain(_:)`` can name it, and so that
-/// another body that is about to wait can see whether the two would wait for each other.
+/// The wait is recorded in the operations whose bodies wait. So ``QueueManager/explain(_:)`` can name it, and another
+/// body that is about to wait can detect whether the two bodies would wait for each other.
 package struct BodyWait {
-    /// What a body waits for.
+    /// The event that a body waits for.
     enum Goal {
         case outcome, end
 
@@ -47,26 +45,26 @@ package struct BodyWait {
         }
     }
 
-    /// The circle of operations that the wait closes, each waiting for the next one; nil if the wait can end.
+    /// The cycle of operations that the wait completes, each waiting for the next one, or `nil` if the wait can end.
     ///
-    /// Another thread may close a circle later: see ``lookAgain(_:)``.
+    /// Another thread may complete a cycle later. See ``lookAgain(_:)``.
     var circle: [ManagedOperation]? { firstCircle ?? looks?.circle }
 
-    /// Why the wait is refused; nil if it can end.
+    /// The cause for which the wait is refused, or `nil` if it can end.
     var refusal: CancellationCause? { circle.map { .waitsForItself($0.map(\.displayName)) } }
 
     private let firstCircle: [ManagedOperation]?
     private let bodies: [WaitingBody]
     private let note: NotedWait
-    /// The later looks; nil if the first one has found a circle.
+    /// The later searches, or `nil` if the first search found a cycle.
     private let looks: BodyWaitLooks?
 
-    /// Notes the wait, and searches for a circle.
+    /// Records the wait and searches for a cycle.
     private init(_ bodies: [WaitingBody], _ note: NotedWait) {
         self.bodies = bodies
         self.note = note
-        // The wait is noted before the search. So of two bodies that begin to wait for each other, at least one sees
-        // the other.
+        // The wait is recorded before the search. So if two bodies begin to wait for each other, at least one of them
+        // sees the other.
         for body in bodies {
             body.operation.core.withLock { if !$0.machine.isFinished { $0.need().bodyWaits.append(note) } }
         }
@@ -74,15 +72,17 @@ package struct BodyWait {
         looks = firstCircle == nil ? BodyWaitLooks(bodies, note.operation) : nil
     }
 
-    /// The wait of a canceled task, which ends by itself, unless it is for its own operation or a group around it.
+    /// Creates the wait of a canceled task if it cannot end, because it is for the body's own operation or a group
+    /// around it.
     private init?(ofCanceled body: WaitingBody, _ note: NotedWait) {
         guard let circle = CircleSearch.circle(from: note.operation, to: [body], visiting: 0) else { return nil }
         (firstCircle, bodies, looks) = (circle, [], nil)
         self.note = note
     }
 
-    /// Notes that the bodies on the calling thread, or in the calling task, are about to block the thread; nil if no
-    /// body runs there, or if nothing is left to wait for.
+    /// Records that the bodies on the calling thread, or in the calling task, are about to block the thread.
+    ///
+    /// - Returns: `nil` if no body runs there, or if the awaited event has already occurred.
     static func begin(for awaited: ManagedOperation, until goal: Goal) -> BodyWait? {
         if goal.isReached(by: awaited) { return nil }
         let bodies = callers
@@ -90,15 +90,16 @@ package struct BodyWait {
         return BodyWait(bodies, NotedWait(operation: awaited.life, goal: goal, isEndedByCancellation: false))
     }
 
-    /// Notes that the body in the calling task is about to wait without its thread; nil if the task is not the body of
-    /// an operation, or if nothing is left to wait for.
+    /// Records that the body in the calling task is about to wait without blocking its thread.
+    ///
+    /// - Returns: `nil` if the task is not the body of an operation, or if the awaited event has already occurred.
     static func beginInTask(for awaited: ManagedOperation, until goal: Goal) -> BodyWait? {
         guard let body = taskBody, !goal.isReached(by: awaited) else { return nil }
         let note = NotedWait(operation: awaited.life, goal: goal, isEndedByCancellation: true)
         return Task.isCancelled ? BodyWait(ofCanceled: body, note) : BodyWait([body], note)
     }
 
-    /// The bodies that are the caller, on its thread or in its task, without those whose operations ended before them.
+    /// The bodies on the calling thread and in the calling task, without bodies whose operations have already ended.
     static var callers: [WaitingBody] {
         var callers: [WaitingBody] = []
         for body in ThreadNotes.current.bodies {
@@ -115,9 +116,9 @@ package struct BodyWait {
         return WaitingBody(operation: operation, mayOutlive: operation.endStyle == .atOnce)
     }
 
-    /// Looks again every now and then whether the wait can end, on the clock of the awaited operation.
+    /// Searches for a cycle again at growing intervals, on the clock of the awaited operation.
     ///
-    /// - Parameter whenFound: Called once, on a thread of the clock, if the wait cannot end.
+    /// - Parameter whenFound: A closure that is called once, on a thread of the clock, if the wait cannot end.
     func lookAgain(_ whenFound: @escaping @Sendable ([ManagedOperation]) -> Void) { looks?.begin(whenFound) }
 
     func end() {
@@ -130,7 +131,7 @@ package struct BodyWait {
         }
     }
 
-    /// Runs a body of an operation, or other code for which its end waits.
+    /// Runs a body of an operation, or other code that must return before the operation can end.
     ///
     /// - Parameter isHook: Whether the operation does not wait for the code when it is canceled.
     package static func within<Result, Failure: Error>(
@@ -153,13 +154,14 @@ extension ManagedOperation {
     }
 }
 
-/// The looks at a wait of bodies after it has begun.
+/// The later searches for a cycle after a wait of bodies has begun.
 ///
-/// Another thread may close a circle while the bodies wait: it adds a dependency, or an operation asks for a category.
+/// Another thread may complete a cycle while the bodies wait, for example when it adds a dependency or when an
+/// operation asks for a category.
 private final class BodyWaitLooks: Sendable {
     private struct State {
         var timer: (any OperationTimer)?
-        /// The number of the look for which the timer is.
+        /// The number of the search for which the timer is set.
         var number = 0
         var circle: [ManagedOperation]?
         var isOver = false
@@ -207,7 +209,7 @@ private final class BodyWaitLooks: Sendable {
             if isWanted { whenFound(circle) }
         }
         let (old, isOver) = state.withLock { state -> ((any OperationTimer)?, Bool) in
-            // The timer may have fired by now, and that of the next look may be stored.
+            // The timer may have fired by now, and the timer of the next search may be stored.
             guard state.number < number else { return (nil, state.isOver) }
             state.number = number
             return (exchange(&state.timer, with: timer), state.isOver)
@@ -219,21 +221,21 @@ private final class BodyWaitLooks: Sendable {
 
 /// The operations whose bodies run in tasks.
 package enum BodyTasks {
-    /// Several tables, so that bodies that begin on different threads seldom share a lock.
+    /// There are several tables, so that bodies that begin on different threads rarely share a lock.
     private final class Table: Sendable {
         let operations = Locked<[Int: ManagedOperation]>([:])
     }
 
     private static let tables = (0..<16).map { _ in Table() }
 
-    /// Notes that the calling task runs the body of an operation, and returns the number of the task.
+    /// Records that the calling task runs the body of an operation, and returns the number of the task.
     package static func begin(_ operation: ManagedOperation) -> Int {
         let task = currentTask
         table(of: task).operations.withLock { $0[task] = operation }
         return task
     }
 
-    /// Notes that the body of an operation in a task has returned, or that the operation no longer waits for it.
+    /// Records that the body of an operation in a task has returned, or that the operation no longer waits for it.
     ///
     /// If the task no longer exists, the body of another operation may have its number.
     package static func end(_ task: Int, of operation: ManagedOperation) {
@@ -243,7 +245,7 @@ package enum BodyTasks {
         withExtendedLifetime(removed) {}
     }
 
-    /// The operation whose body the calling task runs; nil if there is none.
+    /// The operation whose body the calling task runs, or `nil` if there is none.
     static var operation: ManagedOperation? {
         let task = currentTask
         return task == 0 ? nil : table(of: task).operations.withLock { $0[task] }
@@ -251,17 +253,17 @@ package enum BodyTasks {
 
     private static func table(of task: Int) -> Table { tables[task & 15] }
 
-    /// A number that identifies the calling task among all tasks that exist; zero outside of tasks.
+    /// A number that identifies the calling task among all existing tasks, or zero outside a task.
     private static var currentTask: Int { withUnsafeCurrentTask { $0?.hashValue ?? 0 } }
 }
 
-/// A body whose wait is over, until there is a slot for it.
+/// A body whose wait is over and that waits for a slot.
 struct ReturningBody: Sendable {
-    /// Who goes on.
+    /// The way in which the body resumes.
     enum Turn: Sendable {
-        /// The thread that waited.
+        /// The waiting thread resumes.
         case thread(DispatchSemaphore)
-        /// Nobody's thread: what is called goes on.
+        /// A closure is called, because no thread waits.
         case call(@Sendable () -> Void)
     }
 
@@ -272,20 +274,20 @@ struct ReturningBody: Sendable {
         if case .thread = turn { true } else { false }
     }
 
-    /// There is a slot, or the operation ended.
+    /// Resumes the body, because there is a slot or its operation has ended.
     func grant() {
         switch turn {
         case .thread(let semaphore): semaphore.signal()
-        // It may run what is the user's, and end its operation, whereupon another one goes on.
+        // The closure may run code of the user and end its operation, after which another body resumes.
         case .call(let goOn): DispatchQueue.global().async(execute: goOn)
         }
     }
 }
 
-/// Those, in the order in which they came.
+/// The returning bodies, in their order.
 struct ReturningLine {
     private var bodies = Fifo<ReturningBody>()
-    /// How many of them are threads.
+    /// The number of returning bodies with a waiting thread.
     private(set) var threads = 0
 
     var isEmpty: Bool { bodies.isEmpty }
@@ -301,7 +303,7 @@ struct ReturningLine {
         if bodies.popFirst()?.hasThread == true { threads -= 1 }
     }
 
-    /// Takes out the threads of that entry.
+    /// Removes and returns the bodies of an entry that have a waiting thread.
     mutating func removeThreads(of key: QueueMachine.Key) -> [ReturningBody] {
         let removed = bodies.removeAll {
             $0.hasThread && $0.key.slot == key.slot && $0.key.generation == key.generation
@@ -311,32 +313,32 @@ struct ReturningLine {
     }
 }
 
-/// One thread that waits for one event.
+/// A wait of one thread for one event.
 ///
-/// All waits of the library that block a thread go through here.
-///
-/// While it is the main thread that waits, closures meant for it go on: see ``MainThreadRelay``.
+/// All waits of the package that block a thread use this class. While the main thread waits, it runs closures that need
+/// the main thread. See ``MainThreadRelay``.
 package final class BlockingWaiter: Sendable {
     private let semaphore = DispatchSemaphore(value: 0)
     private let isWoken = Locked(false)
 
     package init() {}
 
-    /// Lets the thread go on, or lets it pass if it has not come yet.
+    /// Resumes the thread, or lets a later wait return immediately.
     package func wake() {
         isWoken.withLock { $0 = true }
         semaphore.signal()
     }
 
-    /// Blocks the calling thread until `wake` was called.
+    /// Blocks the calling thread until `wake` is called.
     ///
-    /// The body of an operation that a ``QueueManager`` runs gives up its slot meanwhile, and what it waits for comes
-    /// first. A thread of another pool is replaced. False, and it returns at once, if it would be one wait too many: see
-    /// ``QueueManager/threadLimit``.
+    /// The body of an operation that a ``QueueManager`` runs gives up its slot while it waits, and the operation that
+    /// it waits for becomes the most urgent one. A thread of another pool is replaced.
+    ///
+    /// - Returns: `false`, without a wait, if too many threads already wait. See ``QueueManager/threadLimit``.
     @discardableResult
     package func wait(for operation: ManagedOperation? = nil) -> Bool {
         let notes = ThreadNotes.current
-        // What this thread put off may be what it is about to wait for.
+        // The work that this thread has delayed may be the work that it is about to wait for.
         while let work = notes.pending.popFirst() { work() }
         if hasBeenWoken { return true }
         if MainThreadRelay.isOnMain {
@@ -349,7 +351,7 @@ package final class BlockingWaiter: Sendable {
                 return true
             }
             guard lender.threadWillWait() else { return false }
-            // A hook of an operation waits: others of its queue run in its stead.
+            // The hook of an operation waits, so other operations of its queue can use the slot.
             let body = notes.bodies.last?.operation.takeUnretainedValue()
             let rest = body.flatMap { $0.placeHost?.hookWillWait(of: $0) }
             semaphore.wait()
@@ -360,10 +362,10 @@ package final class BlockingWaiter: Sendable {
         return seat.slot >= 0 ? wait(within: seat, for: operation) : wait(between: seat, for: operation)
     }
 
-    /// A body waits.
+    /// Waits in a body.
     private func wait(within seat: WorkerSeat, for operation: ManagedOperation?) -> Bool {
         guard seat.engine.source.beginRest() else { return false }
-        // Before the slot is given up, so that it goes to what is waited for.
+        // The operation is raised before the slot is given up, so that it gets the slot.
         operation?.raise(forBodyOf: seat.urgency)
         seat.engine.bodyWillWait(seat)
         semaphore.wait()
@@ -372,7 +374,7 @@ package final class BlockingWaiter: Sendable {
         return true
     }
 
-    /// Something waits that the thread lets go of after one body and before the next.
+    /// Waits in code that runs during a release, between two bodies.
     private func wait(between seat: WorkerSeat, for operation: ManagedOperation?) -> Bool {
         seat.engine.threadWillWait(seat)
         defer { seat.engine.threadDidWait() }

@@ -16,16 +16,16 @@ struct CircleSearch {
         let operation: ManagedOperation
         /// The body that must return before the operation can end.
         var body: ManagedOperation?
-        /// The positions in `needs` of what the operation needs.
+        /// The positions in `needs` of the operation's own needs.
         var needs: [Int] = []
-        /// The positions in `needs` of the needs that the operation can meet.
+        /// The positions in `needs` of the needs that the end of the operation meets.
         var uses: [Int] = []
         /// The number of needs that are not met.
         var unmet = 0
         var canEnd = false
     }
 
-    /// Operations of which one must end before `user` can.
+    /// A set of operations, one of which must end before `user` can end.
     private struct Need {
         let user: Int
         let others: [Int]
@@ -37,7 +37,7 @@ struct CircleSearch {
     private var numbers: [ObjectIdentifier: Int] = [:]
     private var needs: [Need] = []
 
-    /// Returns the circle that a wait of these bodies for an operation closes; nil if it closes none.
+    /// Returns the cycle that a wait of these bodies for an operation completes, or `nil` if there is none.
     static func circle(
         from first: ManagedOperation, to bodies: [WaitingBody], visiting most: Int
     ) -> [ManagedOperation]? {
@@ -49,10 +49,10 @@ struct CircleSearch {
         }
     }
 
-    /// Returns the circle in which an operation waits that has not begun; nil if there is none.
+    /// Returns the cycle in which an operation waits that has not begun, or `nil` if there is none.
     static func circle(of operation: ManagedOperation) -> [ManagedOperation]? {
         var search = CircleSearch([WaitingBody(operation: operation, mayOutlive: false)])
-        // This node stands for the waiting operation. If another operation needs it, that is another node.
+        // This node represents the waiting operation. If another operation needs it, that is a separate node.
         search.nodes.append(Node(operation: operation))
         return search.way(visiting: fewOperations).map { closed($0.dropFirst().map(\.operation), by: operation) }
     }
@@ -71,7 +71,7 @@ struct CircleSearch {
         self.bodies = ending
     }
 
-    /// Makes a circle of the way from the awaited operation to the one that needs the body.
+    /// Creates a cycle from the path between the awaited operation and the operation that needs the body.
     private static func closed(_ way: [ManagedOperation], by body: ManagedOperation) -> [ManagedOperation] {
         way.last === body ? [body] + way : [body] + way + [body]
     }
@@ -84,7 +84,7 @@ struct CircleSearch {
         return nodes.count - 1
     }
 
-    /// Returns the operations from the first one to one that needs a body, if the first one cannot end.
+    /// Returns the path from the first operation to an operation that needs a body, if the first one cannot end.
     private mutating func way(visiting most: Int) -> [Node]? {
         var position = 0
         var reachesBody = false
@@ -148,10 +148,11 @@ struct CircleSearch {
 }
 
 extension ManagedOperation {
-    /// What must happen before the operation can end, as far as it is known: of each list, one operation must end.
+    /// Returns the known needs that must be met before the operation can end, each as a list of which one operation
+    /// must end.
     ///
-    /// - Parameter most: The number of operations of which a list may consist. Of the children of a group, so many
-    ///   count.
+    /// - Parameter most: The maximum number of operations in a list. At most this number of a group's children is
+    ///   included.
     fileprivate func needs(atMost most: Int) -> [[ManagedOperation]] {
         let (isOver, isDecided, waits, node) = core.withLock { core in
             let isWaiting = !core.machine.isStarted && !core.isReady
@@ -178,14 +179,14 @@ extension ManagedOperation {
 }
 
 extension ManagedOperation {
-    /// The active siblings of which one must end before this operation can begin, because as many are active as the
-    /// width of their group allows.
+    /// The active siblings of which one must end before this operation can begin, because their number is the group's
+    /// width.
     ///
-    /// It is empty if the operation waits for something else, or if there are more siblings than `most`. The width of a
-    /// group never changes.
+    /// The list is empty if the operation waits for something else, or if there are more siblings than `most`. The
+    /// width of a group never changes.
     final func siblingsThatFillWidth(atMost most: Int = .max) -> [ManagedOperation] {
         let (group, slot) = core.withLock { core in
-            // A child whose outcome is decided ends without a place in the width.
+            // A child with a decided outcome ends without counting toward the width.
             let mayWait = !core.machine.isStarted && core.machine.ending == nil
             return (mayWait ? core.parent : nil, core.parentSlot)
         }
@@ -194,7 +195,7 @@ extension ManagedOperation {
 }
 
 extension GroupEngine {
-    /// The active children, if this child waits for the end of one of them.
+    /// Returns the active children, if this child waits for the end of one of them.
     fileprivate func childrenThatFillWidth(
         before child: ManagedOperation, at slot: Int32, atMost most: Int
     ) -> [ManagedOperation] {
@@ -212,7 +213,7 @@ extension GroupEngine {
     /// If some results suffice, the other children are canceled.
     var needsAllChildren: Bool { state.withLock { !$0.machine.policy.hasWinners } }
 
-    /// Children that must end before the group can.
+    /// Returns the children that must end before the group can.
     fileprivate func neededChildren(atMost most: Int) -> [ManagedOperation] {
         state.withLock { state in
             if state.machine.policy.hasWinners { return [] }
@@ -221,38 +222,42 @@ extension GroupEngine {
     }
 }
 
-/// Why an operation that began does nothing for now, and takes no place of its queue.
+/// The reason why an executing operation waits without a slot of its queue.
 public struct WaitReason: Sendable, Hashable, CustomStringConvertible {
-    /// What is waited for; others may be added.
+    /// The kind of event that an operation waits for.
+    ///
+    /// More kinds may be added.
     public struct Kind: Sendable, Hashable, CustomStringConvertible {
-        /// The name of the kind, fit for a metric's label.
+        /// The name of the kind, which is suitable for the label of a metric.
         public let description: String
 
         private init(_ name: String) { description = name }
 
-        /// A time that is not over.
+        /// The operation waits for the end of a pause.
         public static let pause = Kind("pause")
-        /// A rate limit, which lets the operation send its next request later.
+        /// The operation waits for a rate limit that delays its next request.
         public static let rateLimit = Kind("rateLimit")
-        /// A credential that somebody else fetches.
+        /// The operation waits for a credential that is being fetched.
         public static let credential = Kind("credential")
-        /// A network that is not there.
+        /// The operation waits for a network connection.
         public static let network = Kind("network")
-        /// Somebody who put it aside, and will let it go on.
+        /// The operation was postponed and waits for its release.
         public static let release = Kind("release")
-        /// Children: it is a group.
+        /// The operation is a group and waits for its children.
         public static let children = Kind("children")
-        /// An operation for which a thread of the body waits.
+        /// The body waits on its thread for another operation.
         public static let operation = Kind("operation")
-        /// A run that the operation shares with others: see ``SharedOperations``.
+        /// The operation waits for a run that it shares with other operations.
+        ///
+        /// See ``SharedOperations``.
         public static let sharedRun = Kind("sharedRun")
-        /// A place of its queue: what it waited for came.
+        /// The operation waits for a slot in its queue to resume its work.
         public static let place = Kind("place")
     }
 
-    /// What is waited for.
+    /// The kind of event that the operation waits for.
     public let kind: Kind
-    /// The reason as a part of a sentence: "waiting for the network".
+    /// The reason as a part of a sentence, such as "waiting for the network".
     public let description: String
 
     package init(_ kind: Kind, _ description: String) {
@@ -268,7 +273,7 @@ public struct WaitReason: Sendable, Hashable, CustomStringConvertible {
 }
 
 extension WaitReason {
-    /// The pause before another attempt of an operation.
+    /// Returns the reason for a pause before another attempt of an operation.
     package static func pause(_ pause: Duration, beforeAttempt number: Int) -> WaitReason {
         let tenths = pause.saturatedNanoseconds / 100_000_000
         return WaitReason(.pause, "waiting \(tenths / 10).\(tenths % 10) s before attempt \(number)")

@@ -3,23 +3,23 @@
 
 import Foundation
 
-/// Where the entries of a queue stand: each in a slot of its own, which another one gets once it has ended.
+/// A table of the entries of a queue, each in its own slot, which another entry gets after its end.
 ///
-/// What a burst of entries leaves empty at the end is given back once it is the most, so that as a rule a queue takes what
-/// it needs now, and whoever walks over all entries does not walk over those of long ago. One entry that stays at the end
-/// keeps the others, for entries never move.
+/// When most slots at the end of the table are free, the table releases them. So a queue usually uses only the memory
+/// that it needs now, and a loop over all entries does not visit old slots. An entry that stays at the end prevents
+/// this, because entries never move.
 struct EntryTable {
     private var entries: [QueueMachine.Entry] = []
     private var freeSlots: [QueueMachine.Slot] = []
-    /// From where a slot that is made counts, so that no key and no ticket of one that was given back fits it.
+    /// The generation of a new slot, with which no key or ticket of a released slot can match.
     private var firstGeneration: UInt32 = 0
     private var firstStamp: UInt32 = 0
-    /// How many entries are to end before it is looked whether slots can be given back.
+    /// The number of entries that must end before the next check for slots to release.
     private var patience = 0
-    /// So many slots are kept in any case.
+    /// The number of slots that are always kept.
     var least = 1024
 
-    /// Gives an entry a slot.
+    /// Returns a slot for a new entry.
     mutating func insert() -> QueueMachine.Slot {
         if let free = freeSlots.popLast() { return free }
         var entry = QueueMachine.Entry()
@@ -29,7 +29,7 @@ struct EntryTable {
         return QueueMachine.Slot(entries.count - 1)
     }
 
-    /// The entry of that slot ended: it is the next one's.
+    /// Frees the slot of an entry that has ended.
     mutating func free(_ slot: QueueMachine.Slot) {
         self[Int(slot)].stage = .free
         self[Int(slot)].generation &+= 1
@@ -38,19 +38,19 @@ struct EntryTable {
         if patience <= 0 || freeSlots.count == entries.count && entries.count > least { trim() }
     }
 
-    /// Whether the slot is there, and the entry that is meant still stands in it.
+    /// Returns whether the slot exists and still contains the entry of the key.
     func has(_ key: QueueMachine.Key) -> Bool {
         Int(key.slot) < entries.count && entries[Int(key.slot)].generation == key.generation
     }
 
-    /// What tells the entry that stands there now from those before and after it.
+    /// Returns the key of the entry in a slot, which differs from those of earlier and later entries.
     func key(of slot: QueueMachine.Slot) -> QueueMachine.Key {
         QueueMachine.Key(slot: slot, generation: entries[Int(slot)].generation)
     }
 
-    /// Gives back what is free at the end, if most are.
+    /// Releases the free slots at the end, if most slots are free.
     ///
-    /// It looks at all slots, so many entries end before the next look.
+    /// The method visits all slots, so many entries must end before the next check.
     private mutating func trim() {
         let enough = entries.count * 3 / 4
         guard entries.count > least, freeSlots.count > enough else {
@@ -64,9 +64,9 @@ struct EntryTable {
             firstGeneration = Swift.max(firstGeneration, entry.generation &+ 1)
             firstStamp = Swift.max(firstStamp, entry.stamp &+ 1)
         }
-        // An array of its own, for the old one would keep its room.
+        // A new array is created, because the old one would keep its capacity.
         entries = Array(entries[..<count])
-        // The first ones are given out first, so that the end gets free.
+        // The first slots are reused first, so that the end becomes free.
         freeSlots = entries.indices.reversed().filter { entries[$0].stage == .free }.map { QueueMachine.Slot($0) }
     }
 }
@@ -81,10 +81,10 @@ extension EntryTable: RandomAccessCollection, MutableCollection {
     }
 }
 
-/// What only some entries of a queue have.
+/// The properties that only some entries of a queue have.
 final class EntryDetails: Sendable {
     let name: String?
-    /// Makes another operation like this one, to be run if this one fails.
+    /// A closure that creates another operation like this one, to run if this one fails.
     let remake: (@Sendable () -> ManagedOperation)?
 
     init(name: String? = nil, remake: (@Sendable () -> ManagedOperation)? = nil) {
@@ -93,9 +93,9 @@ final class EntryDetails: Sendable {
     }
 }
 
-/// Slots in the order in which they first came.
+/// A list of slots in the order in which they were first added.
 ///
-/// However often the same ones come, it holds at most twice as many as there are different ones.
+/// Regardless of how often slots are added, the list stores at most twice as many slots as there are different ones.
 struct SlotList {
     private var slots: [QueueMachine.Slot] = []
     private var limit = 64
@@ -115,7 +115,7 @@ struct SlotList {
         for slot in others.slots { append(slot) }
     }
 
-    /// Takes all out, each once.
+    /// Removes and returns all slots, each once.
     mutating func takeAll() -> [QueueMachine.Slot] {
         defer { self = SlotList() }
         return slots.count > 1 ? distinct : slots
@@ -127,12 +127,12 @@ struct SlotList {
     }
 }
 
-/// Those of a queue that are ready and that no barrier holds back: a line for each level, and which of them comes next.
+/// The ready entries that no barrier holds back, in one line for each level.
 ///
-/// The most urgent line comes first, unless one that is less urgent was passed over too often. Such a turn is followed
-/// by one of the most urgent line, whatever the number of lines: so neither is held back for ever.
+/// The most urgent line comes first, unless a less urgent line was passed over too often. After such a turn, the most
+/// urgent line always has the next turn, regardless of the number of lines. So no line has to wait forever.
 struct ReadyLines {
-    /// How many starts a line may be passed over before one of it is taken; nil for never.
+    /// The number of starts after which a passed-over line gets its turn, or `nil` to disable this.
     var ageing: Int? = 32
 
     private static let leastBeforeAwaited = 32
@@ -140,13 +140,13 @@ struct ReadyLines {
     private var lines = [TicketRing](repeating: TicketRing(), count: QueueLevel.count)
     /// A bit for each line that is not empty.
     private var occupied: UInt8 = 0
-    /// How often each line was passed over since one of it was taken.
+    /// The number of times that each line was passed over since it last had its turn.
     private var passedOver = [Int](repeating: 0, count: QueueLevel.count)
-    /// Whether the last that was taken had been passed over too often.
+    /// Whether the last entry was taken because its line had been passed over too often.
     private var wasAged = false
     private var staleCount = 0
 
-    /// How many tickets there are, those included that are stale.
+    /// The number of tickets, including stale ones.
     var count: Int { lines.reduce(0) { $0 + $1.count } }
 
     mutating func append(_ ticket: Ticket, _ level: QueueLevel) {
@@ -154,7 +154,7 @@ struct ReadyLines {
         occupied |= 1 << level.rank
     }
 
-    /// Puts a ticket before all others of its level.
+    /// Adds a ticket before all others of its level.
     mutating func prepend(_ ticket: Ticket, _ level: QueueLevel) {
         lines[Int(level.rank)].prepend(ticket)
         occupied |= 1 << level.rank
@@ -162,10 +162,10 @@ struct ReadyLines {
 
     func hasOther(than level: QueueLevel) -> Bool { occupied & ~(1 << level.rank) != 0 }
 
-    /// Whether all are equally urgent.
+    /// Whether all entries have the same level.
     var isOne: Bool { occupied & (occupied &- 1) == 0 }
 
-    /// Takes out whose turn it is; nil if there is none.
+    /// Removes and returns the next slot, or `nil` if there is none.
     mutating func takeNext(of entries: EntryTable) -> QueueMachine.Slot? {
         while occupied != 0 {
             let first = occupied.trailingZeroBitCount
@@ -184,17 +184,18 @@ struct ReadyLines {
         return nil
     }
 
-    /// Whose turn it is; nil if there is none, or what stands there is stale.
+    /// Returns the next slot, or `nil` if there is none or its ticket is stale.
     func peekNext(of entries: EntryTable) -> QueueMachine.Slot? {
         guard occupied != 0, let ticket = lines[next(occupied.trailingZeroBitCount)].first else { return nil }
         return ticket.isCurrent(entries) ? ticket.slot : nil
     }
 
-    /// The most urgent line, or the one that was passed over most often, and too often.
+    /// Returns the most urgent line, or the line that was passed over most often if that was too often.
     private func next(_ first: Int) -> Int {
         guard let ageing, !wasAged, occupied & (occupied - 1) != 0 else { return first }
         var choice = first
-        // While bodies wait that hold threads, few come in between, for they may wait as well and hold more.
+        // While bodies that block threads wait, few other entries begin, because these may also wait and block more
+        // threads.
         var most = (first == QueueLevel.awaited.rank ? max(ageing, Self.leastBeforeAwaited) : ageing) - 1
         for line in first + 1..<QueueLevel.count where occupied & (1 << UInt8(line)) != 0 && passedOver[line] > most {
             choice = line
@@ -208,9 +209,9 @@ struct ReadyLines {
         passedOver[line] = 0
     }
 
-    /// A ticket became stale; clears the lines of such once they are the most.
+    /// Records that a ticket became stale, and removes stale tickets if most tickets are stale.
     ///
-    /// So changing a priority for ever takes no memory.
+    /// So repeated changes of a priority do not use more and more memory.
     mutating func noteStale(_ entries: EntryTable, ready: Int) {
         staleCount += 1
         guard staleCount > 64, staleCount > 2 * ready else { return }
@@ -223,14 +224,14 @@ struct ReadyLines {
 }
 
 extension Ticket {
-    /// Whether its entry still stands where the ticket says.
+    /// Whether the entry is still in the place that the ticket describes.
     func isCurrent(_ entries: EntryTable) -> Bool {
-        // Not the entry as a whole: a copy would hold its operation and let go of it again.
+        // The entry is not read as a whole, because a copy would retain and release its operation.
         Int(slot) < entries.count && entries[Int(slot)].stamp == stamp && entries[Int(slot)].stage == .ready
     }
 }
 
-/// How many entries are in each stage.
+/// The numbers of entries in each stage.
 struct StageCounts {
     var entering = 0
     var waiting = 0
@@ -239,7 +240,7 @@ struct StageCounts {
     var dealt = 0
     var running = 0
     var ending = 0
-    /// Those of `ready` that no barrier holds back.
+    /// The number of entries of `ready` that no barrier holds back.
     var readyInFront = 0
 
     subscript(stage: QueueMachine.Stage) -> Int {
@@ -270,20 +271,21 @@ struct StageCounts {
     }
 }
 
-/// A place in a line: which entry of a queue stands there, unless it left the line since.
+/// A place of an entry in a line, which is stale if the entry has left the line.
 struct Ticket {
     var slot: QueueMachine.Slot
-    /// The entry's stamp when it was put there; another one now means that it left.
+    /// The stamp of the entry when the ticket was added, which differs from the current one if the entry has left the
+    /// line.
     var stamp: UInt32
 }
 
-/// Tickets in the order in which they came, in a ring that grows: constant cost at both ends, eight bytes each.
+/// A ring of tickets in their order, which grows as needed and has constant cost at both ends.
 struct TicketRing {
     private var tickets: [Ticket] = []
     private var head = 0
     private(set) var count = 0
 
-    /// How many places an empty ring keeps.
+    /// The maximum capacity that an empty ring keeps.
     private static let most = 1024
 
     var isEmpty: Bool { count == 0 }
@@ -308,19 +310,19 @@ struct TicketRing {
         let ticket = tickets[head]
         head = (head + 1) & (tickets.count - 1)
         count -= 1
-        // What a burst of tickets needed is given back once it is over.
+        // After a burst of tickets, the memory is released.
         if count == 0, tickets.count > Self.most { self = TicketRing() }
         return ticket
     }
 
-    /// Keeps those for which `isKept` is true, in their order.
+    /// Keeps the tickets for which the closure returns `true`, in their order.
     mutating func filter(_ isKept: (Ticket) -> Bool) {
         var kept = TicketRing()
         while let ticket = popFirst() { if isKept(ticket) { kept.append(ticket) } }
         self = kept
     }
 
-    /// The size is a power of two, so that a position wraps around by a mask.
+    /// Grows to a size that is a power of two, so that a mask can wrap positions around.
     private mutating func grow() {
         let size = max(tickets.count * 2, 16)
         var grown: [Ticket] = []
@@ -332,18 +334,18 @@ struct TicketRing {
     }
 }
 
-/// The entries of a queue between two barriers, or one barrier.
+/// The entries of a queue between two barriers, or a single barrier.
 struct QueueEpoch {
     let number: UInt32
     var isBarrier = false
-    /// How many of the numbers that follow belong to it, too: what stood between them was a barrier that is gone.
+    /// The number of following epochs that belong to this one, because the barriers between them have ended.
     var joined: UInt32 = 0
-    /// Entries that have not ended.
+    /// The number of entries that have not ended.
     var live = 0
-    /// Those that got ready before the epoch was the front.
+    /// The entries that became ready before this was the front epoch.
     var ready: [Ticket] = []
     private var readyLimit = 64
-    /// Those that were held before the epoch was the front.
+    /// The entries that were held before this was the front epoch.
     var held = SlotList()
 
     init(number: UInt32, isBarrier: Bool = false) {
@@ -353,7 +355,8 @@ struct QueueEpoch {
 
     func covers(_ other: UInt32) -> Bool { other &- number <= joined }
 
-    /// Changing a priority for ever must take no memory here, either.
+    /// Adds a ready entry, and removes stale tickets so that repeated changes of a priority do not use more and more
+    /// memory.
     mutating func addReady(_ ticket: Ticket, _ entries: EntryTable) {
         if ready.count >= readyLimit {
             ready.removeAll { !$0.isCurrent(entries) }
@@ -363,7 +366,7 @@ struct QueueEpoch {
     }
 }
 
-/// The epochs that wait for the front one, numbered without gaps.
+/// The epochs behind the front epoch, numbered without gaps.
 struct QueueEpochs {
     private var epochs: [QueueEpoch] = []
     private var head = 0
@@ -378,7 +381,7 @@ struct QueueEpochs {
         nextNumber &+= 1
     }
 
-    /// Counts an entry in; returns its epoch's number.
+    /// Adds an entry to the last epoch, and returns the number of that epoch.
     mutating func addToLast() -> UInt32 {
         epochs[epochs.count - 1].live += 1
         return epochs[epochs.count - 1].number
@@ -396,7 +399,7 @@ struct QueueEpochs {
         epochs[position(of: number)].held.append(slot)
     }
 
-    /// Takes out the next one; a new one without entries if there is none.
+    /// Removes and returns the next epoch, or a new one without entries if there is none.
     mutating func popFirst() -> QueueEpoch {
         guard head < epochs.count else {
             defer { nextNumber &+= 1 }
@@ -410,7 +413,7 @@ struct QueueEpochs {
 
     func isBarrier(_ number: UInt32) -> Bool { epochs[position(of: number)].isBarrier }
 
-    /// How many tickets and slots the epochs hold, those included that are stale.
+    /// The number of tickets and slots in the epochs, including stale ones.
     var storedCount: Int { epochs[head...].reduce(0) { $0 + $1.ready.count + $1.held.count } }
 
     private func position(of number: UInt32) -> Int {
@@ -419,7 +422,7 @@ struct QueueEpochs {
 
     private mutating func trim() {
         guard head == epochs.count || head > 64, head * 2 >= epochs.count else { return }
-        // An array of its own after a burst of barriers, for the old one would keep its room.
+        // After a burst of barriers, a new array is created, because the old one would keep its capacity.
         if epochs.capacity > 1024, (epochs.count - head) * 4 < epochs.capacity {
             epochs = Array(epochs[head...])
         } else {

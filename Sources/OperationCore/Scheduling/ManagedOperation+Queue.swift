@@ -4,17 +4,17 @@
 import Foundation
 import Synchronization
 
-/// Where an operation stands in the queue that holds it.
+/// The state of an operation in the queue that holds it.
 struct QueuePlace {
     enum Standing {
         case ready
-        /// Dependencies of it have not ended.
+        /// Dependencies of the operation have not ended.
         case waits
-        /// Something else must let it begin, and has not.
+        /// Another start condition does not admit the operation yet.
         case held
-        /// It asked for a delay before its start, which has still to begin or goes on.
+        /// The operation has a start delay, which begins now or is in progress.
         case delayed(begins: Bool)
-        /// It was cancelled, and is to be ended at once.
+        /// The operation was canceled and must end immediately.
         case cancelled
     }
 
@@ -27,11 +27,13 @@ struct QueuePlace {
     var blocksOthers = false
 }
 
-// What a queue of this package asks of the operations that it holds. The queue's lock may be held while `core` is taken.
+// The questions of a queue about the operations that it holds. The lock of the queue may be held while `core` is taken.
 extension ManagedOperation {
-    /// Makes the operation one of the queue's, unless it is somebody else's; nil if it is now.
+    /// Adds the operation to the queue, unless another queue, group or caller already uses it.
     ///
-    /// It has no slot there yet, so that nothing happens to it before `seat`.
+    /// The operation has no slot in the queue yet, so nothing happens to it before `seat`.
+    ///
+    /// - Returns: The reason for a refusal, or `nil` if the queue now holds the operation.
     func claim(for engine: QueueEngine) -> QueueError? {
         let (refusal, wasAsked) = core.withLock { core -> (QueueRefusal?, Bool) in
             if let host = core.host { return (.inQueue(host.name), false) }
@@ -49,7 +51,7 @@ extension ManagedOperation {
         return QueueRefusal.inFoundationQueue.error(self, engine.name)
     }
 
-    /// Takes the claim back, before the operation has a slot.
+    /// Removes the operation from the queue before it has a slot.
     func unclaim() {
         let host = core.withLock { core in
             core.extras?.maps?.added = nil
@@ -59,7 +61,7 @@ extension ManagedOperation {
         life.signalReadyIfLinked()
     }
 
-    /// Gives the operation its slot; returns where it stands.
+    /// Gives the operation its slot, and returns its state in the queue.
     func seat(in engine: QueueEngine, _ slot: QueueMachine.Slot) -> QueuePlace? {
         core.withLock { core in
             core.slot = slot
@@ -67,19 +69,19 @@ extension ManagedOperation {
         }
     }
 
-    /// Its slot in that queue; nil if it has left it, or has none yet.
+    /// Returns the operation's slot in a queue, or `nil` if it has left the queue or has no slot yet.
     func slot(in engine: QueueEngine) -> QueueMachine.Slot? {
         core.withLock { core in core.host === engine && core.slot >= 0 ? core.slot : nil }
     }
 
-    /// Where it stands in that queue; nil if it has left it, or has no slot yet.
+    /// Returns the operation's state in a queue, or `nil` if it has left the queue or has no slot yet.
     func place(in engine: QueueEngine) -> QueuePlace? {
         core.withLock { core in
             core.host === engine && core.slot >= 0 ? core.place(of: life) : nil
         }
     }
 
-    /// Waits out the delay before the start, and tells the queue.
+    /// Waits for the end of the delay before the start, and then notifies the queue.
     func beginHostedDelay() {
         beginDelay { operation in
             operation.expireIfOutOfTime()
@@ -91,12 +93,13 @@ extension ManagedOperation {
         }
     }
 
-    /// Whether its start takes but a moment and runs nothing of a user's, so that it may be on any thread.
+    /// Whether the start is brief and runs no code of the user, so that any thread may perform it.
     var beginsBriefly: Bool {
         life.isBodyBrief && core.withLock { $0.membership == nil && ($0.extras.map(\.isPlainAtStart) ?? true) }
     }
 
-    /// Starts the operation for its queue; false, and nothing happened, if a dependency came in between.
+    /// Starts the operation for its queue, or returns `false` without any effect if the operation may not begin
+    /// anymore.
     @discardableResult
     func beginHosted(isChecked: Bool = false) -> Bool {
         if let original { return original.beginHosted(isChecked: isChecked) }
@@ -110,7 +113,7 @@ extension ManagedOperation {
             return core.machine.start(isReady: true, hasDelay: false, prepares: !isPlain)
         }
         if isToBeChecked {
-            // Looked at outside the lock, since the owner may be freed by that, and the clock may be the user's.
+            // This check runs outside the lock, because it may free the owner, and the clock may be the user's.
             expireIfOutOfTime()
             cancelIfOwnerIsGone()
             return beginHosted(isChecked: true)
@@ -134,13 +137,13 @@ extension ManagedOperation.Core {
             blocksOthers: isCalled && isHeldByGroup)
     }
 
-    /// Whether its group is suspended, which does not matter to what is cancelled.
+    /// Whether the group of the operation is suspended, which does not matter after the outcome is decided.
     fileprivate var isHeldNow: Bool { isHeldByGroup && machine.ending == nil }
 
     private mutating func standing(of operation: ManagedOperation) -> QueuePlace.Standing {
         if machine.isCancelled { return .cancelled }
         if isHeldByGroup { return .waits }
-        // Not ready, the queue will be told by the node when it is.
+        // If the operation is not ready, its node notifies the queue when it is.
         guard isReady || node?.listen(.held(operation)) ?? true else { return .waits }
         if isCalled { return .ready }
         guard isAdmitted || isDelayed && hasDelayLeft else { return .held }
@@ -150,7 +153,7 @@ extension ManagedOperation.Core {
     }
 }
 
-/// Why an operation cannot be given to a queue.
+/// The reasons why an operation cannot be added to a queue.
 enum QueueRefusal {
     case inQueue(String)
     case inGroup
@@ -170,15 +173,16 @@ enum QueueRefusal {
     }
 }
 
-// How urgent an operation is, and that what it waits for is as urgent.
+// The urgency of an operation, which its dependencies inherit.
 extension ManagedOperation {
-    /// Whether some operation was ever less urgent than normal: as long as there is none, a normal one need not raise
-    /// those that it waits for.
+    /// Whether any operation was ever less urgent than normal.
+    ///
+    /// Until then, an operation with normal urgency does not have to raise its dependencies.
     private static let isAnyLow = Atomic(false)
 
     final func levelDidChange() {
         var (level, effective, host) = (QueueLevel.normal, QueueLevel.normal, nil as QueueEngine?)
-        // Another thread may set it at the same time, so the latest value is applied.
+        // Another thread may set the level at the same time, so the latest value is applied.
         applyLatest({ QueueLevel(queuePriority, qualityOfService) }) { present in
             level = present
             (effective, host) = noteOwnLevel(present)
@@ -197,33 +201,34 @@ extension ManagedOperation {
         }
     }
 
-    /// Those that wait for this operation may have taken it for as urgent as they are, and not have raised it.
+    /// Raises this operation for its dependents, which may not have raised it while it was as urgent as they are.
     private func raiseToDependents() {
         for dependent in nodeIfAny?.listeningDownstream ?? [] {
             raise(to: dependent.core.withLock { $0.levelOfUpstream })
         }
     }
 
-    /// Makes what this operation waits for at least as urgent as it is, once it is in a queue.
+    /// Makes the dependencies of this operation at least as urgent as the operation, which is now in a queue.
     final func raiseUpstreamIfNeeded(_ level: QueueLevel) {
         guard Self.mayRaise(level) else { return }
         raiseUpstream(to: level == .awaited ? core.withLock { $0.urgency } : level)
     }
 
-    /// Whether one that is so urgent may wait for one that is less.
+    /// Returns whether an operation of this level may wait for a less urgent operation.
     static func mayRaise(_ level: QueueLevel) -> Bool {
         level > .normal || level > .veryLow && isAnyLow.load(ordering: .sequentiallyConsistent)
     }
 
-    /// Makes the operation, and what it waits for, at least that urgent.
+    /// Makes the operation and its dependencies at least this urgent.
     final func raise(to level: QueueLevel) {
         if raiseItself(to: level) { raiseUpstream(to: level) }
     }
 
-    /// Makes the operation the first of all, for a body that is so urgent waits for it and holds a thread; what it waits for
-    /// is made as urgent as the body.
+    /// Makes the operation the most urgent one, because a body waits for it and blocks a thread.
+    ///
+    /// Its dependencies become as urgent as the body.
     final func raise(forBodyOf urgency: QueueLevel) {
-        // In a loop and not in a recursion: groups are in groups, to any depth.
+        // This is a loop and not a recursion, because groups can be nested to any depth.
         var raised: [ManagedOperation] = [self]
         var next = 0
         while next < raised.count {
@@ -234,7 +239,7 @@ extension ManagedOperation {
         }
     }
 
-    /// False if it was the first of all before, or has ended.
+    /// Returns `false` if the operation was already awaited or has ended.
     private func becomeAwaited(by urgency: QueueLevel) -> Bool {
         raise(to: urgency)
         let (isNew, host) = core.withLock { core -> (Bool, QueueEngine?) in
@@ -253,7 +258,7 @@ extension ManagedOperation {
         }
     }
 
-    /// False if it was that urgent already, and with it what it waits for.
+    /// Returns `false` if the operation and its dependencies were already that urgent.
     private func raiseItself(to level: QueueLevel) -> Bool {
         let (isRaised, host) = core.withLock { core -> (Bool, QueueEngine?) in
             guard core.raisedLevel < level, !core.machine.isFinished else { return (false, nil) }
@@ -266,51 +271,53 @@ extension ManagedOperation {
 }
 
 extension ManagedOperation.Core {
-    /// How urgent that is for which it waits from now on: its own priority counts once it is in a queue.
+    /// The urgency that dependencies inherit, which includes the operation's own priority once it is in a queue.
     var levelOfUpstream: QueueLevel { host == nil ? raisedLevel : urgency }
 }
 
-/// The wait of an operation that rests.
+/// The wait of an operation in the middle of its work.
 struct OperationWait {
-    /// Which of its waits it is.
+    /// The number of the wait among the waits of the operation.
     var number: UInt32
     var reason: WaitReason
 }
 
 // Operations that wait in the middle of their work, without a thread.
 extension ManagedOperation {
-    /// What the operation waits for in the middle of its work; nil while it does not.
+    /// The reason why the operation waits in the middle of its work, or `nil` if it does not wait.
     ///
-    /// Meanwhile it is executing, but takes no place of its ``QueueManager``: others run in its stead. It gets one again
-    /// before it goes on, and before anything that has not begun.
+    /// While it waits, the operation is executing but does not occupy a slot in its ``QueueManager``, so other
+    /// operations can run. The operation gets a slot again before it resumes, and before any operation that has not
+    /// begun.
     public final var waitReason: WaitReason? {
         core.withLock { $0.machine.ending == nil ? $0.extras?.wait?.reason : nil }
     }
 
-    /// The queue in which it takes a place: its own, or that of the operation in whose place it runs.
+    /// The queue in which the operation occupies a slot, which may be the slot of another operation.
     var placeHost: QueueEngine? {
         core.withLock { $0.host } ?? placeKeeper?.placeHost
     }
 
     private var placeKeeper: ManagedOperation? { core.withLock { $0.extras?.placeKeeper } }
 
-    /// Whether it is in that queue, and has or had a place there.
+    /// Returns whether the operation occupies or occupied a slot in the queue.
     package final func isHosted(by queue: QueueManager) -> Bool { placeHost === queue.engine }
 
-    /// Whether who needs a place for each of them takes the one for this operation first.
+    /// Returns whether code that needs a slot for both operations must get the slot of this operation first.
     ///
-    /// Of two queues one is always the first, so that nobody waits in a circle with a place in hand.
+    /// Two queues have a fixed order. So two callers that each hold one slot cannot wait for each other.
     package final func precedes(_ other: ManagedOperation) -> Bool {
         guard let host = placeHost, let otherHost = other.placeHost else { return true }
         return ObjectIdentifier(host) < ObjectIdentifier(otherHost)
     }
 
-    /// The operation waits from now on and needs no slot meanwhile; its body has returned, or is about to.
+    /// Makes the operation wait without a slot, because its body has returned or is about to return.
     ///
     /// - Parameters:
-    ///   - number: Counts up with each wait of the operation. One that is over already is not begun: the thread that
-    ///     brings the news of a wait may be overtaken by the one that ends it. Said again, it changes the reason.
-    ///   - reason: Why.
+    ///   - number: The number of the wait, which increases with each wait of the operation. A wait that has already
+    ///     ended is ignored, because the thread that ends a wait may overtake the thread that begins it. A second call
+    ///     with the same number changes the reason.
+    ///   - reason: The reason for the wait.
     package final func rest(_ number: UInt32, because reason: WaitReason) {
         guard let host = core.withLock({ $0.host }) else {
             _ = core.withLock { $0.beginWait(number, reason) }
@@ -320,9 +327,10 @@ extension ManagedOperation {
         host.rest(self, number, because: reason)
     }
 
-    /// What the operation waited for came; true if it may go on at once.
+    /// Ends a wait, and returns whether the operation may resume immediately.
     ///
-    /// If not, there is no slot for it: `goOn` is called on a global queue when there is, unless the operation ended.
+    /// If the method returns `false`, no slot is free. `goOn` is then called on a global queue when a slot becomes
+    /// free, unless the operation has ended.
     package final func wake(_ number: UInt32, _ goOn: @escaping @Sendable () -> Void) -> Bool {
         guard let host = core.withLock({ $0.host }) else {
             core.withLock { $0.endWait(number) }
@@ -336,10 +344,10 @@ extension ManagedOperation {
 }
 
 extension ManagedOperation.Core {
-    /// Whether it has not ended: what winds down may wait, too, and keep a place from those for whom it waits.
+    /// Whether the operation has not ended, because an operation that winds down may also wait.
     private var isAtWork: Bool { machine.ending == nil || machine.isExecuting }
 
-    /// False if the wait is over, or the operation is.
+    /// Returns `false` if the wait or the operation has already ended.
     @discardableResult
     mutating func beginWait(_ number: UInt32, _ reason: WaitReason) -> Bool {
         guard isAtWork, machine.isStarted, number > extras?.lastWait ?? 0 else { return false }
@@ -347,7 +355,7 @@ extension ManagedOperation.Core {
         return true
     }
 
-    /// The wait is over, though its news may be still to come.
+    /// Ends a wait, even if the call that begins it is still to come.
     mutating func endWait(_ number: UInt32) {
         guard isAtWork else { return }
         let extras = need()
@@ -355,7 +363,7 @@ extension ManagedOperation.Core {
         extras.wait = nil
     }
 
-    /// It is, but there is no slot.
+    /// Begins to wait for a slot after another wait has ended.
     mutating func waitForPlace(_ number: UInt32) {
         if machine.ending == nil { need().wait = OperationWait(number: number, reason: .place) }
     }
@@ -382,7 +390,7 @@ extension QueueEngine {
             }
             guard slot >= 0 else { return true }
             let key = state.machine.entries.key(of: slot)
-            // Who came before goes on before.
+            // A body that waited earlier resumes earlier.
             if !state.machine.isResting(key) || state.returning.isEmpty && state.machine.resume(key) { return true }
             operation.core.withLock { $0.waitForPlace(number) }
             state.machine.rest(key, because: .place)

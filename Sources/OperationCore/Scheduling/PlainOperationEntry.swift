@@ -4,24 +4,24 @@
 import Foundation
 import Synchronization
 
-/// A Foundation operation of any other kind in a queue of ours.
+/// The entry of a plain `Foundation.Operation` in a queue of this package.
 ///
-/// The queue asks the operation whether it is ready when one of its dependencies has ended. A timer asks again every 20
-/// ms, because Foundation on Linux reports neither a cancellation nor a change of an overridden `isReady`.
+/// The queue reads the readiness of the operation when one of its dependencies has ended. A timer reads it again every
+/// 20 ms, because Foundation on Linux reports neither a cancellation nor a change of an overridden `isReady`.
 package final class PlainOperationEntry: Sendable {
     let operation: Operation
-    // Sendable: both are set before anybody else knows the entry, and under the queue's lock after.
+    // Sendable: both are set before other threads know the entry, and later only under the queue's lock.
     private let seat = Locked<(engine: QueueEngine, slot: QueueMachine.Slot)?>(nil)
     private let watchers = Locked<[PlainOperationWatcher]>([])
-    /// How many of those that it was seen to wait for have not ended.
+    /// The number of observed dependencies that have not ended.
     private let unended = Atomic<Int>(0)
-    /// Where it stands among those that are asked every now and then; only used under the queue's lock.
+    /// The line of the operation in the patrol, which is only used under the queue's lock.
     let line = Locked<PlainOperationPatrol.Line?>(nil)
 
-    /// The operations that are in a queue of ours, so that none is in two.
+    /// The operations that are in a queue of this package, so that no operation is in two queues.
     private static let present = Locked<Set<ObjectIdentifier>>([])
 
-    /// Nil if the operation is in a queue of ours already.
+    /// Creates an entry, or returns `nil` if the operation is already in a queue of this package.
     init?(_ operation: Operation) {
         guard Self.present.withLock({ $0.insert(ObjectIdentifier(operation)).inserted }) else { return nil }
         self.operation = operation
@@ -30,14 +30,14 @@ package final class PlainOperationEntry: Sendable {
     /// The slot in the queue, from `sit` until the end.
     var slot: QueueMachine.Slot? { seat.withLock { $0?.slot } }
 
-    /// Whether something has not ended for which it was seen to wait.
+    /// Whether an observed dependency has not ended.
     var isBehind: Bool { unended.load(ordering: .acquiring) > 0 }
 
     func sit(in engine: QueueEngine, _ slot: QueueMachine.Slot) {
         seat.withLock { $0 = (engine, slot) }
     }
 
-    /// Begins to follow the operation and what it waits for.
+    /// Begins to observe the operation and its dependencies.
     func watch() {
         let own = PlainOperationWatcher(operation) { [weak self] _ in self?.didEnd() }
         let others = operation.dependencies.filter { !$0.isFinished }.map { dependency in
@@ -46,11 +46,11 @@ package final class PlainOperationEntry: Sendable {
         unended.store(others.count, ordering: .releasing)
         watchers.withLock { $0 = [own] + others }
         for watcher in others + [own] { watcher.begin() }
-        // A dependency may just have ended on a thread that has not counted it off here yet.
+        // A dependency may have just ended on a thread that has not yet decremented the count of this operation.
         if !reconsider(), !isBehind { askSoon() }
     }
 
-    /// Asks whether the operation may begin, and returns the answer.
+    /// Checks whether the operation may begin, and returns the result.
     @discardableResult
     func reconsider() -> Bool { engine?.reconsider(self) ?? true }
 
@@ -59,20 +59,20 @@ package final class PlainOperationEntry: Sendable {
     private func dependencyDidEnd(_ dependency: Operation) {
         let isBehind = unended.wrappingSubtract(1, ordering: .acquiringAndReleasing).newValue > 0
         if reconsider() { return }
-        // Foundation counts off a dependency in one dependent after another, in no particular order. It has now reached
-        // the watcher, and perhaps not yet the operation. It has reached all of them when the start of the dependency
-        // returns on this thread. Each thread asks again itself: if two dependencies end at the same time, the one that
-        // is counted off last may not be the one whose watcher is notified last.
+        // When a dependency ends, Foundation decrements a count in each dependent, in no particular order. It has now
+        // reached the watcher, but perhaps not yet the operation. It has reached all dependents when the start of the
+        // dependency returns on this thread. Each thread checks again itself. If two dependencies end at the same time,
+        // the thread that decrements the last count may not be the one that notifies its watcher last.
         if !ThreadNotes.leave(untilEndOf: dependency, { self.reconsider() }) { askSoon() }
-        // An operation that is not ready after that overrides `isReady`, or the thread of the dependency was
-        // interrupted.
+        // An operation that is still not ready overrides `isReady`, or the thread of the dependency was interrupted.
         if !isBehind { engine?.patrol(self) }
     }
 
-    /// Asks again later, when the thread on which a dependency ended has had time to count it off here.
+    /// Checks again later, when the thread of an ended dependency has had time to decrement the count of this
+    /// operation.
     private func askSoon() { DispatchQueue.global().async { [weak self] in self?.reconsider() } }
 
-    /// Starts the operation; false if it is not ready after all.
+    /// Starts the operation, or returns `false` if it is not ready after all.
     func begin() -> Bool {
         guard operation.isReady else { return false }
         if OperationOwner.owner(of: operation)?.isGone == true { operation.cancel() }
@@ -88,18 +88,20 @@ package final class PlainOperationEntry: Sendable {
         engine.didEnd(slot, operation.isCancelled ? .cancelled : .success)
     }
 
-    /// Forgets the operation, which ended or was not taken.
+    /// Forgets an operation that has ended or was not accepted.
     func leave() {
         _ = Self.present.withLock { $0.remove(ObjectIdentifier(operation)) }
         let watchers = watchers.withLock { exchange(&$0, with: []) }
-        // One of them may be calling this: they go when nobody is inside.
+        // A watcher may be calling this method, so the watchers are released later.
         DispatchQueue.global().async { withExtendedLifetime(watchers) {} }
     }
 }
 
 extension QueueEngine {
-    /// Adds an operation of another kind, in a place that was kept for it if it `hasPlace`; that is gone then in any case.
-    func add(foreign operation: Operation, isBarrier: Bool = false, hasPlace: Bool = false) throws(QueueError) {
+    /// Adds a plain operation, in a reserved slot if `hasPlace` is `true`.
+    ///
+    /// The reservation is used up even if the operation is not added.
+    func add(plain operation: Operation, isBarrier: Bool = false, hasPlace: Bool = false) throws(QueueError) {
         let entry: PlainOperationEntry
         do throws(QueueError) {
             entry = try makeEntry(operation)
@@ -111,7 +113,7 @@ extension QueueEngine {
         let refusal = apply { state, _ -> QueueError? in
             if hasPlace { state.reserved -= 1 }
             if let refusal = self.refusal(of: 1, hasPlace: hasPlace, state) { return refusal }
-            let slot = state.machine.enter(.foreign(entry), level: level, isBarrier: isBarrier)
+            let slot = state.machine.enter(.plain(entry), level: level, isBarrier: isBarrier)
             state.machine.place(slot, .waiting)
             entry.sit(in: self, slot)
             return nil
@@ -138,7 +140,7 @@ extension QueueEngine {
         return entry
     }
 
-    /// Asks again whether a plain `Foundation.Operation` may begin, and returns the answer.
+    /// Checks again whether a plain operation may begin, and returns the result.
     func reconsider(_ entry: PlainOperationEntry) -> Bool {
         guard entry.operation.isReady || entry.operation.isFinished else { return false }
         apply { state, _ in
@@ -150,16 +152,16 @@ extension QueueEngine {
         return true
     }
 
-    /// It was ready and then it was not.
+    /// Moves an entry back to the waiting ones, because its operation is no longer ready.
     func putBack(_ entry: PlainOperationEntry, _ slot: QueueMachine.Slot) {
         applySettled { state, _ in
-            // Somebody else may have ended it meanwhile, and the slot may be another's.
+            // The operation may have ended in the meantime, and the slot may belong to another entry.
             if entry.slot == slot { state.machine.place(slot, .waiting) }
         }
         patrol(entry)
     }
 
-    /// Asks the entry every now and then, as long as it waits.
+    /// Checks the entry regularly while it waits.
     func patrol(_ entry: PlainOperationEntry) {
         let begins = state.withLock { state in
             guard isWaiting(entry, state) else { return false }
@@ -173,18 +175,18 @@ extension QueueEngine {
         entry.slot.map { state.machine.entries[Int($0)].stage == .waiting } ?? false
     }
 
-    /// Stops the timer, for tests: every operation must become ready without it.
+    /// Stops the timer for tests, because every operation must become ready without it.
     package func stopPatrol() { state.withLock { $0.patrol.isSet = true } }
 
     private func patrolLater() {
         _ = SystemClock.shared.schedule(after: .milliseconds(20)) { [weak self] in
-            if self?.askForeign() == true { self?.patrolLater() }
+            if self?.askPlain() == true { self?.patrolLater() }
         }
     }
 
-    /// Asks some of those that wait whether they are ready; returns whether there are any to be asked again.
+    /// Checks some of the waiting operations, and returns whether there are operations to check again.
     @discardableResult
-    package func askForeign() -> Bool {
+    package func askPlain() -> Bool {
         let (asked, gone, goesOn) = state.withLock { state in
             var patrol = exchange(&state.patrol, with: PlainOperationPatrol())
             let (asked, gone) = patrol.takeTurn { isWaiting($0, state) }
@@ -192,38 +194,39 @@ extension QueueEngine {
             state.patrol = patrol
             return (asked, gone, patrol.isSet)
         }
-        // Let go of outside the lock: with them may go operations of the user's.
+        // These are released outside the lock, because operations of the user may be freed with them.
         withExtendedLifetime(gone) {}
         for entry in asked { entry.reconsider() }
         return goesOn
     }
 }
 
-/// Which operations of other kinds are asked next whether they are ready: a few at a time, each in its turn.
+/// The plain operations whose readiness is read next, a few at a time and each in its turn.
 ///
-/// Those of which nothing is known that they wait for stand in a line of their own: so they are asked often, however many
-/// wait for others.
+/// Operations without a known reason to wait are in a separate line. So they are checked often, even if many operations
+/// wait for dependencies.
 struct PlainOperationPatrol {
-    /// Where an operation stands.
+    /// The line of an operation.
     enum Line {
-        /// Nothing is known that it waits for: when it is ready, only it can tell.
+        /// The operation has no known reason to wait, so only reading `isReady` shows when it becomes ready.
         case due
-        /// It waits for others, and is told when they ended; it may be cancelled or lose a dependency without a word.
+        /// The operation waits for observed dependencies, but it may also be canceled or lose a dependency without a
+        /// notification.
         case behind
     }
 
-    /// Whether the next round is on its way.
+    /// Whether the next round is scheduled.
     var isSet = false
 
     private var due = Fifo<PlainOperationEntry>()
     private var behind = Fifo<PlainOperationEntry>()
 
-    /// How many of each line are asked at most at a time.
+    /// The maximum number of operations of each line that are checked at a time.
     static let most = 500
 
     var isEmpty: Bool { due.isEmpty && behind.isEmpty }
 
-    /// Adds an operation, or moves it to the line where it belongs by now.
+    /// Adds an operation, or moves it to the line to which it now belongs.
     mutating func add(_ entry: PlainOperationEntry) {
         let line = entry.isBehind ? Line.behind : .due
         guard entry.line.withLock({ exchange(&$0, with: line) }) != line else { return }
@@ -237,7 +240,7 @@ struct PlainOperationPatrol {
         }
     }
 
-    /// Those that are to be asked now, and others that were in a line and wait no more, to be let go of.
+    /// Returns the operations to check now, and operations that no longer wait and must be released.
     mutating func takeTurn(_ isWaiting: (PlainOperationEntry) -> Bool) -> (
         asked: [PlainOperationEntry], gone: [PlainOperationEntry]
     ) {
@@ -245,7 +248,7 @@ struct PlainOperationPatrol {
         for line in [Line.due, .behind] {
             for _ in 0..<min(line == .due ? due.count : behind.count, Self.most) {
                 guard let entry = line == .due ? due.popFirst() : behind.popFirst() else { break }
-                // It stands in the other line by now, or in none.
+                // The operation is now in the other line or in none.
                 guard entry.line.withLock({ $0 == line }), isWaiting(entry) else {
                     entry.line.withLock { if $0 == line { $0 = nil } }
                     gone.append(entry)

@@ -1,12 +1,18 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-// Children of groups.
+// The children of groups.
 extension QueueEngine {
-    /// Adds children of a group, without regard to the capacity; false, and nothing happened, if the queue was shut down.
+    /// Adds children of a group regardless of the capacity, or returns `false` without any effect if the queue was shut
+    /// down.
     ///
-    /// They are at least that urgent. Where they `areAccepted`, they are a part of what the queue took before that. One that
-    /// was ended meanwhile is left out.
+    /// A child that has ended in the meantime is not added.
+    ///
+    /// - Parameters:
+    ///   - children: The children to add.
+    ///   - level: The minimum urgency of the children.
+    ///   - areAwaited: Whether a body that blocks a thread waits for the children.
+    ///   - areAccepted: Whether the queue accepted the children before it was shut down.
     func addChildren(
         _ children: [ManagedOperation], level: QueueLevel, areAwaited: Bool, areAccepted: Bool
     ) -> Bool {
@@ -37,13 +43,13 @@ extension QueueEngine {
         return true
     }
 
-    /// Ends children of a group that have not begun, and that can be ended in one step; the others stay in `children`.
+    /// Ends children of a group that have not begun and can be ended in one step, and leaves the others in `children`.
     ///
-    /// They are not forgotten before `forgetUnbegun`.
+    /// The queue keeps their entries until `forgetUnbegun`.
     func endUnbegun(
         _ children: inout [ManagedOperation], of group: GroupEngine, because cause: CancellationCause
     ) -> [GroupEngine.EndedChild] {
-        // A recording asks for what each of them depended on, and when.
+        // A recording needs the dependencies of each child and their times.
         if recording.isRecording { return [] }
         var ended: [GroupEngine.EndedChild] = []
         var left: [ManagedOperation] = []
@@ -73,14 +79,14 @@ extension QueueEngine {
         return seat
     }
 
-    /// Forgets entries that `endUnbegun` ended.
+    /// Removes entries that `endUnbegun` ended.
     func forgetUnbegun(_ slots: [QueueMachine.Slot]) {
         inPortions(slots) { portion, state, after in
             for slot in portion { end(slot, .cancelled, &state, &after) }
         }
     }
 
-    /// So that the threads of the queue need not wait for all of it.
+    /// Processes items in portions, so that the threads of the queue do not have to wait for all of them.
     private func inPortions<Item>(_ items: [Item], _ work: (ArraySlice<Item>, inout State, inout After) -> Void) {
         var rest = items[...]
         while !rest.isEmpty {
@@ -91,9 +97,9 @@ extension QueueEngine {
     }
 }
 
-// Those who wait until a queue that is full has room for them.
+// Callers that wait until a full queue has room for them.
 extension QueueEngine {
-    /// Adds by `add` as soon as there is room; `add` is told whether so many places were kept, which are gone after it.
+    /// Calls `add` as soon as there is room, and passes whether slots were reserved, which the call uses up.
     func whenThereIsRoom<Added>(
         for count: Int, toAdd what: @autoclosure () -> String, _ add: (_ hasPlaces: Bool) throws(QueueError) -> Added
     ) async throws(QueueError) -> Added {
@@ -102,27 +108,28 @@ extension QueueEngine {
             do throws(QueueError) {
                 return try add(hasPlaces)
             } catch {
-                // More than it may ever have at once will not get in by waiting.
+                // Waiting does not help if the operations exceed the capacity.
                 guard error.code == .full, count <= state.withLock({ $0.capacity }) else { throw error }
             }
             hasPlaces = await QueueWait.run(places: count) { wait in waitForRoom(wait) }
             if Task.isCancelled {
-                // Even if there were none: what was put aside for this one is the next one's.
+                // This is also done for zero slots, so that slots that were collected for this caller go to the next
+                // one.
                 giveBackPlaces(hasPlaces ? count : 0)
                 throw .cancelled(what(), queue: name)
             }
         }
     }
 
-    /// Ends the wait when there is room, which is kept for who waited.
+    /// Ends the wait when there is room, which is then reserved for the caller.
     private func waitForRoom(_ wait: QueueWait) {
         apply { state, _ in state.roomWaiters.append(wait) }
     }
 
-    /// Lets those go on for whom there is room, in their order.
+    /// Resumes waiting callers for which there is room, in their order.
     ///
-    /// Where there is less than the first of them needs, it is put aside for that one, so that others who need less do
-    /// not keep it waiting for ever.
+    /// If there is less room than the first caller needs, it is collected for that caller. So callers that need less
+    /// cannot keep it waiting forever.
     func giveRoom(_ state: inout State, _ after: inout After) {
         while let wait = state.roomWaiters.first() {
             if !state.isClosed {
@@ -143,6 +150,6 @@ extension QueueEngine {
         state.gathered = 0
     }
 
-    /// How many wait for room, or did until their task was cancelled.
+    /// The number of callers that wait for room, including stored callers whose task was canceled.
     package var roomWaiterCount: Int { state.withLock { $0.roomWaiters.count } }
 }

@@ -7,20 +7,22 @@ import Foundation
 extension QueueEngine {
     func provideWorker() {
         while !source.provide(for: self) {
-            // Taken back before the source is asked to remember the queue: it may come with a thread at once.
+            // The missing thread is no longer counted when the queue is remembered, because the source may provide one
+            // immediately.
+            // immediately.
             state.withLock { state in
-                state.crew.leave()
+                state.threads.leave()
                 state.isStarving = true
             }
             guard !source.remember(self), offerWorker() else { return }
         }
     }
 
-    /// A thread that has become free offers itself; returns whether there is something to do.
+    /// Accepts a thread that has become free, and returns whether there is work for it.
     package func offerWorker() -> Bool {
         state.withLock { state in
             state.isStarving = false
-            return state.machine.couldStart && state.crew.join()
+            return state.machine.couldStart && state.threads.join()
         }
     }
 
@@ -38,16 +40,16 @@ extension QueueEngine {
             #if canImport(Darwin)
                 quality.take(job.work.quality)
             #endif
-            // Without a pool, objects that a body leaves to be released stay as long as the thread has something to do.
+            // Without a pool, autoreleased objects of a body would live as long as the thread has work.
             autoreleasepool { run(job, seat) }
         }
         notes.seat = seat.outer
     }
 
-    /// What the thread is to run next; nil if it is to leave.
+    /// Returns the next job of the thread, or `nil` if the thread must leave.
     fileprivate func nextJob(for seat: WorkerSeat) -> QueueMachine.Job? {
         while let job = seat.nextDealt() ?? next(for: seat) {
-            // What it let go of meanwhile may have waited: then others were given what the thread had taken.
+            // The thread may have waited while it released the last entry. Other threads then got the job.
             if seat.unbegun != nil { return job }
         }
         return nil
@@ -69,7 +71,7 @@ extension QueueEngine {
                 operation.yieldCategories()
                 putBack(operation, seat.slot)
             }
-        case .foreign(let entry):
+        case .plain(let entry):
             recordLinks(of: entry.operation)
             if !entry.begin() { putBack(entry, seat.slot) }
         }
@@ -77,13 +79,13 @@ extension QueueEngine {
 
     /// Asks for the categories of an operation that has a slot.
     ///
-    /// If it may not begin now, gives up the slot and returns false.
-    ///
-    /// The thread holds no lock of the queue while it asks.
+    /// If the operation may not begin now, the method gives up the slot and returns `false`. The thread holds no lock
+    /// of the queue while it asks.
     private func askForCategories(of operation: ManagedOperation, _ key: QueueMachine.Key) -> Bool {
         if operation.askForCategories(in: self) {
             if apply({ state, _ in state.machine.beginAsked(key) }) { return true }
-            // The queue was suspended or made narrower meanwhile, so other operations may have the categories.
+            // The queue was suspended or its width reduced in the meantime, so other operations may have the
+            // categories.
             operation.yieldCategories()
         }
         applySettled { state, after in
@@ -93,30 +95,31 @@ extension QueueEngine {
         return false
     }
 
-    /// Begins on a thread that is lent what it took.
+    /// Begins the entry that a lent thread took.
     func beginBriefly(_ job: QueueMachine.Job) {
         guard case .operation(let operation) = job.work else { return }
         recordLinks(of: operation)
         let notes = ThreadNotes.current
-        // Should it end at once, what follows is for another thread, and not for a recursion.
+        // If the operation ends immediately, another thread must handle the consequences, to avoid a recursion.
         notes.isLent = false
         if !operation.beginHosted() { putBack(operation, job.key.slot) }
         notes.isLent = true
     }
 
-    /// An operation that was ready got a dependency just before it began.
+    /// Puts back an operation that got a dependency just before it began.
     private func putBack(_ operation: ManagedOperation, _ slot: QueueMachine.Slot) {
         applySettled { state, after in
-            // Somebody else may have ended it meanwhile, and the slot may be another's.
+            // The operation may have ended in the meantime, and the slot may belong to another entry.
             guard let place = operation.place(in: self), place.slot == slot else { return }
             state.machine.place(slot, .waiting)
             put(operation, at: place, &state, &after)
         }
     }
 
-    /// Tells what the thread finished, and gives it the next thing to do; nil if it is to leave.
+    /// Reports the finished work of the thread, and returns its next job, or `nil` if the thread must leave.
     ///
-    /// What follows from its news comes first: some of that may take long, and nothing shall wait that was taken already.
+    /// The consequences of that work come first, because some of them may take long and a job that was already taken
+    /// must not wait.
     private func next(for seat: WorkerSeat) -> QueueMachine.Job? {
         if case .chosen(let job) = visit(seat, mayPutOff: true) { return job }
         if case .chosen(let job) = visit(seat, mayPutOff: false) { return job }
@@ -130,15 +133,15 @@ extension QueueEngine {
 
     private func visit(_ seat: WorkerSeat, mayPutOff: Bool) -> Choice {
         // This may be the last reference, and code that runs when the operation is freed may wait. So the operation is
-        // kept until the seat shows what the thread does next.
+        // kept until the seat shows the next job of the thread.
         let last = exchange(&seat.operation, with: nil)
         var after = After()
         let moment = recording.moment
         let choice = state.withLock { state -> Choice in
             moment?.pass()
             takeNews(of: seat, &state, &after)
-            // A body that goes on takes the place of this thread.
-            let mayGoOn = state.crew.mayGoOn && state.returning.isEmpty
+            // A body that resumes replaces this thread.
+            let mayGoOn = state.threads.mayGoOn && state.returning.isEmpty
             if mayGoOn, mayPutOff, state.machine.couldStart {
                 collectChores(&state, &after)
                 if after.chores != nil {
@@ -146,14 +149,14 @@ extension QueueEngine {
                     return .putOff
                 }
             }
-            // With nothing else to do, it helps with what others were dealt.
+            // A thread without other work helps with entries that were assigned to other threads.
             if mayGoOn, !state.machine.canStart, state.machine.couldStart { settle(&state, &after) }
             takeBackOldest(&state, &after)
             let job = mayGoOn ? state.machine.take() : nil
             if let job {
                 deal(to: seat, after: job, &state)
             } else {
-                state.crew.leave()
+                state.threads.leave()
                 forgetHand(of: seat, &state)
                 seat.hasLeft = true
             }
@@ -167,14 +170,14 @@ extension QueueEngine {
         return choice
     }
 
-    /// What the thread kept back.
+    /// Applies the changes that the thread has not reported yet.
     fileprivate func takeNews(of seat: WorkerSeat, _ state: inout State, _ after: inout After) {
         if seat.isHandKnown { takeBack(seat.hand, &state, &after) }
         if seat.hasEnded { end(seat.slot, seat.ending, &state, &after) }
         for operation in seat.readied { place(operation, &state, &after) }
     }
 
-    // A queue that stands still because bodies block.
+    // A queue in which nothing begins because bodies block.
 
     private func reportBlock(of threads: Int) {
         OperationDiagnostics.report(
@@ -194,8 +197,8 @@ extension QueueEngine {
         let (joining, goesOn, blocked) = apply { state, after in
             settle(&state, &after)
             let look = QueueThreads.Look(starts: state.machine.starts, usedTime: usedTime, now: now)
-            let joining = state.crew.look(look, canStart: state.machine.couldStart)
-            return (joining, state.crew.isWatched, state.crew.takeBlockReport() ? state.crew.mostAtOnce : nil)
+            let joining = state.threads.look(look, canStart: state.machine.couldStart)
+            return (joining, state.threads.isWatched, state.threads.takeBlockReport() ? state.threads.mostAtOnce : nil)
         }
         if let blocked { reportBlock(of: blocked) }
         for _ in 0..<joining { provideWorker() }
@@ -205,17 +208,17 @@ extension QueueEngine {
 
 // Bodies that wait.
 extension QueueEngine {
-    /// The body on this thread is about to wait through a call of ours, and needs no slot meanwhile.
+    /// Gives up the slot of the body on this thread, which is about to wait through a call of this package.
     func bodyWillWait(_ seat: WorkerSeat) {
         tell(seat) { state in
             state.machine.rest(seat.key)
-            state.crew.leave()
+            state.threads.leave()
         }
     }
 
-    /// The thread is about to wait between two bodies, because something that it lets go of does.
+    /// Prepares a thread for a wait between two bodies, when code that runs during a release waits.
     ///
-    /// What it has taken is for others: it may be just that for which it waits.
+    /// The thread gives up the entry that it has taken, which may be the one that it is about to wait for.
     func threadWillWait(_ seat: WorkerSeat) {
         let unbegun = exchange(&seat.unbegun, with: nil)
         apply { state, after in
@@ -223,26 +226,28 @@ extension QueueEngine {
             if let unbegun, state.machine.giveBack(unbegun),
                 case .operation(let operation) = state.machine.entries[Int(unbegun.slot)].work
             {
-                // Something about it may have changed since it was taken.
+                // The operation may have changed since it was taken.
                 place(operation, &state, &after)
             }
-            state.crew.leave()
+            state.threads.leave()
         }
     }
 
-    /// That wait is over: if there are enough without it, the thread leaves when it asks for work.
+    /// Ends that wait.
+    ///
+    /// If there are enough threads without this one, it leaves when it asks for work.
     func threadDidWait() {
-        state.withLock { $0.crew.workers += 1 }
+        state.withLock { $0.threads.workers += 1 }
     }
 
-    /// The wait is over: goes on when there is a slot, at once if the operation ended meanwhile.
+    /// Ends the wait of a body, which resumes when there is a slot, or immediately if its operation has ended.
     func bodyDidWait(_ seat: WorkerSeat) {
         let turn = DispatchSemaphore(value: 0)
         let body = ReturningBody(key: seat.key, turn: .thread(turn))
         let mustWait = apply { state, after in
             let isFirst = state.returning.isEmpty || !state.machine.isResting(body.key)
             if isFirst, state.machine.resume(body.key) {
-                state.crew.workers += 1
+                state.threads.workers += 1
                 return false
             }
             settle(&state, &after)
@@ -252,14 +257,14 @@ extension QueueEngine {
         if mustWait { turn.wait() }
     }
 
-    /// A place in a queue that the hook of an operation gave up while it waits on a thread of another pool.
+    /// A slot that the hook of an operation gave up while it waits on a thread of another pool.
     struct HookRest {
         fileprivate let engine: QueueEngine
         fileprivate let key: QueueMachine.Key
 
-        /// Takes the place again, and waits until there is one.
+        /// Takes a slot again, and waits until there is one.
         ///
-        /// If the operation has ended, the hook needs none.
+        /// If the operation has ended, the hook needs no slot.
         func end() {
             let turn = DispatchSemaphore(value: 0)
             let mustWait = engine.applySettled { state, _ in
@@ -272,11 +277,11 @@ extension QueueEngine {
             guard mustWait else { return }
             turn.wait()
             // The thread does not belong to the queue.
-            engine.state.withLock { $0.crew.leave() }
+            engine.state.withLock { $0.threads.leave() }
         }
     }
 
-    /// Gives up the place of an operation whose hook is about to wait; nil if it has none, or gave it up before.
+    /// Gives up the slot of an operation whose hook is about to wait, or returns `nil` if the operation holds no slot.
     func hookWillWait(of operation: ManagedOperation) -> HookRest? {
         applySettled { state, _ in
             guard let place = operation.place(in: self) else { return nil }
@@ -287,36 +292,36 @@ extension QueueEngine {
         }
     }
 
-    /// The operation of a body that waits for a slot ended: the body needs none any more.
+    /// Resumes bodies that wait for a slot of an operation that has ended, because they no longer need one.
     ///
-    /// It does not wait behind others, for they may wait for it.
+    /// They do not wait behind other bodies, which may wait for them.
     func letGoOn(_ slot: QueueMachine.Slot, _ state: inout State, _ after: inout After) {
-        // What returns without a thread goes when its turn comes, so that none of many is looked for.
+        // A body that returns without a thread resumes in its turn, which avoids searching for it.
         guard state.returning.threads > 0 else { return }
         let bodies = state.returning.removeThreads(of: state.machine.entries.key(of: slot))
-        state.crew.workers += bodies.count
+        state.threads.workers += bodies.count
         if !bodies.isEmpty { after.need().grants += bodies }
     }
 
-    /// How urgent an entry is; nil if it is not there any more.
+    /// Returns the level of an entry, or `nil` if the entry no longer exists.
     func level(of key: QueueMachine.Key) -> QueueLevel? {
         state.withLock { $0.machine.entries.has(key) ? $0.machine.entries[Int(key.slot)].level : nil }
     }
 
-    /// How many bodies want to go on and wait for a slot; for tests.
+    /// The number of bodies that wait for a slot to resume, for tests.
     package var returningCount: Int { state.withLock { $0.returning.count } }
 
-    /// Tells the queue what the thread kept back, before something of the user's runs there.
+    /// Reports the changes that the thread has not reported yet, before code of the user runs on it.
     ///
-    /// One that `isBackSoon` as a rule takes the next entry itself: another thread is only asked for if there are more, or
-    /// if nothing began for a while.
+    /// If `isBackSoon` is `true`, the thread usually takes the next entry itself. Another thread is then requested only
+    /// if there are more entries, or if nothing begins for some time.
     func flush(_ seat: WorkerSeat, isBackSoon: Bool = false) {
         tell(seat, sparing: isBackSoon ? 1 : 0) { _ in }
     }
 
-    /// Tells the queue what the thread kept back, together with an event.
+    /// Reports the changes that the thread has not reported yet, together with an event.
     ///
-    /// The seat is clear before anything follows from it, for what follows may be kept back there again.
+    /// The seat is cleared before the actions are performed, because these may add changes to the seat again.
     private func tell(_ seat: WorkerSeat, sparing: Int = 0, _ event: (inout State) -> Void) {
         var after = After()
         let moment = recording.moment
@@ -331,9 +336,11 @@ extension QueueEngine {
     }
 }
 
-/// A thread that a test plays: taking what comes next and running it are two steps, between which others may have theirs.
+/// A thread that a test simulates, where taking a job and running it are separate steps.
+///
+/// Other simulated threads may take steps in between.
 package final class ManualSeat: Sendable {
-    // Sendable: only used by the thread of the test, one step at a time.
+    // Sendable: only the thread of the test uses it, one step at a time.
     private nonisolated(unsafe) let seat: WorkerSeat
     private nonisolated(unsafe) var taken: QueueMachine.Job?
 
@@ -341,10 +348,10 @@ package final class ManualSeat: Sendable {
         seat = WorkerSeat(engine: engine)
     }
 
-    /// Whether it has taken something that it has still to run.
+    /// Whether the thread has taken a job that it has not run yet.
     package var isBusy: Bool { taken != nil }
 
-    /// Takes a step; false if nothing was left to do, and the thread leaves.
+    /// Performs a step, or returns `false` if there was no work and the thread leaves.
     package func step() -> Bool {
         let notes = ThreadNotes.current
         let outer = exchange(&notes.seat, with: seat)
@@ -361,7 +368,7 @@ package final class ManualSeat: Sendable {
 }
 
 #if canImport(Darwin)
-    /// The quality of service of a thread that works for a queue: that of the operation which it runs.
+    /// The quality of service of a thread that works for a queue, which is that of the operation it runs.
     private struct ThreadQuality {
         private var present = QualityOfService.default
 
@@ -388,24 +395,25 @@ package final class ManualSeat: Sendable {
             switch self {
             case .none, .closure: .default
             case .operation(let operation): operation.qualityOfService
-            case .foreign(let entry): entry.operation.qualityOfService
+            case .plain(let entry): entry.operation.qualityOfService
             }
         }
     }
 #endif
 
-// Entries that threads were dealt in advance: see `AssignedEntries`.
+// Entries that were assigned to threads in advance. See `AssignedEntries`.
 extension QueueEngine {
-    /// Deals a thread some of those that come next, if they are many and their bodies short.
+    /// Assigns some of the next entries to a thread if there are many entries and bodies are short.
     ///
-    /// As many are left for each of the other threads; one that runs out of work takes back what others were dealt. So
-    /// nothing waits in a hand while a thread that might run it has nothing to do.
+    /// Equally many entries are left for each of the other threads. A thread that runs out of work takes back the
+    /// entries that were assigned to other threads. So no assigned entry waits while a thread that could run it has no
+    /// work.
     func deal(to seat: WorkerSeat, after job: QueueMachine.Job, _ state: inout State) {
         let ready = state.machine.counts.readyInFront
         guard ready > 1, !job.asks, mayDeal(state) else { return }
         seat.pace.note(source.now, ran: seat.finishedCount)
         seat.finishedCount = 0
-        let count = min(seat.pace.count - 1, ready / max(state.crew.mostAtOnce, 1))
+        let count = min(seat.pace.count - 1, ready / max(state.threads.mostAtOnce, 1))
         guard count > 0 else { return }
         let jobs = state.machine.deal(count)
         guard !jobs.isEmpty else { return }
@@ -415,28 +423,28 @@ extension QueueEngine {
         state.hands.append(DealtEntries(hand: seat.hand, since: state.machine.starts))
     }
 
-    /// How many entries the threads hold that they were dealt; for tests.
+    /// The number of entries that are assigned to threads, for tests.
     package var dealtCount: Int { state.withLock { $0.machine.counts.dealt } }
 
-    /// Nobody may follow each single step, or wait for a place.
+    /// Returns whether entries may be assigned, because there is no observer of each step and no limit on the capacity.
     private func mayDeal(_ state: State) -> Bool {
         state.machine.journal == nil && state.capacity == .max && !recording.isRecording
     }
 
-    /// The thread goes: its hand is empty.
+    /// Forgets the empty list of a thread that leaves.
     func forgetHand(of seat: WorkerSeat, _ state: inout State) {
         guard seat.isHandKnown else { return }
         seat.isHandKnown = false
         state.hands.removeAll { $0.hand === seat.hand }
     }
 
-    /// Takes back what the threads were dealt: each entry is then where the queue says.
+    /// Takes back all assigned entries, so that the queue knows the stage of each entry.
     func settle(_ state: inout State, _ after: inout After) {
         guard state.machine.counts.dealt > 0 else { return }
         for dealt in state.hands.reversed() { takeBack(dealt.hand, &state, &after) }
     }
 
-    /// What was dealt long ago stands behind a body that takes long.
+    /// Takes back entries that were assigned long ago and may be behind a body that takes long.
     func takeBackOldest(_ state: inout State, _ after: inout After) {
         guard state.machine.counts.dealt > 0, let oldest = state.hands.first, state.machine.starts &- oldest.since > 64
         else { return }
@@ -453,7 +461,7 @@ extension QueueEngine {
         for job in news.waiting.reversed() { state.machine.takeBack(job) }
     }
 
-    /// Applies an event for which each entry has to be where the queue says.
+    /// Applies an event that requires the queue to know the stage of each entry.
     @discardableResult
     func applySettled<Result>(_ event: (inout State, inout After) -> Result) -> Result {
         apply { state, after in

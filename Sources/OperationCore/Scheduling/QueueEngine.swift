@@ -3,35 +3,37 @@
 
 import Foundation
 
-/// The shell of ``QueueMachine``: applies events under the queue's lock and performs what follows after it.
+/// The engine of a queue, which applies events of ``QueueMachine`` under the queue's lock and performs the actions
+/// later.
 package final class QueueEngine: Sendable {
     struct State {
         var machine = QueueMachine()
-        var crew: QueueThreads
-        /// What the threads were dealt in advance.
+        var threads: QueueThreads
+        /// The entries that were assigned to threads in advance.
         var hands: [DealtEntries] = []
-        /// Bodies that want to go on and wait for a slot, in the order in which they came.
+        /// The bodies that wait for a slot to resume, in their order.
         var returning = ReturningLine()
         var totals = EndTotals()
-        /// Those who wait until nothing is left.
+        /// The waits for an empty queue.
         var drainers = WaitList()
         var capacity = Int.max
-        /// Places that are kept: for those who were told that there is room, and for the rest of many added at once.
+        /// The number of reserved slots, for waiting callers that were notified and for operations that are being
+        /// added.
         var reserved = 0
-        /// Those who wait for room, in the order in which they came.
+        /// The callers that wait for room, in their order.
         var roomWaiters = WaitList()
-        /// Places put aside for the first of them, which needs more than there are.
+        /// The number of slots that are collected for the first of these callers, which needs more slots than are free.
         var gathered = 0
-        /// Those who wait until nobody is about to add what the queue has accepted.
+        /// The closures to call when no accepted operations are still to be added.
         var acceptanceWaiters: [@Sendable () -> Void] = []
         var isClosed = false
-        /// Why, or by whom, the queue is suspended.
+        /// The reasons for which the queue is suspended.
         var suspension = QueueSuspension()
-        /// Whether the pool had no thread for the queue, and will offer one.
+        /// Whether the pool had no thread for the queue, and will offer one later.
         var isStarving = false
-        /// Operations of other kinds that are asked every now and then, as long as they wait.
+        /// The plain operations whose readiness is read regularly while they wait.
         var patrol = PlainOperationPatrol()
-        /// Those who read the events, once there was one.
+        /// The readers of the queue's events, once there is one.
         var hub: QueueEventHub?
         var meter: QueueProgressMeter?
         var failures = FailureList()
@@ -42,7 +44,7 @@ package final class QueueEngine: Sendable {
         var since: UInt64
     }
 
-    /// How many entries ended, and how.
+    /// The numbers of entries that ended, by their outcome.
     struct EndTotals {
         var finished = 0
         var failed = 0
@@ -54,7 +56,7 @@ package final class QueueEngine: Sendable {
     let source: any WorkerSource
     let recording = RecordingSwitch()
     package let uniqueWork = UniqueWork()
-    /// What the enqueued handlers of its operations ask, also when these have ended.
+    /// The mark that enqueued handlers of the queue's operations check, even after these operations have ended.
     let cancellations = CancellationMark()
     private let chosenCallbackQueue = Locked<DispatchQueue?>(nil)
 
@@ -68,14 +70,14 @@ package final class QueueEngine: Sendable {
         }
     }
 
-    /// - Parameter leastSlots: How many slots are kept in any case: see ``EntryTable``.
+    /// - Parameter leastSlots: The number of slots that are always kept. See ``EntryTable``.
     package init(
         name: String, width: Int?, source: any WorkerSource = WorkerPool.shared,
         leastSlots: Int? = nil
     ) {
         self.name = name
         self.source = source
-        var state = State(crew: QueueThreads(width: width))
+        var state = State(threads: QueueThreads(width: width))
         state.machine.width = width ?? .max
         if let leastSlots { state.machine.entries.least = leastSlots }
         self.state = Locked(state)
@@ -87,22 +89,24 @@ package final class QueueEngine: Sendable {
     deinit { endReaders() }
 }
 
-// What follows an event, done after the lock was given back.
+// The actions that follow an event, performed after the lock is released.
 extension QueueEngine {
     struct After {
         var needsWorker = false
         var needsWatch = false
-        /// Whether the thread is lent: see ``LentThread``.
+        /// Whether the thread is lent.
+        ///
+        /// See ``LentThread``.
         var isLent = false
-        /// What a thread that is lent took, to begin it.
+        /// The entry that a lent thread took and is about to begin.
         var brief: QueueMachine.Job?
-        /// A body that goes on.
+        /// A body that resumes.
         var grant: ReturningBody?
-        /// What ended, to be let go of.
+        /// The contents of an ended entry, to be released.
         private var released: (QueueMachine.Work, EntryDetails?)?
         private(set) var chores: Chores?
 
-        /// What seldom follows: made when there is some.
+        /// Returns the rare actions, and creates them if there are none.
         mutating func need() -> Chores {
             if let chores { return chores }
             let made = Chores()
@@ -111,34 +115,34 @@ extension QueueEngine {
         }
 
         mutating func release(_ ended: (QueueMachine.Work, EntryDetails?)) {
-            // What was dealt has been let go of by its thread.
+            // The thread of an assigned entry has already released its contents.
             if case (.none, nil) = ended { return }
             if released == nil { released = ended } else { need().released.append(ended) }
         }
     }
 
-    /// What seldom follows an event.
+    /// The actions that rarely follow an event.
     ///
-    /// Not Sendable on purpose: it belongs to the thread that applied the event.
+    /// It is deliberately not `Sendable` and belongs to the thread that applied the event.
     final class Chores {
         var told: [@Sendable () -> Void] = []
         var drained: [QueueWait] = []
-        /// More bodies that go on.
+        /// Further bodies that resume.
         var grants: [ReturningBody] = []
-        /// Those for whom there is room now, their places kept for them.
+        /// The waiting callers for which there is room now, and for which slots are reserved.
         var roomy: [QueueWait] = []
         var toEnd: [ManagedOperation] = []
-        /// Those that may ask for their admission now.
+        /// The operations that may ask for their admission now.
         var toAdmit: [ManagedOperation] = []
         var toDelay: [ManagedOperation] = []
         /// The operations that are next for their categories, but cannot begin.
         var toYield: [ManagedOperation] = []
-        /// Wakes those who follow the queue.
+        /// The calls that wake the observers of the queue.
         var calls: [@Sendable () -> Void] = []
         var released: [(QueueMachine.Work, EntryDetails?)] = []
     }
 
-    /// Applies an event and performs what follows.
+    /// Applies an event and performs the actions that follow.
     @discardableResult
     func apply<Result>(_ event: (inout State, inout After) -> Result) -> Result {
         var after = After()
@@ -153,36 +157,37 @@ extension QueueEngine {
         return result
     }
 
-    /// Looks what the event made possible: a body that goes on, one more thread, somebody who waits.
+    /// Collects the consequences of an event, such as a body that resumes, another thread, or a wait that ends.
     func conclude(_ state: inout State, _ after: inout After, sparing: Int = 0) {
-        // What is more urgent does not wait for what was dealt, and what is less gets its turn by its age.
+        // A more urgent entry must not wait for assigned entries, and a less urgent one gets its turn by its age.
         if state.machine.isDealtRivalled { settle(&state, &after) }
         while let body = state.returning.first, state.machine.resume(body.key) {
             state.returning.removeFirst()
-            if body.hasThread { state.crew.workers += 1 }
+            if body.hasThread { state.threads.workers += 1 }
             if after.grant == nil { after.grant = body } else { after.need().grants.append(body) }
         }
         callThread(&state, &after, sparing: sparing)
         collectChores(&state, &after)
     }
 
-    /// Asks for one more thread, if there is something for it to do: it asks for the next one itself.
+    /// Requests another thread if it has an entry to run.
     ///
-    /// So many entries are spared for the calling thread, unless it does not come for them soon.
+    /// That thread then requests the next one itself. `sparing` entries are left for the calling thread, unless it
+    /// takes too long.
     func callThread(_ state: inout State, _ after: inout After, sparing: Int = 0) {
         if after.isLent, after.brief == nil, state.returning.isEmpty { after.brief = state.machine.takeBrief() }
         if state.machine.canStart, state.returning.isEmpty {
-            if state.machine.counts.readyInFront > sparing, state.crew.join() {
+            if state.machine.counts.readyInFront > sparing, state.threads.join() {
                 after.needsWorker = true
             } else {
-                after.needsWatch = state.crew.beginWatch()
+                after.needsWatch = state.threads.beginWatch()
             }
         } else if state.machine.counts.dealt > 0, state.machine.couldStart {
-            if state.crew.join() { after.needsWorker = true } else { after.needsWatch = state.crew.beginWatch() }
+            if state.threads.join() { after.needsWorker = true } else { after.needsWatch = state.threads.beginWatch() }
         }
     }
 
-    /// Looks who has to be told of something.
+    /// Collects the callers and operations to notify.
     func collectChores(_ state: inout State, _ after: inout After) {
         if state.machine.hasUnasked { after.need().toAdmit += state.machine.takeUnasked() }
         if state.reserved == 0 {
@@ -201,7 +206,7 @@ extension QueueEngine {
         after.grant?.grant()
         if after.needsWorker { provideWorker() }
         if after.needsWatch { watchForStall() }
-        // Before what may take long, for it was taken already.
+        // This must come before other actions, which may take long, because the entry has already been taken.
         if let brief = after.brief { beginBriefly(brief) }
         if let chores = after.chores { perform(chores) }
         withExtendedLifetime(after) {}
@@ -211,7 +216,7 @@ extension QueueEngine {
         for body in chores.grants { body.grant() }
         for tell in chores.told { tell() }
         for wait in chores.drained { wait.end() }
-        // One whose task was cancelled just now leaves the room to the next.
+        // A caller whose task was just canceled leaves its room to the next caller.
         for wait in chores.roomy where !wait.end() { giveBackPlaces(wait.places) }
         for operation in chores.toEnd {
             recordLinks(of: operation)
@@ -227,9 +232,9 @@ extension QueueEngine {
     }
 }
 
-// Where an operation stands.
+// The stage of an operation.
 extension QueueEngine {
-    /// Looks again where an operation stands: something about it changed.
+    /// Checks the stage of an operation again after a change.
     func reconsider(_ operation: ManagedOperation) {
         if let seat = ThreadNotes.current.seat, seat.engine === self, seat.isConcluding {
             return seat.readied.append(operation)
@@ -237,7 +242,7 @@ extension QueueEngine {
         apply { state, after in place(operation, &state, &after) }
     }
 
-    /// Brings an entry to where it belongs.
+    /// Moves an entry to the stage in which it belongs.
     func place(_ operation: ManagedOperation, _ state: inout State, _ after: inout After) {
         guard let place = operation.place(in: self) else { return }
         put(operation, at: place, &state, &after)
@@ -247,7 +252,8 @@ extension QueueEngine {
         var place = place
         if state.machine.entries[Int(place.slot)].stage == .dealt {
             settle(&state, &after)
-            // It may have ended in the hand that was taken back, and its slot be gone or another's.
+            // The entry may have ended on the thread that it was assigned to. Its slot may be gone or belong to another
+            // entry.
             guard let present = operation.place(in: self) else { return }
             place = present
         }
@@ -256,7 +262,7 @@ extension QueueEngine {
         case .entering, .waiting, .held, .ready: break
         case .free, .dealt, .running, .ending: return
         }
-        // The thread that asks for the categories looks at the operation again afterwards.
+        // The thread that asks for the categories checks the operation again afterward.
         if state.machine.entries[Int(slot)].isAsking { return operation.wakeAsker() }
         state.machine.relevel(slot, place.level)
         state.machine.entries[Int(slot)].asks = place.asks
@@ -275,7 +281,7 @@ extension QueueEngine {
         }
     }
 
-    /// An operation of the queue ended.
+    /// Handles the end of an operation of the queue.
     func didEnd(_ slot: QueueMachine.Slot, _ ending: LifecycleMachine.Ending) {
         let notes = ThreadNotes.current
         if let seat = notes.seat, seat.engine === self, seat.slot == slot, seat.isConcluding {
@@ -285,7 +291,7 @@ extension QueueEngine {
         }
         apply { state, after in
             after.isLent = notes.isLent
-            // What it does, and where it stands, may be in a hand.
+            // The entry's work and stage may be in the list of a thread.
             if case .none = state.machine.entries[Int(slot)].work { settle(&state, &after) }
             end(slot, ending, &state, &after)
         }
@@ -308,9 +314,11 @@ extension QueueEngine {
     }
 }
 
-// What comes into a queue.
+// Adding entries to a queue.
 extension QueueEngine {
-    /// Adds an operation, in a place that was kept for it if it `hasPlace`; whether or not it is added, that is gone then.
+    /// Adds an operation, in a reserved slot if `hasPlace` is `true`.
+    ///
+    /// The reservation is used up even if the operation is not added.
     func add(
         _ operation: ManagedOperation, isBarrier: Bool = false, details: EntryDetails? = nil, hasPlace: Bool = false
     ) throws(QueueError) {
@@ -333,9 +341,10 @@ extension QueueEngine {
         if let level { operation.raiseUpstreamIfNeeded(level) }
     }
 
-    /// Adds all or none; `link` is called once it is certain that the queue takes them, and may still refuse.
+    /// Adds either all operations or none.
     ///
-    /// Where it `hasPlaces`, as many were kept; if nothing is added, they are gone then.
+    /// If `hasPlaces` is `true`, slots are reserved for all of them. The reservation is used up even if nothing is
+    /// added. `link` is called once it is certain that the queue accepts the operations, and it can still throw.
     func add(
         _ operations: [ManagedOperation], hasPlaces: Bool = false, linking link: () throws(QueueError) -> Void = {}
     ) throws(QueueError) {
@@ -358,14 +367,15 @@ extension QueueEngine {
         enterClaimed(operations)
     }
 
-    /// Takes in operations for which places are kept.
+    /// Adds operations for which slots are reserved.
     func enterClaimed(_ operations: [ManagedOperation]) {
-        // In portions, so that the threads of the queue do not wait for all of it.
+        // They are added in portions, so that the threads of the queue do not have to wait for all of them.
         var rest = operations[...]
         while !rest.isEmpty {
             let portion = rest.prefix(64)
             rest = rest.dropFirst(64)
-            // Few raise what they wait for, and to ask each again later would fetch it into the cache once more.
+            // Few operations raise their dependencies. Checking each operation later would load it into the cache
+            // again.
             var raising: [(ManagedOperation, QueueLevel)] = []
             apply { state, after in
                 state.reserved -= portion.count
@@ -412,12 +422,12 @@ extension QueueEngine {
         if let refusal { throw refusal }
     }
 
-    /// Places that were kept are not needed, and may be the next one's.
+    /// Gives up reserved slots that are not needed, so that other callers can use them.
     func giveBackPlaces(_ count: Int) {
         apply { state, _ in state.reserved -= count }
     }
 
-    /// Why that many more cannot be taken.
+    /// Returns the reason why a number of entries cannot be added, or `nil` if they can.
     func refusal(of count: Int, hasPlace: Bool = false, _ state: State) -> QueueError? {
         if state.isClosed { return .closed(queue: name) }
         if hasPlace { return nil }

@@ -1,16 +1,16 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-/// Why a queue did not take an operation.
+/// An error that a queue throws, for example when it cannot add an operation.
 public struct QueueError: Error, Sendable, Equatable, CustomStringConvertible {
     /// The kind of the error.
     public let code: Code
-    /// What was refused, why, and what to do, as a sentence.
+    /// A sentence that describes the error, its reason and a possible solution.
     public let message: String
     /// The name of the queue.
     public let queue: String
 
-    /// The sentence and the kind, for a log line.
+    /// The message and the code, for a log line.
     public var description: String { "\(message) [\(code)]" }
 
     init(_ code: Code, queue: String, _ message: String) {
@@ -21,38 +21,38 @@ public struct QueueError: Error, Sendable, Equatable, CustomStringConvertible {
 
     /// The kind of an error.
     ///
-    /// New kinds may be added; compare, and keep a way for those you do not know.
+    /// More kinds may be added, so always handle unknown kinds when you compare codes.
     public struct Code: Hashable, Sendable, CustomStringConvertible {
-        /// The name of the kind, fit for a metric's label.
+        /// The name of the kind, which is suitable for the label of a metric.
         public let description: String
 
         private init(_ name: String) { description = name }
 
-        /// The operation is in a queue.
+        /// The operation is already in a queue or a group.
         public static let alreadyAdded = Code("alreadyAdded")
-        /// The operation was started by hand.
+        /// The operation was already started.
         public static let alreadyStarted = Code("alreadyStarted")
-        /// The operation has ended.
+        /// The operation has already ended.
         public static let alreadyFinished = Code("alreadyFinished")
-        /// The queue has as many entries as it may have.
+        /// The queue has reached its capacity.
         public static let full = Code("full")
-        /// The task was cancelled that waited for room.
+        /// The task that waited for room in the queue was canceled.
         public static let cancelled = Code("cancelled")
         /// The queue was shut down.
         public static let closed = Code("closed")
-        /// The setting is none that a queue can have.
+        /// The value of a setting is not valid.
         public static let badSetting = Code("badSetting")
         /// A body waits for the queue that runs it.
         public static let waitsForItself = Code("waitsForItself")
-        /// No queue of that name was defined, or one was already.
+        /// No queue with the name is defined, or a queue with the name is already defined.
         public static let name = Code("name")
-        /// There is no way to make the operation that failed anew.
+        /// The failed operation has no closure that can create it again.
         public static let notRemakable = Code("notRemakable")
-        /// The failure is not in the list of the queue, or no more.
+        /// The failure is not, or no longer, in the list of the queue.
         public static let notListed = Code("notListed")
-        /// The operation would wait for one that waits for it.
+        /// The operation would wait for another operation that waits for it.
         public static let cycle = Code("cycle")
-        /// The operations of a chain cannot wait for each other.
+        /// The operations of a chain cannot depend on each other.
         public static let chain = Code("chain")
     }
 }

@@ -3,9 +3,10 @@
 
 import Foundation
 
-/// What one queue knows, as a pure value: which entries wait, which may begin, which run, and who comes next.
+/// The state machine of a queue, which knows which entries wait, are ready or run, and which one begins next.
 ///
-/// It knows nothing of threads, locks or time. Each event costs the same whatever the number of entries.
+/// The machine knows nothing about threads, locks or time. The cost of an event does not depend on the number of
+/// entries.
 ///
 /// ```text
 ///            dependencies ended           admitted               slot and thread
@@ -13,46 +14,47 @@ import Foundation
 ///    ◀───────────────────────────────────────────────── a dependency was added
 /// ```
 ///
-/// Between two barriers lies an *epoch*. Only entries of the front epoch may run; where its last one has ended, the next
-/// epoch is the front. A barrier is an epoch of one.
+/// The entries between two barriers form an *epoch*. Only entries of the front epoch may run. When all of its entries
+/// have ended, the next epoch becomes the front epoch. A barrier is an epoch with a single entry.
 struct QueueMachine {
     typealias Slot = Int32
 
-    /// What an entry does when its turn comes.
+    /// The work of an entry.
     enum Work {
         case none
         case operation(ManagedOperation)
-        case foreign(PlainOperationEntry)
+        case plain(PlainOperationEntry)
         case closure(@Sendable () -> Void)
     }
 
-    /// Which entry is meant: where it stands, and which of those that stood there in turn.
+    /// A reference to an entry, which distinguishes it from other entries that used the same slot.
     struct Key {
         var slot: Slot
         var generation: UInt32
     }
 
-    /// What a thread is to run, and which entry that is.
+    /// The work of a thread, with the entry that it belongs to.
     struct Job {
         let key: Key
         let work: Work
-        /// Whether the thread must first ask for the categories of the operation, which has a slot.
+        /// Whether the thread must first ask for the categories of the operation, which already has a slot.
         var asks = false
     }
 
     enum Stage: UInt8 {
         case free
-        /// It was just put in, and nobody knows yet whether it may begin.
+        /// The entry was just added, and it is not yet known whether it may begin.
         case entering
-        /// Dependencies of it have not ended.
+        /// Dependencies of the entry have not ended.
         case waiting
-        /// Something else must let it begin: a condition, a moment, a resource.
+        /// A condition, a time or a resource does not admit the entry yet.
         case held
         case ready
-        /// A thread was given it in advance: it may be running, or have ended, and only that thread's hand knows.
+        /// The entry was assigned to a thread in advance, and only that thread's list shows whether it waits, runs or
+        /// has ended.
         case dealt
         case running
-        /// It was cancelled before its turn and is being ended, without a slot.
+        /// The entry was canceled before it began, and is being ended without a slot.
         case ending
     }
 
@@ -60,18 +62,18 @@ struct QueueMachine {
         var work = Work.none
         var stage = Stage.free
         var level = QueueLevel.normal
-        /// Counts up with each change of place, so that a ticket of an old place is known.
+        /// A number that increases each time the entry leaves a line, so that its old tickets are recognized as stale.
         var stamp: UInt32 = 0
         var epoch: UInt32 = 0
-        /// Counts up with each entry that stood here, so that one can be told from the next.
+        /// A number that increases with each entry in this slot, to distinguish the entries.
         var generation: UInt32 = 0
         /// Whether the entry asks for its categories when it gets a slot.
         var asks = false
         /// Whether the entry is held and has a slot, and a thread asks for its categories.
         var isAsking = false
-        /// How often the entry asked for its categories and gave up the slot.
+        /// The number of times that the entry asked for its categories and gave up the slot.
         var refusals: UInt8 = 0
-        /// Whether it runs and has given up its slot, because its body waits.
+        /// Whether the entry is running and has given up its slot, because its body waits.
         var isResting = false
         var details: EntryDetails?
     }
@@ -79,58 +81,58 @@ struct QueueMachine {
     var entries = EntryTable()
 
     var lines = ReadyLines()
-    /// No entry that was dealt is less urgent.
+    /// A lower bound for the urgency of all assigned entries.
     var dealtLevel = QueueLevel.normal
     var counts = StageCounts()
-    /// Slots in use: entries that run, without those whose bodies wait.
+    /// The number of slots in use by running entries, without those whose bodies wait.
     var running = 0
-    /// Bodies that gave up their slot because they wait.
+    /// The number of bodies that gave up their slot because they wait.
     var resting = 0
-    /// What those of them wait for that said so.
+    /// The reasons of the waiting bodies that gave one.
     var restReasons: [Slot: WaitReason] = [:]
 
-    /// How often something began.
+    /// The number of entries that have begun.
     var starts: UInt64 = 0
 
     var width = Int.max
     var isSuspended = false
-    /// How many are just cancelling all: what they have not come to yet must not begin.
+    /// The number of callers that are canceling all entries, during which no entry may begin.
     var holds = 0
-    /// How many starts a level may be passed over before one of it is taken; nil for never.
+    /// The number of starts after which a passed-over level gets its turn, or `nil` to disable this.
     var ageing: Int? {
         get { lines.ageing }
         set { lines.ageing = newValue }
     }
 
-    /// Entries that are held and have not been asked to seek admission, because a barrier or a suspension held them back.
+    /// The held entries that have not asked for admission yet, because a barrier or a suspension prevented it.
     var unasked = SlotList()
 
     var front = QueueEpoch(number: 0)
     var later = QueueEpochs()
 
-    /// Tells those who follow the queue what changes; nil as long as nobody does.
+    /// The journal that reports changes to the observers of the queue, or `nil` until there is one.
     var journal: QueueJournal?
 
-    /// Entries that have not ended.
+    /// The number of entries that have not ended.
     var live: Int {
         counts.entering + counts.waiting + counts.held + counts.ready + counts.dealt + counts.running + counts.ending
     }
 
-    /// How many tickets and notes it holds about entries, those included that are stale.
+    /// The number of stored tickets and slots of entries, including stale ones.
     var ticketCount: Int { lines.count + unasked.count + later.storedCount }
 
-    /// Whether something could begin if there were a thread for it.
+    /// Whether an entry could begin if there were a thread for it.
     var canStart: Bool { counts.readyInFront > 0 && hasRoom }
 
-    /// Whether something could begin if there were a thread for it and all that was dealt were taken back.
+    /// Whether an entry could begin if there were a thread and all assigned entries were taken back.
     var couldStart: Bool { counts.readyInFront + counts.dealt > 0 && hasRoom }
 
     private var hasRoom: Bool { running < width && !isSuspended && holds == 0 }
 }
 
-// Coming and going.
+// Adding and removing entries.
 extension QueueMachine {
-    /// Puts an entry in; what it waits for is told by `place`.
+    /// Adds an entry, whose stage is then set by `place`.
     mutating func enter(
         _ work: Work, level: QueueLevel = .normal, isBarrier: Bool = false, details: EntryDetails? = nil
     ) -> Slot {
@@ -148,7 +150,7 @@ extension QueueMachine {
         return slot
     }
 
-    /// Moves an entry to the stage in which it stands now, if that is another one.
+    /// Moves an entry to a stage, if it is in another one.
     mutating func place(_ slot: Slot, _ stage: Stage) {
         let index = Int(slot)
         let old = entries[index].stage
@@ -166,7 +168,7 @@ extension QueueMachine {
         if stage == .running { running += 1 }
     }
 
-    /// The entry ended; returns what it held, to be let go of outside the lock.
+    /// Removes an entry that has ended, and returns its contents, which the caller must release outside the lock.
     mutating func end(_ slot: Slot) -> (Work, EntryDetails?) {
         let index = Int(slot)
         leave(index, entries[index].stage)
@@ -182,7 +184,7 @@ extension QueueMachine {
         counts[old] -= 1
         switch old {
         case .ready:
-            // The ticket stays in its line and is known as stale by its stamp.
+            // The ticket stays in its line. Its stamp shows that it is stale.
             entries[index].stamp &+= 1
             if front.covers(entries[index].epoch) {
                 counts.readyInFront -= 1
@@ -201,7 +203,7 @@ extension QueueMachine {
         }
     }
 
-    /// The entry's level changed while it is in the queue.
+    /// Changes the level of an entry in the queue.
     mutating func relevel(_ slot: Slot, _ level: QueueLevel) {
         let index = Int(slot)
         guard entries[index].level != level else { return }
@@ -212,9 +214,9 @@ extension QueueMachine {
     }
 }
 
-// Who comes next.
+// The order of the entries.
 extension QueueMachine {
-    /// Takes the entry whose turn it is and makes it a running one; nil if none may begin.
+    /// Takes the next entry and marks it as running, or returns `nil` if no entry may begin.
     mutating func take() -> Job? {
         guard canStart, let slot = lines.takeNext(of: entries) else { return nil }
         let index = Int(slot)
@@ -230,7 +232,7 @@ extension QueueMachine {
         return Job(key: Key(slot: slot, generation: entries[index].generation), work: entries[index].work)
     }
 
-    /// Takes the entry whose turn it is if it takes but a moment to begin; nil, and nothing changed, if not.
+    /// Takes the next entry if its start is brief, or returns `nil` without any effect.
     mutating func takeBrief() -> Job? {
         guard canStart, let slot = lines.peekNext(of: entries),
             case .operation(let operation) = entries[Int(slot)].work, operation.beginsBriefly
@@ -277,14 +279,14 @@ extension QueueMachine {
         if front.live == 0, front.isBarrier || !later.isEmpty { advance() }
     }
 
-    /// The front epoch has ended: the next one that has entries may run.
+    /// Makes the next epoch with entries the front epoch, after the front epoch has ended.
     private mutating func advance() {
         repeat { front = later.popFirst() } while front.live == 0 && (front.isBarrier || !later.isEmpty)
         openFront(exchange(&front.ready, with: []), exchange(&front.held, with: SlotList()))
         widenFront()
     }
 
-    /// Joins to the front what no barrier divides from it any more.
+    /// Joins the following epochs to the front epoch if no barrier separates them anymore.
     private mutating func widenFront() {
         while !front.isBarrier, let next = later.first, next.live == 0 || !next.isBarrier {
             let epoch = later.popFirst()
@@ -294,7 +296,7 @@ extension QueueMachine {
         }
     }
 
-    /// These belong to the front from now on.
+    /// Adds entries to the front epoch.
     private mutating func openFront(_ ready: [Ticket], _ held: SlotList) {
         for ticket in ready where ticket.isCurrent(entries) {
             counts.readyInFront += 1
@@ -303,7 +305,7 @@ extension QueueMachine {
         unasked.append(held)
     }
 
-    /// Whether the entries of an epoch may run.
+    /// Returns whether the entries of an epoch may run.
     func isFront(_ epoch: UInt32) -> Bool { front.covers(epoch) }
 
     func isBarrier(_ epoch: UInt32) -> Bool {
@@ -313,10 +315,10 @@ extension QueueMachine {
 
 // Admission.
 extension QueueMachine {
-    /// Something else than a dependency must let the entry begin; returns whether it may ask for that now.
+    /// Marks an entry as held by a start condition, and returns whether it may ask for its admission now.
     ///
-    /// Not behind a barrier, and not while the queue is suspended: it would keep others from what it cannot use. It is
-    /// among the `takeUnasked` later.
+    /// An entry behind a barrier or in a suspended queue may not ask, because it would keep a resource that it cannot
+    /// use. `takeUnasked` returns the entry later.
     mutating func hold(_ slot: Slot) -> Bool {
         place(slot, .held)
         let epoch = entries[Int(slot)].epoch
@@ -328,14 +330,14 @@ extension QueueMachine {
         return !isSuspended
     }
 
-    /// Whether there may be some that may ask for their admission now.
+    /// Whether there may be entries that may ask for their admission now.
     var hasUnasked: Bool { !unasked.isEmpty && !isSuspended }
 
-    /// Takes out those that may ask for their admission now.
+    /// Removes and returns the operations that may ask for their admission now.
     mutating func takeUnasked() -> [ManagedOperation] {
         guard hasUnasked else { return [] }
         return unasked.takeAll().compactMap { slot in
-            // The slot may be gone, or another entry's by now.
+            // The slot may no longer exist, or may belong to another entry.
             guard entries.indices.contains(Int(slot)) else { return nil }
             let entry = entries[Int(slot)]
             guard entry.stage == .held, front.covers(entry.epoch), case .operation(let operation) = entry.work else {
@@ -347,15 +349,16 @@ extension QueueMachine {
 }
 
 extension QueueMachine.Entry {
-    /// Whether the entry comes first when it is ready again, because its turn had come before.
+    /// Whether the entry is the first in its line when it is ready again, because it already had its turn.
     ///
-    /// It does so only some times. The operation that holds the category may need what is behind the entry.
+    /// This applies only a limited number of times, because the operation that holds the category may need an entry
+    /// behind this one.
     var keepsTurn: Bool { asks && 1...16 ~= refusals }
 }
 
-// Entries that have a slot and ask for their categories. They count as held until they have them.
+// Entries that have a slot and ask for their categories. They count as held until they have the categories.
 extension QueueMachine {
-    /// Gives an entry a slot, for a thread that is to ask for its categories.
+    /// Gives an entry a slot, for a thread that asks for its categories.
     mutating func take(asking slot: Slot) -> Job {
         let index = Int(slot)
         entries[index].stage = .held
@@ -366,12 +369,12 @@ extension QueueMachine {
             key: Key(slot: slot, generation: entries[index].generation), work: entries[index].work, asks: true)
     }
 
-    /// Whether a thread asks for the categories of the entry.
+    /// Returns whether a thread is asking for the categories of the entry.
     func isAsking(_ key: Key) -> Bool { entries.has(key) && entries[Int(key.slot)].isAsking }
 
-    /// Lets an entry run whose categories were granted; returns false and changes nothing if it may not begin now.
+    /// Begins an entry whose categories were granted, or returns `false` without any effect if it may not begin now.
     ///
-    /// The queue may have been suspended or made narrower since the entry got its slot.
+    /// The queue may have been suspended, or its width reduced, since the entry got its slot.
     mutating func beginAsked(_ key: Key) -> Bool {
         guard isAsking(key), !isSuspended, holds == 0, running <= width else { return false }
         let index = Int(key.slot)
@@ -384,7 +387,7 @@ extension QueueMachine {
         return true
     }
 
-    /// Gives up the slot with which an entry asked; returns false if the entry does not ask any more.
+    /// Gives up the slot of an entry that asked for its categories, and returns `false` if it no longer asks.
     mutating func stopAsking(_ key: Key) -> Bool {
         guard isAsking(key) else { return false }
         let index = Int(key.slot)
@@ -400,11 +403,11 @@ extension QueueMachine {
     }
 }
 
-// Slots of bodies that wait.
+// The slots of bodies that wait.
 extension QueueMachine {
-    /// The body of an entry waits: if that runs, it needs no slot meanwhile.
+    /// Gives up the slot of a running entry while its body waits.
     ///
-    /// Said again with another reason, it changes that.
+    /// A second call with another reason changes the reason.
     mutating func rest(_ key: Key, because reason: WaitReason? = nil) {
         let index = Int(key.slot)
         guard entries.has(key), entries[index].stage == .running else { return }
@@ -417,12 +420,12 @@ extension QueueMachine {
         journal?.note(.rested(key.slot, entries[index], reason))
     }
 
-    /// Whether the entry gave up its slot, and has not ended since.
+    /// Returns whether the entry has given up its slot and has not ended since.
     func isResting(_ key: Key) -> Bool {
         entries.has(key) && entries[Int(key.slot)].isResting
     }
 
-    /// The body wants to go on; false if it has to wait for a slot.
+    /// Gives the body of an entry a slot again, and returns `false` if it has to wait for one.
     mutating func resume(_ key: Key) -> Bool {
         guard isResting(key) else { return true }
         guard running < width else { return false }
@@ -436,9 +439,10 @@ extension QueueMachine {
     }
 }
 
-// Entries that a thread is given in advance: see `AssignedEntries`.
+// Entries that are assigned to a thread in advance. See `AssignedEntries`.
 extension QueueMachine {
-    /// Takes out up to so many of those that come next, all equally urgent, for one thread to run in its slot.
+    /// Removes up to `count` of the next entries, which all have the same level, so that one thread runs them in its
+    /// slot.
     mutating func deal(_ count: Int) -> [Job] {
         guard lines.isOne else { return [] }
         var jobs: [Job] = []
@@ -459,18 +463,18 @@ extension QueueMachine {
         return jobs
     }
 
-    /// Gives away what an entry does, so that whoever runs it can let go of it as soon as it ended.
+    /// Removes the work from an entry, so that the thread that runs it can release it as soon as it has ended.
     mutating func lend(_ key: Key) -> Job {
         Job(key: key, work: exchange(&entries[Int(key.slot)].work, with: .none))
     }
 
-    /// So many that were dealt have begun and ended.
+    /// Records that a number of assigned entries have begun and ended.
     mutating func noteStarts(_ count: Int) { starts &+= UInt64(count) }
 
-    /// Whether something else than what was dealt may have its turn.
+    /// Whether an entry of another level than the assigned ones may be next.
     var isDealtRivalled: Bool { counts.dealt > 0 && lines.hasOther(than: dealtLevel) }
 
-    /// An entry of a hand runs; if it was dealt, in the slot of those before it.
+    /// Records that an assigned entry is running, and counts its slot.
     mutating func beginDealt(_ job: Job) {
         let index = Int(job.key.slot)
         guard entries.has(job.key) else { return }
@@ -483,7 +487,7 @@ extension QueueMachine {
         entries[index].stage = .running
     }
 
-    /// An entry that a thread took has not begun, and is the first of its line again; false if it is not there any more.
+    /// Returns an entry that has not begun to the front of its line, or returns `false` if the entry no longer exists.
     mutating func giveBack(_ key: Key) -> Bool {
         let index = Int(key.slot)
         guard entries.has(key), entries[index].stage == .running || entries[index].isAsking else { return false }
@@ -499,7 +503,7 @@ extension QueueMachine {
         return true
     }
 
-    /// An entry that was dealt has not begun: it is the first of its line again.
+    /// Returns an assigned entry that has not begun to the front of its line.
     mutating func takeBack(_ job: Job) {
         let index = Int(job.key.slot)
         entries[index].work = job.work

@@ -16,14 +16,15 @@ extension QueueManager {
             let width = newValue.map { max($0, 1) }
             engine.applySettled { state, _ in
                 state.machine.width = width ?? .max
-                state.crew.setWidth(width)
+                state.threads.setWidth(width)
                 state.machine.journal?.note(.width(width))
             }
         }
     }
 
-    /// Sets the maximum number of operations that run at the same time, or `nil` for no maximum.
+    /// Sets the maximum number of operations that run at the same time.
     ///
+    /// - Parameter width: The maximum number, or `nil` for no maximum.
     /// - Throws: A ``QueueError`` with the code `badSetting` if the number is below one. The width is unchanged in this
     ///   case.
     public func setWidth(_ width: Int?) throws(QueueError) {
@@ -34,7 +35,7 @@ extension QueueManager {
     /// The queue on which the operations of this queue call their handlers.
     ///
     /// The default is `nil`, which means ``OperationDefaults/callbackQueue``. A callback queue of the operation itself,
-    /// of its base or of a group around it takes precedence: see ``TypedOperation/callbackQueue``.
+    /// of its base or of a group around it takes precedence. See ``TypedOperation/callbackQueue``.
     public var callbackQueue: DispatchQueue? {
         get { engine.callbackQueue }
         set { engine.callbackQueue = newValue }
@@ -55,7 +56,7 @@ extension QueueManager {
         set { engine.setSuspended(newValue, because: nil) }
     }
 
-    /// A Boolean value that indicates whether you suspended the queue by ``isSuspended`` or ``suspend(because:)``.
+    /// A Boolean value that indicates whether you suspended the queue with ``isSuspended`` or ``suspend(because:)``.
     ///
     /// The value does not depend on other objects that hold the queue.
     public var isSuspendedByUser: Bool { engine.state.withLock { $0.suspension.isAskedFor } }
@@ -79,8 +80,8 @@ extension QueueManager {
 
     /// The number of starts of more urgent entries after which a less urgent entry begins.
     ///
-    /// This limit ensures that no entry waits forever, however many urgent entries are added. The default is 32. Set
-    /// the value to `nil` to disable the limit.
+    /// This limit ensures that no entry waits forever, even if many urgent entries are added. The default is 32. Set
+    /// the value to `nil` to disable the limit. A value below one counts as one.
     public var ageing: Int? {
         get { engine.state.withLock { $0.machine.ageing } }
         set { engine.applySettled { state, _ in state.machine.ageing = newValue.map { max($0, 1) } } }
@@ -94,6 +95,8 @@ extension QueueManager {
     /// If you call this method on a serial callback queue, no success or failure handler begins on that queue after the
     /// method has returned. This rule applies to all operations that were added before the call, including operations
     /// that have already ended.
+    ///
+    /// - Parameter cause: The reason for the cancellation.
     public func cancelAll(because cause: CancellationCause) { engine.cancelAll(because: cause, silences: true) }
 
     /// Blocks the calling thread until the queue is empty.
@@ -109,8 +112,8 @@ extension QueueManager {
 
     /// Waits until the queue is empty, or until the waiting task is canceled.
     ///
-    /// Do not await this method in an operation of the queue. Neither the wait nor the operation would end before the
-    /// operation is canceled. OperationKit reports a notice of the kind `waitsForItself` in this case.
+    /// Do not await this method in an operation of the queue, because neither the wait nor the operation would end
+    /// before the operation is canceled. OperationKit reports a notice of the kind `waitsForItself` in this case.
     public func drained() async {
         if engine.isRunningCaller {
             OperationDiagnostics.report(.waitsForItself, by: name, QueueError.waitsForItself(name).message)
@@ -127,7 +130,7 @@ extension QueueManager {
     ///
     /// - Parameters:
     ///   - grace: The length of the grace period.
-    ///   - clock: The clock that measures the grace period.
+    ///   - clock: The clock that measures the grace period. The default is the clock of the system.
     /// - Returns: The operations that were canceled because they had not ended in time, including operations of other
     ///   kinds.
     @discardableResult
@@ -179,7 +182,7 @@ extension QueueEngine {
             state.machine.entries.compactMap { entry in
                 switch entry.work {
                 case .operation(let operation): operation
-                case .foreign(let entry): entry.operation
+                case .plain(let entry): entry.operation
                 case .closure, .none: nil
                 }
             }
@@ -189,12 +192,12 @@ extension QueueEngine {
     /// The number of tickets in the lines, including stale tickets.
     package var ticketCount: Int { state.withLock { $0.machine.ticketCount } }
 
-    /// The number of slots for entries, including free slots; for tests.
+    /// The number of slots for entries, including free slots, for tests.
     package var slotCount: Int { state.withLock { $0.machine.entries.count } }
 
-    /// Whether an entry could begin and another thread was available but not requested; for tests.
+    /// Whether an entry could begin and another thread was available but not requested, for tests.
     package var isUnderused: Bool {
-        state.withLock { $0.machine.couldStart && $0.returning.isEmpty && !$0.crew.isFull }
+        state.withLock { $0.machine.couldStart && $0.returning.isEmpty && !$0.threads.isFull }
     }
 
     /// Cancels all operations that have not ended.
@@ -202,7 +205,7 @@ extension QueueEngine {
     /// - Parameter silences: Whether to prevent handlers from beginning if their operations already have an outcome.
     func cancelAll(because cause: CancellationCause, silences: Bool = false) {
         var operations: [ManagedOperation] = []
-        var foreigns: [PlainOperationEntry] = []
+        var plainEntries: [PlainOperationEntry] = []
         applySettled { state, after in
             state.machine.holds += 1
             // This call is under the lock. An operation that is not collected below has left the queue, and its handler
@@ -216,7 +219,7 @@ extension QueueEngine {
                 defer { index += 1 }
                 switch state.machine.entries[index].work {
                 case .operation(let operation): operations.append(operation)
-                case .foreign(let foreign): foreigns.append(foreign)
+                case .plain(let plain): plainEntries.append(plain)
                 case .closure where state.machine.entries[index].stage == .ready:
                     end(QueueMachine.Slot(index), .cancelled, &state, &after)
                 case .closure, .none: break
@@ -230,10 +233,10 @@ extension QueueEngine {
                 operation.cancelIfUndecided(because: cause)
             }
         }
-        for foreign in foreigns {
-            foreign.operation.cancel()
+        for plain in plainEntries {
+            plain.operation.cancel()
             // On Linux, Foundation does not report the cancellation.
-            foreign.reconsider()
+            plain.reconsider()
         }
         release()
     }
@@ -253,7 +256,7 @@ extension QueueEngine {
         apply { state, _ in state.drainers.append(wait) }
     }
 
-    /// The number of waits for an empty queue, including abandoned waits that are still stored; for tests.
+    /// The number of waits for an empty queue, including abandoned waits that are still stored, for tests.
     package var drainerCount: Int { state.withLock { $0.drainers.count } }
 
     /// Calls `tell` once when no thread is about to add accepted operations, or immediately if there is no such thread.

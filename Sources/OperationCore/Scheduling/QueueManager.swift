@@ -15,9 +15,9 @@ import Foundation
 /// await queue.drained()
 /// ```
 ///
-/// The queue does what `OperationQueue` does. Its cost per operation does not grow with the number of operations. The
-/// queue knows at any time which operations wait, run or have failed. The queue runs any `Foundation.Operation`, and
-/// runs the operations of this package especially fast.
+/// Use this class instead of `OperationQueue`. The cost per operation does not grow with the number of operations. The
+/// queue can tell you at any time which operations wait, run or have failed. The queue runs any `Foundation.Operation`,
+/// and runs the operations of this package especially fast.
 ///
 /// ### Threads
 ///
@@ -29,10 +29,10 @@ import Foundation
 /// its slot while it waits, and another thread takes over immediately, up to ``threadLimit`` threads in the process.
 ///
 /// The queue detects bodies that block in other ways within milliseconds. The queue gets more threads if no operation
-/// begins although one could, and the processor time of the process shows idle cores. The number of threads is limited
-/// by the width of the queue, and is at most 64. So 65 bodies that wait for each other by a semaphore or a latch never
-/// end, whatever the width is. Bodies that compute get no more threads. The additional threads end when the cores are
-/// busy again.
+/// begins although one could, and the processor time of the process shows idle cores. The number of threads grows to at
+/// most 64, or to the number of cores if that is greater. So 65 bodies that wait for each other with a semaphore or a
+/// latch never end on a computer with up to 64 cores, regardless of the width. If the cores are busy, the queue adds a
+/// thread only rarely. The additional threads end when the cores are busy again.
 ///
 /// On all platforms, the quality of service determines the order in which operations of `normal` priority begin. On
 /// Apple platforms, a thread also takes the quality of service of the operation that it runs.
@@ -92,7 +92,7 @@ extension QueueManager {
     @_disfavoredOverload
     public func add(_ operation: Operation) throws(QueueError) {
         if let own = operation as? ManagedOperation { return try engine.add(own) }
-        try engine.add(foreign: operation)
+        try engine.add(plain: operation)
     }
 
     /// Adds operations in their order, either all of them or none.
@@ -267,7 +267,7 @@ extension QueueManager {
     }
 }
 
-// Adding to a queue that may be full: see `capacity`.
+// Adding to a queue that may be full. See `capacity`.
 //
 // Waiting callers are notified in the order of their calls, and their slots are reserved from then on. For a caller
 // that adds several operations, the queue reserves slots as they become free.
@@ -293,7 +293,7 @@ extension QueueManager {
     public func addWhenThereIsRoom(_ operation: Operation) async throws(QueueError) {
         if let own = operation as? ManagedOperation { return try await addWhenThereIsRoom(own) }
         try await engine.whenThereIsRoom(for: 1, toAdd: operation.displayName) { hasPlace throws(QueueError) in
-            try engine.add(foreign: operation, hasPlace: hasPlace)
+            try engine.add(plain: operation, hasPlace: hasPlace)
         }
     }
 
@@ -326,7 +326,7 @@ extension QueueManager {
 
     /// Creates an operation and adds it as soon as the queue has room for it.
     ///
-    /// If the operation fails, the queue can use the closure to create another one: see ``add(remaking:)``.
+    /// If the operation fails, the queue can use the closure to create another one. See ``add(remaking:)``.
     ///
     /// - Parameter make: A closure that creates a new operation each time it is called.
     /// - Returns: The operation that was added.
@@ -343,9 +343,9 @@ extension QueueManager {
         return operation
     }
 
-    /// Adds an operation that runs alone as soon as the queue has room for it: see `addBarrier`.
+    /// Adds an operation that runs alone as soon as the queue has room for it.
     ///
-    /// The operation waits for the entries that were added before the queue had room for it.
+    /// The operation waits for the entries that were added before the queue had room for it. See `addBarrier`.
     ///
     /// - Throws: A ``QueueError`` for the same reasons as `add`. The code is `cancelled` if the task is canceled while
     ///   it waits.
@@ -381,7 +381,7 @@ extension QueueManager {
     }
 }
 
-/// The reasons why a queue is suspended: the user suspended it, or other parts of the program hold it.
+/// The reasons for the suspension of a queue, which come from the user or from other parts of the program.
 struct QueueSuspension: Sendable {
     /// A Boolean value that indicates whether the user suspended the queue.
     private(set) var isAskedFor = false

@@ -5,7 +5,7 @@ import Foundation
 
 /// A wait for one event of a queue, or for the cancellation of the task that waits.
 package final class QueueWait: Sendable {
-    /// How many places it is for, if it is for room.
+    /// The number of slots to wait for, if the wait is for room.
     let places: Int
 
     private enum State {
@@ -22,13 +22,13 @@ package final class QueueWait: Sendable {
         state = Locked(.open)
     }
 
-    /// Calls `tell` once when the event came.
+    /// Creates a wait that calls `tell` once when the event occurs.
     package init(_ tell: @escaping @Sendable () -> Void) {
         places = 1
         state = Locked(.calling(tell))
     }
 
-    /// Waits; returns whether the event came, and not the cancellation.
+    /// Waits, and returns whether the event occurred and not the cancellation.
     @discardableResult
     static func run(places: Int = 1, _ begin: (QueueWait) -> Void) async -> Bool {
         let wait = QueueWait(places: places)
@@ -47,7 +47,7 @@ package final class QueueWait: Sendable {
         }
     }
 
-    /// Waits for the event, whether or not the task is cancelled.
+    /// Waits for the event, even if the task is canceled.
     static func runWhateverBecomesOfTheTask(_ begin: (QueueWait) -> Void) async {
         await withCheckedContinuation { continuation in
             begin(QueueWait { continuation.resume() })
@@ -59,7 +59,7 @@ package final class QueueWait: Sendable {
         state.withLock { if case .ended = $0 { true } else { false } }
     }
 
-    /// Ends the wait; false if it had ended before.
+    /// Ends the wait, and returns `false` if it had already ended.
     @discardableResult
     func end(isByEvent: Bool = true) -> Bool {
         let old = state.withLock { state in
@@ -79,9 +79,10 @@ package final class QueueWait: Sendable {
     }
 }
 
-/// Waits in the order in which they came.
+/// A list of waits in the order in which they were added.
 ///
-/// Those that were given up are dropped once they are the most, so that waiting with a time limit for ever takes no memory.
+/// Abandoned waits are removed once there are many of them, so that repeated waits with a time limit do not use more
+/// and more memory.
 struct WaitList {
     private var waits = Fifo<QueueWait>()
     private var limit = 64
@@ -99,7 +100,7 @@ struct WaitList {
         waits.append(wait)
     }
 
-    /// The first that was not given up, which stays.
+    /// Returns the first wait that was not abandoned, without removing it.
     mutating func first() -> QueueWait? {
         while let wait = waits.first {
             if !wait.isOver { return wait }
@@ -108,7 +109,7 @@ struct WaitList {
         return nil
     }
 
-    /// The first that was not given up.
+    /// Removes and returns the first wait that was not abandoned.
     @discardableResult
     mutating func popFirst() -> QueueWait? {
         while let wait = waits.popFirst() {
@@ -124,14 +125,16 @@ struct WaitList {
     }
 }
 
-/// Runs closures on the main thread, through the main queue or, where the main thread waits in one of our calls, there.
+/// A relay that runs closures on the main thread, through the main queue or inside a call of this package that waits
+/// there.
 ///
-/// A Linux service may have no main loop, and a main thread that waits for an operation whose closure waits for the
-/// main thread would wait for ever. So the closure is put where both can find it, and whoever comes first runs it.
+/// A Linux service may have no main loop. If its main thread waits for an operation, and a closure of that operation
+/// waits for the main thread, neither would ever continue. So the closure is stored where both can find it, and
+/// whichever comes first runs it.
 package enum MainThreadRelay {
     private struct State {
         var jobs = Fifo<@Sendable () -> Void>()
-        /// Waits of the main thread, one inside the other.
+        /// The nested waits of the main thread.
         var waiters: [BlockingWaiter] = []
     }
 
@@ -148,7 +151,8 @@ package enum MainThreadRelay {
         Thread.isMainThread || DispatchQueue.getSpecific(key: mark) != nil
     }
 
-    /// Runs `job` at once if the caller is on main, and else as soon as main comes by.
+    /// Runs `job` immediately if the caller is on the main thread, or otherwise as soon as the main thread is
+    /// available.
     package static func run(_ job: @escaping @Sendable () -> Void) {
         if isOnMain { return job() }
         let waiter = state.withLock { state in
@@ -168,11 +172,11 @@ package enum MainThreadRelay {
             state.waiters.removeAll { $0 === waiter }
             return state.waiters.last
         }
-        // A signal that was meant for main in general may have gone to this wait: the one around it looks again.
+        // A signal for the main thread may have reached only this wait, so the enclosing wait checks again.
         next?.signal()
     }
 
-    /// Runs the oldest job, if there is one that nobody took.
+    /// Runs the oldest job, if there is one that has not been taken.
     @discardableResult
     private static func runNext() -> Bool {
         let job = state.withLock { $0.jobs.popFirst() }
@@ -181,16 +185,18 @@ package enum MainThreadRelay {
     }
 }
 
-/// A reason of its own for which a queue may be suspended: it knows nothing of other reasons, nor of the user's.
+/// A reason for which a queue is suspended, independently of other reasons and of the user.
 package final class QueueHold: Sendable {
     private let engine: QueueEngine
     private let reason: String
-    /// Whether it holds the queue, and will ever again; the engine's lock is taken inside of no other.
+    /// Whether the hold is active, or has ended for good.
+    ///
+    /// The lock of the engine is not taken while this lock is held.
     private let phase = Locked(Phase.off)
 
     private enum Phase { case off, on, ended }
 
-    /// Makes one that does not hold the queue yet.
+    /// Creates a hold that is not active yet.
     package init(_ queue: QueueManager, because reason: String) {
         engine = queue.engine
         self.reason = reason
@@ -198,7 +204,7 @@ package final class QueueHold: Sendable {
 
     deinit { end() }
 
-    /// Holds the queue, or lets it go on as far as this reason goes.
+    /// Suspends the queue for this reason, or removes this reason.
     package func set(_ isHeld: Bool) {
         let isNews = phase.withLock { phase in
             guard phase != .ended, (phase == .on) != isHeld else { return false }
@@ -208,7 +214,7 @@ package final class QueueHold: Sendable {
         if isNews { bringIntoForce() }
     }
 
-    /// Lets the queue go on as far as this reason goes, for good.
+    /// Removes this reason permanently.
     package func end() {
         phase.withLock { $0 = .ended }
         bringIntoForce()
@@ -226,7 +232,7 @@ extension QueueEngine {
         changeSuspension { $0.set(isSuspended, because: reason) }
     }
 
-    /// Goes on, whatever the queue was suspended for.
+    /// Ends the suspension of the queue for all reasons.
     func endSuspension() { changeSuspension { $0.endAll() } }
 
     fileprivate func hold(_ hold: QueueHold, because reason: String) {

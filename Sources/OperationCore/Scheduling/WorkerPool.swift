@@ -3,49 +3,52 @@
 
 import Foundation
 
-/// Where a queue gets its threads from: the process's pool, or a test that plays the threads itself.
+/// A source of threads for queues, which is the pool of the process or a test that simulates the threads.
 package protocol WorkerSource: Sendable {
-    /// Gives the queue a thread that calls its `work()` once; false if there is none to be had.
+    /// Provides a thread that calls the engine's `work()` once, or returns `false` if there is none.
     func provide(for engine: QueueEngine) -> Bool
 
-    /// Notes that the queue got none: it will be offered one (`offerWorker()`) when there is. False, and nothing was
-    /// noted, if there is one by now.
+    /// Records that the queue got no thread, so that it is offered one later with `offerWorker()`.
+    ///
+    /// - Returns: `false`, without any effect, if there is a thread by now.
     func remember(_ engine: QueueEngine) -> Bool
 
-    /// One more thread waits within a body; false, and it must not, if no thread would be left.
+    /// Records that another thread waits within a body.
+    ///
+    /// - Returns: `false` if no thread would be left, so that the thread must not wait.
     func beginRest() -> Bool
 
     func endRest()
 
-    /// Whether threads block in real time, so that a queue that stands still should get more.
+    /// Whether threads block in real time, so that a queue in which nothing begins must get more threads.
     var watchesForStalls: Bool { get }
 
-    /// Nanoseconds by which it is known whether bodies are short.
+    /// The time in nanoseconds, by which the duration of bodies is measured.
     var now: UInt64 { get }
 
-    /// Nanoseconds of processor time that the process used, on all cores together.
+    /// The processor time of the process in nanoseconds, on all cores together.
     var usedTime: UInt64 { get }
 }
 
 extension WorkerSource {
-    /// None, for those that do not watch.
+    /// Zero, for sources that do not watch for stalls.
     package var usedTime: UInt64 { 0 }
 }
 
-/// Threads of our own for the bodies of operations, shared by all queues of the process.
+/// A pool of threads for the bodies of operations, which all queues of the process share.
 ///
-/// Dispatch would give one more thread a second where bodies block; here a body that waits is replaced at once. Threads
-/// that have nothing to do are kept for a while and then ended. There are never more than ``threadLimit``.
+/// When bodies block, Dispatch would add one thread per second. This pool replaces a body that waits immediately.
+/// Threads without work are kept for some time and then ended. There are never more threads than ``threadLimit``.
 package final class WorkerPool: WorkerSource {
     package static let shared = WorkerPool()
 
-    /// How many threads there may be in the process, those of bodies that wait included.
+    /// The maximum number of threads in the process, including threads whose bodies wait.
     package static let threadLimit = ThreadNotes.mostQueueThreads
 
-    /// How much stack a thread has: address space, of which only what is used takes memory.
+    /// The size of a thread's stack in address space, of which only the used part takes memory.
     private static let stackSize = 4 << 20
 
-    /// How long a thread waits for something to do before it ends.
+    /// The time for which a thread waits for work before it ends.
     private static let patience = DispatchTimeInterval.seconds(5)
 
     private final class Worker: Sendable {
@@ -56,9 +59,9 @@ package final class WorkerPool: WorkerSource {
     private struct State {
         var idle: [Worker] = []
         var count = 0
-        /// Threads that wait within a body.
+        /// The number of threads that wait within a body.
         var resting = 0
-        /// Queues that got no thread, each once.
+        /// The queues that got no thread, each once.
         var starving = Fifo<QueueEngine>()
         var isStarving: Set<ObjectIdentifier> = []
 
@@ -67,7 +70,7 @@ package final class WorkerPool: WorkerSource {
 
     private let state = Locked(State())
 
-    /// How many threads there are.
+    /// The number of threads.
     package var count: Int { state.withLock { $0.count } }
 
     package func provide(for engine: QueueEngine) -> Bool {
@@ -119,12 +122,12 @@ package final class WorkerPool: WorkerSource {
                 return true
             }
             if isIdle { return }
-            // Somebody took it from the list just now, and its signal is on the way.
+            // Another thread has just taken this worker from the list and is about to signal it.
             worker.semaphore.wait()
         }
     }
 
-    /// A queue that got no thread before; if there is none, the worker is idle from now on.
+    /// Returns a queue that got no thread before, or marks the worker as idle and returns `nil` if there is none.
     private func nextStarving(orIdle worker: Worker) -> QueueEngine? {
         state.withLock { state in
             if let engine = state.starving.popFirst() {
@@ -157,35 +160,35 @@ package final class WorkerPool: WorkerSource {
     package func endRest() { state.withLock { $0.resting -= 1 } }
 }
 
-/// What a thread that works for a queue has in hand.
+/// The state of a thread that works for a queue.
 ///
-/// Not Sendable on purpose: only touched by that thread, in steps that do not overlap. So no access to it is checked at run
-/// time.
+/// It is deliberately not `Sendable`. Only that thread uses it, in steps that do not overlap. So no access to it is
+/// checked at run time.
 package final class WorkerSeat {
     let engine: QueueEngine
-    /// The seat around, where a body works off another queue.
+    /// The seat of the enclosing body, if a body works for another queue.
     let outer: WorkerSeat?
-    /// What the thread was dealt beyond that.
+    /// The further entries that were assigned to the thread.
     let hand = AssignedEntries()
-    /// Whether the queue knows the hand.
+    /// Whether the queue has registered `hand`.
     @exclusivity(unchecked) var isHandKnown = false
     @exclusivity(unchecked) var pace = DealingPace()
-    /// How many bodies returned since the pace was looked at.
+    /// The number of entries that the thread has taken since the pace was last updated.
     @exclusivity(unchecked) var finishedCount = 0
-    /// The entry that is being run.
+    /// The entry that is running.
     @exclusivity(unchecked) private(set) var key = none
-    /// The operation whose body it is.
+    /// The operation whose body is running.
     @exclusivity(unchecked) var operation: ManagedOperation?
-    /// What the thread has taken and not begun, as long as it lets go of what ended before.
+    /// The entry that the thread has taken but not begun, while it releases the previous one.
     @exclusivity(unchecked) var unbegun: QueueMachine.Key?
-    /// Whether it counts as one of the queue's threads no more.
+    /// Whether the thread no longer counts as one of the queue's threads.
     @exclusivity(unchecked) var hasLeft = false
-    /// Whether the body returned, so that nothing of the user's comes before the thread asks for more work.
+    /// Whether the body has returned, so that no code of the user runs before the thread asks for more work.
     @exclusivity(unchecked) var isConcluding = false
-    /// Whether the entry ended: told to the queue together with the question for the next.
+    /// Whether the entry has ended, which is reported to the queue when the thread asks for the next entry.
     @exclusivity(unchecked) var hasEnded = false
     @exclusivity(unchecked) var ending = LifecycleMachine.Ending.success
-    /// Operations of the same queue about which something changed while the thread concluded.
+    /// The operations of the same queue that changed after the body returned.
     @exclusivity(unchecked) var readied: [ManagedOperation] = []
 
     package init(engine: QueueEngine, outer: WorkerSeat? = nil) {
@@ -195,7 +198,7 @@ package final class WorkerSeat {
 
     var slot: QueueMachine.Slot { key.slot }
 
-    /// How urgent the entry is that is being run.
+    /// The urgency of the entry that is running.
     var urgency: QueueLevel {
         operation.map { $0.core.withLock { $0.urgency } } ?? engine.level(of: key) ?? .veryLow
     }
@@ -208,27 +211,28 @@ package final class WorkerSeat {
         finishedCount += 1
     }
 
-    /// The next of those that the thread was dealt, if all that is to be told of the last is that it succeeded.
+    /// Returns the next assigned entry, if the only thing to report about the last entry is its success.
     func nextDealt() -> QueueMachine.Job? {
         guard isHandKnown, hasEnded, ending == .success, readied.isEmpty else { return nil }
         guard let (next, old) = hand.next(after: key) else { return nil }
         let last = exchange(&operation, with: nil)
         clear()
         unbegun = next.key
-        // What it holds may make something ready as it goes, or wait: by now there is nothing that this thread keeps back.
+        // Releasing these may run code that makes an operation ready or waits. The thread has no unreported changes by
+        // now.
         withExtendedLifetime((last, old)) {}
         return next
     }
 
-    /// Tells the queue what this thread kept back for it, before a rule or a conversion of the user's runs.
+    /// Reports the unreported changes of this thread to its queue, before a rule or a conversion of the user runs.
     static func flushCurrent() {
         guard let seat = ThreadNotes.current.seat else { return }
-        // What the user's code makes ready is told at once: it may wait for it.
+        // Operations that the user's code makes ready are reported immediately, because that code may wait for them.
         seat.isConcluding = false
         if seat.hasEnded || !seat.readied.isEmpty { seat.engine.flush(seat) }
     }
 
-    /// Tells the queue what got ready, before something is let go of that may be the user's.
+    /// Reports the operations that became ready to the queue, before an object is released that may be the user's.
     static func tellReadied() {
         guard let seat = ThreadNotes.current.seat, !seat.readied.isEmpty else { return }
         seat.isConcluding = false
@@ -241,7 +245,7 @@ package final class WorkerSeat {
         forgetNews()
     }
 
-    /// The queue has been told.
+    /// Clears the changes after they were reported.
     func forgetNews() {
         hasEnded = false
         if readied.count == 1 {
@@ -252,33 +256,34 @@ package final class WorkerSeat {
     }
 }
 
-/// Entries that a thread was dealt in advance because bodies are short: it runs them one after another without a word to
-/// the queue, in the one slot that it has there.
+/// Entries that were assigned to a thread in advance because bodies are short.
 ///
-/// Where two threads ask a queue for each tiny body, they spend their time in handing each other what the queue knows.
-/// Whoever needs to know exactly where entries stand takes all of it back first (``QueueEngine/settle(_:_:)``): so do
-/// settings, snapshots, cancellations, more urgent entries, and a thread that has nothing left to do.
+/// The thread runs them one after another in its one slot, without asking the queue. If two threads asked the queue for
+/// each short body, they would spend their time on moving the queue's memory between their caches.
+///
+/// Code that needs the exact stage of each entry first takes all of them back with ``QueueEngine/settle(_:_:)``.
+/// Examples are settings, snapshots, cancellations, more urgent entries, and a thread without work.
 final class AssignedEntries: Sendable {
     private struct State {
-        /// The next one is the last.
+        /// The entries that have not begun, with the next one at the end.
         var waiting: [QueueMachine.Job] = []
-        /// Those that ended, in their order.
+        /// The entries that have ended, in their order.
         var ended: [QueueMachine.Key] = []
-        /// The one that is being run, since the hand was dealt.
+        /// The entry that is running, if it began after the assignment.
         var current: QueueMachine.Job?
     }
 
-    /// What becomes known when a hand is taken back.
+    /// The changes that become known when the entries are taken back.
     struct News {
         var ended: [QueueMachine.Key]
         var current: QueueMachine.Job?
-        /// Those that have not begun, in their order.
+        /// The entries that have not begun, in their order.
         var waiting: [QueueMachine.Job]
     }
 
     private let state = Locked(State())
 
-    /// Gives the thread what it is to run after the present one, in this order.
+    /// Assigns the entries that the thread must run after the current one, in this order.
     func deal(_ current: QueueMachine.Job, then jobs: [QueueMachine.Job]) {
         state.withLock { state in
             state.current = current
@@ -286,10 +291,10 @@ final class AssignedEntries: Sendable {
         }
     }
 
-    /// The next one, now that the last has ended; nil, and nothing is noted, if there is none.
+    /// Returns the next entry after the last one has ended, or `nil` without any effect if there is none.
     ///
-    /// With it comes what ended, to be let go of at once, and not with all of the hand: what it holds must not wait for the
-    /// bodies that follow.
+    /// The result contains the ended entry, which must be released immediately. Its contents must not wait for the
+    /// following bodies.
     func next(after ended: QueueMachine.Key) -> (next: QueueMachine.Job, old: QueueMachine.Job?)? {
         state.withLock { state in
             guard let next = state.waiting.popLast() else { return nil }
@@ -306,17 +311,17 @@ final class AssignedEntries: Sendable {
     }
 }
 
-/// How many entries a thread takes at once: more as long as bodies are short.
+/// The number of entries that a thread takes at a time, which grows while bodies are short.
 struct DealingPace {
-    /// How many, the one included that it runs at once.
+    /// The number of entries, including the one that runs immediately.
     private(set) var count = 1
     private var last: UInt64 = 0
 
     static let most = 16
-    /// How long a body takes, all that belongs to it included, from which on each is asked for by itself.
+    /// The total duration of a body, in nanoseconds, from which each entry is requested separately.
     static let shortBody: UInt64 = 1_500
 
-    /// The thread asks for more at that moment, and ran so many since it last asked.
+    /// Updates the pace when the thread asks for more work, after it ran `count` entries since the last request.
     mutating func note(_ now: UInt64, ran count: Int) {
         let isShort = (now &- last) / UInt64(max(count, 1)) < Self.shortBody
         last = now
@@ -324,12 +329,13 @@ struct DealingPace {
     }
 }
 
-/// A thread on which operations of queues end, and which begins there what they made room for, if that takes but a moment.
+/// A thread on which operations of queues end, and which then begins the next entry of the queue if that is brief.
 ///
-/// To wake a thread of the queue's for a body that only asks somebody else to do the work costs more than the body.
+/// Waking a thread of the queue costs more than a body that only passes the work on.
 package enum LentThread {
-    /// Runs `work`; where something in it ends, the thread begins the next entry of that queue itself, if that is
-    /// ``ManagedOperation/beginsBriefly``.
+    /// Runs `work`, and lets the thread begin the next entry of a queue if an operation of that queue ends in it.
+    ///
+    /// The thread begins only an entry for which ``ManagedOperation/beginsBriefly`` is `true`.
     package static func lend(by lender: (any ThreadLender)? = nil, _ work: () -> Void) {
         let notes = ThreadNotes.current
         let wasLent = exchange(&notes.isLent, with: true)
@@ -340,19 +346,22 @@ package enum LentThread {
     }
 }
 
-/// How many threads work for a queue, and how many may.
+/// The number of threads that work for a queue, and its limit.
 ///
-/// As many as there are cores, or as the queue is wide if that is less. Bodies that wait through our own calls are
-/// replaced at once. Where nothing begins for a moment although something could, somebody looks whether the bodies block
-/// in another way or compute: if the process leaves cores idle, the number of threads doubles, whatever the width, for a
-/// body may block whose operation has ended. If it does not, more threads would only get into each other's way. Then one
-/// comes from time to time, ever less often, for it may be others that compute while the bodies of this queue block.
+/// The limit is the number of cores, or the width of the queue if that is less. Bodies that wait through calls of this
+/// package are replaced immediately.
+///
+/// If no entry begins for some time although one could, the queue checks whether the bodies block in another way or
+/// compute. If the process leaves cores idle, the limit doubles, regardless of the width, because a body may still
+/// block after its operation has ended. If all cores are busy, more threads would only compete for them. Then one
+/// thread is added from time to time, at growing intervals, because the busy threads may belong to other code while the
+/// bodies of this queue block.
 package struct QueueThreads {
-    /// What is known at one look.
+    /// The measurements of one check.
     package struct Look {
-        /// How often something began.
+        /// The number of entries that have begun.
         let starts: UInt64
-        /// How much processor time the process used, in nanoseconds.
+        /// The processor time of the process, in nanoseconds.
         let usedTime: UInt64
         /// The time, in nanoseconds.
         let now: UInt64
@@ -364,32 +373,32 @@ package struct QueueThreads {
         }
     }
 
-    /// Threads that work for the queue, without those whose bodies wait.
+    /// The number of threads that work for the queue, without those whose bodies wait.
     package var workers = 0
-    /// Whether somebody looks from time to time if the queue stands still.
+    /// Whether the queue is regularly checked for a stall.
     package private(set) var isWatched = false
 
     private let cores: Int
     private var base = 1
     private var limit = 1
     private var last: Look?
-    /// Since when nothing began.
+    /// The time since which no entry has begun.
     private var standsSince: UInt64 = 0
     private var patience = firstPatience
 
-    /// How many threads there may be at most, without those whose bodies wait.
+    /// The maximum number of threads, without those whose bodies wait.
     package static let mostThreads = 64
 
-    /// How long all threads block, in nanoseconds, before the queue reports it.
+    /// The time for which all threads must block before the queue reports it, in nanoseconds.
     private static let longestSilence: UInt64 = 5_000_000_000
 
-    /// Whether no thread can be added, and all have blocked for some seconds while something could begin.
+    /// Whether no thread can be added, and all have blocked for some seconds although an entry could begin.
     ///
-    /// Bodies that block without the library may wait for what cannot begin.
+    /// Bodies that block without this package may wait for an entry that cannot begin.
     package private(set) var isBlocked = false
     private var hasReportedBlock = false
 
-    /// How long nothing begins while all cores are busy before one more thread comes; twice as long each time.
+    /// The time without a start after which a thread is added although all cores are busy, which doubles each time.
     private static let firstPatience: UInt64 = 250_000_000
 
     package init(width: Int?, cores: Int = ProcessInfo.processInfo.activeProcessorCount) {
@@ -407,20 +416,20 @@ package struct QueueThreads {
         patience = Self.firstPatience
     }
 
-    /// Counts one more thread in, if there may be one more.
+    /// Adds a thread to the count, or returns `false` if the limit is reached.
     package mutating func join() -> Bool {
         guard workers < limit else { return false }
         workers += 1
         return true
     }
 
-    /// How many threads there may be just now.
+    /// The current limit.
     package var mostAtOnce: Int { limit }
 
-    /// Whether there may be no more threads just now.
+    /// Whether the limit is reached.
     var isFull: Bool { workers >= limit }
 
-    /// Whether a thread that has finished something may look for more.
+    /// Whether a thread that has finished an entry may take another one.
     package var mayGoOn: Bool { workers <= limit }
 
     package mutating func leave() {
@@ -428,7 +437,7 @@ package struct QueueThreads {
         if workers < base { resetLimit() }
     }
 
-    /// Whether a watch is to be set, because there is more to do than threads.
+    /// Returns whether the caller must begin to watch for a stall, because there is more work than threads.
     package mutating func beginWatch() -> Bool {
         guard !isWatched else { return false }
         isWatched = true
@@ -436,7 +445,7 @@ package struct QueueThreads {
         return true
     }
 
-    /// Looks whether the queue stood still since the last look; returns how many threads come in addition.
+    /// Checks whether no entry has begun since the last check, and returns the number of threads to add.
     package mutating func look(_ look: Look, canStart: Bool) -> Int {
         guard canStart else {
             (isWatched, isBlocked) = (false, false)
@@ -450,7 +459,7 @@ package struct QueueThreads {
         if look.starts != old.starts {
             standsSince = look.now
             isBlocked = false
-            // What blocked does so no more: threads that are too many leave after what they run.
+            // The bodies no longer block, so surplus threads leave after their current work.
             if areCoresBusy { limit = base + (limit - base) / 2 }
             return 0
         }
@@ -460,14 +469,14 @@ package struct QueueThreads {
         return joining
     }
 
-    /// Whether all threads are blocked; true only once.
+    /// Returns whether all threads are blocked, but `true` only once.
     mutating func takeBlockReport() -> Bool {
         guard isBlocked else { return false }
         return !exchange(&hasReportedBlock, with: true)
     }
 
     private mutating func grow(_ areCoresBusy: Bool, _ now: UInt64) {
-        // A thread that may come has not: it was not asked for.
+        // A thread could be added before, but was not requested.
         if workers < limit { return }
         if !areCoresBusy {
             let isFull = limit >= max(Self.mostThreads, base)
@@ -480,7 +489,7 @@ package struct QueueThreads {
         }
     }
 
-    /// Whether less than half a core, or an eighth of all, was left idle.
+    /// Returns whether less than half a core, or less than an eighth of all cores, was idle.
     private func areCoresBusy(from old: Look, to new: Look) -> Bool {
         let time = Double(new.now &- old.now), used = Double(new.usedTime &- old.usedTime)
         let idle = time * Double(cores) - used

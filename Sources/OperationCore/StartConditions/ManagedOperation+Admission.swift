@@ -3,11 +3,12 @@
 
 import Foundation
 
-// The shell of AdmissionMachine: what its steps ask for, outside every lock. The knobs are in the file beside this one.
+// The shell of AdmissionMachine, which performs its steps outside every lock.
 extension ManagedOperation {
-    /// Asks for what must let the body begin, if nothing else keeps it; returns whether all was granted there and then.
+    /// Asks for admission if nothing else keeps the body from beginning, and returns whether it was granted
+    /// immediately.
     ///
-    /// What is granted later goes through `admissionDidComplete`.
+    /// A later grant goes through `admissionDidComplete`.
     @discardableResult
     final func seekAdmission() -> Bool {
         let (old, errand) = core.withLock { core -> (AdmissionLeftovers?, Errand?) in
@@ -37,7 +38,7 @@ extension ManagedOperation {
         let ticket: AdmissionTicket
     }
 
-    /// Takes one step after another; returns whether it came to the end.
+    /// Takes one step after another, and returns whether all of them were granted immediately.
     private func pursue(_ first: AdmissionMachine.Action, _ ticket: AdmissionTicket) -> Bool {
         var action = first
         while case .take(let step) = action {
@@ -47,7 +48,7 @@ extension ManagedOperation {
         return true
     }
 
-    /// Asks for one thing; returns whether it was granted there and then.
+    /// Takes a step, and returns whether it was granted immediately.
     private func take(_ step: AdmissionMachine.Step, _ ticket: AdmissionTicket) -> Bool {
         switch step {
         case .conditions:
@@ -56,12 +57,12 @@ extension ManagedOperation {
         case .throttle:
             guard let rule = core.withLock({ $0.extras?.admission?.throttle }) else { return true }
             let isGranted = askThrottle(rule, ticket)
-            // Withdrawn meanwhile: whoever did that may have handed the ticket in before it was in use.
+            // If another thread withdrew the ticket meanwhile, it may have handed in the ticket before it was in use.
             if !isCurrent(ticket) { rule.registry.leave(ticket, rule.key) }
             return isGranted
         case .categories:
             let (categories, host) = core.withLock { ($0.extras?.admission?.categories ?? [], $0.host) }
-            // An operation in a queue asks for them when it has a slot.
+            // An operation in a queue asks for its categories when it has a slot.
             let isGranted =
                 host.map { CategoryRegistry.lineUp(ticket, for: categories, in: $0) }
                 ?? CategoryRegistry.ask(ticket, for: categories)
@@ -75,11 +76,11 @@ extension ManagedOperation {
         core.withLock { $0.extras?.admission?.ticket == ticket }
     }
 
-    /// One step was granted; returns what comes next, nil if that means nothing any more.
+    /// Notes that a step was granted, and returns the next action, or `nil` if the grant no longer counts.
     private func pass(_ step: AdmissionMachine.Step, _ ticket: AdmissionTicket) -> AdmissionMachine.Action? {
         let (old, action) = core.withLock { core -> (AdmissionLeftovers?, AdmissionMachine.Action?) in
             guard let extras = core.extras, extras.admission?.ticket == ticket else { return (nil, nil) }
-            // A dependency was added meanwhile: its end begins another round.
+            // A dependency was added meanwhile. Its end begins another round.
             if let old = core.withdrawOutdatedAdmission() { return (old, nil) }
             return (nil, extras.admission?.machine.passed(step, round: ticket.round))
         }
@@ -87,7 +88,7 @@ extension ManagedOperation {
         return action
     }
 
-    /// What the operation waited for was granted.
+    /// Notes that a step was granted for which the operation waited.
     final func admissionDidPass(_ step: AdmissionMachine.Step, _ ticket: AdmissionTicket) {
         if let action = pass(step, ticket), pursue(action, ticket) { admissionDidComplete() }
     }
@@ -97,25 +98,25 @@ extension ManagedOperation {
         core.withLock { $0.host }?.reconsider(self)
     }
 
-    /// The operation was started, and asks on this thread, on which its body may run.
+    /// Asks for admission on the thread that starts the operation, on which its body may run.
     final func seekAdmissionAtStart() {
         guard seekAdmission() else { return }
         if let action = move({ $0.machine.admittedAtOnce(hasDelay: $0.hasDelayLeft) }) { perform(action) }
     }
 
-    /// A queue of this package brought the operation to its turn, and it is not admitted.
+    /// Asks for admission when a queue of this package has reached the operation.
     final func seekAdmissionForQueue() {
         if let original { return original.seekAdmissionForQueue() }
         let isGranted = seekAdmission()
-        // One that has its outcome by now asks for nothing, and is to be ended.
+        // An operation that has its outcome asks for nothing, and its queue has to end it.
         let host = core.withLock { isGranted || $0.machine.ending != nil ? $0.host : nil }
         host?.reconsider(self)
     }
 
     /// Notes that the operation holds its categories.
     ///
-    /// For an operation in a queue, the thread that waits with its slot does the rest. This notice may be late: by now the
-    /// operation may have given the categories back and have lined up again.
+    /// For an operation in a queue, the thread that waits with its slot does the rest. This notice may be late: by now
+    /// the operation may have given the categories back and may wait in line again.
     final func categoriesAreHeld(_ ticket: AdmissionTicket) {
         guard core.withLock({ $0.host }) == nil else { return ticket.wakeAsker() }
         admissionDidPass(.categories, ticket)
@@ -132,7 +133,7 @@ extension ManagedOperation {
         host?.reconsider(self)
     }
 
-    /// Asks for the categories of an operation that has a slot; returns whether the operation holds them.
+    /// Asks for the categories of an operation that has a slot, and returns whether the operation holds them.
     final func askForCategories(in host: QueueEngine) -> Bool {
         let (ticket, categories) = core.withLock { core -> (AdmissionTicket?, [OperationCategory]) in
             guard core.machine.ending == nil, !core.machine.isStarted, let extras = core.extras,
@@ -142,7 +143,7 @@ extension ManagedOperation {
         }
         guard let ticket else { return false }
         var isGranted = CategoryRegistry.ask(ticket, for: categories, in: host)
-        // The wait takes a thread, of which the source may not have enough.
+        // The wait needs a thread, and the source may not have enough.
         if !isGranted, let time = CategoryRegistry.patience(of: ticket), host.source.beginRest() {
             isGranted = waitWithSlot(ticket, time)
             host.source.endRest()
@@ -153,7 +154,9 @@ extension ManagedOperation {
         return core.withLock { $0.isAdmitted }
     }
 
-    /// Waits some time for the categories, because others were faster too often; returns whether they are held.
+    /// Waits for the categories for a limited time, and returns whether the operation holds them.
+    ///
+    /// Others were faster too often, so the operation keeps its slot meanwhile.
     private func waitWithSlot(_ ticket: AdmissionTicket, _ time: Duration) -> Bool {
         let semaphore = ticket.prepareToWait()
         CategoryRegistry.beginWaitingWithSlot(ticket)
@@ -173,7 +176,7 @@ extension ManagedOperation {
             return extras.admission?.ticket
         }
         guard let ticket else { return }
-        // The operation must not ask again before this call, which would take back the new question.
+        // The operation must not ask again before this call, which would withdraw the new request.
         CategoryRegistry.leave(ticket)
         core.withLock { core in
             if let extras = core.extras, extras.admission?.ticket == ticket {
@@ -185,14 +188,15 @@ extension ManagedOperation {
     /// Wakes a thread that waits for the categories, because something about the operation changed.
     final func wakeAsker() { core.withLock { $0.extras?.admission?.ticket }?.wakeAsker() }
 
-    /// Cancels a child of a group if all holders of a category for which it waits need its end, as a group around it
-    /// does.
+    /// Cancels a child of a group if every holder of a category for which it waits needs its end.
+    ///
+    /// A group that contains the child is such a holder.
     private func cancelIfHeldAround() {
         guard core.withLock({ $0.parent != nil }), let circle = CircleSearch.circle(of: self) else { return }
         cancelIfUndecided(because: .waitsForItself(circle.map(\.displayName)))
     }
 
-    /// Gives back what was granted, or is asked for, if a dependency was added before the start.
+    /// Ends the round if a dependency was added before the start, and gives back what was granted.
     final func giveBackOutdatedAdmission() {
         guard let old = core.withLock({ $0.withdrawOutdatedAdmission() }) else { return }
         old.giveBack()
@@ -222,7 +226,7 @@ extension ManagedOperation {
             guard extras.admission?.machine.currentStep == .conditions else { return }
             extras.admission?.evaluation = exchange(&task, with: nil)
         }
-        // Withdrawn meanwhile, or over already.
+        // The round was withdrawn meanwhile, or the conditions already have a verdict.
         task?.cancel()
     }
 
@@ -250,7 +254,7 @@ extension ManagedOperation {
     }
 }
 
-// What is public of this is in CommonOperationMembers+Admission.
+// The implementation of the public members below.
 extension ManagedOperation {
     package final var conditions: [OperationCondition] { core.withLock { $0.extras?.admission?.conditions ?? [] } }
 
@@ -272,7 +276,7 @@ extension ManagedOperation {
         setAdmission("condition \"\(condition.name)\"") { $0.conditions.append(condition) }
     }
 
-    /// Changes a knob that only counts until the operation asks to be admitted.
+    /// Changes a setting that only counts until the operation asks for admission.
     ///
     /// - Parameter change: Makes the change and returns what it replaced, which is released outside the lock.
     private func setAdmission<Replaced>(
@@ -298,15 +302,25 @@ extension ManagedOperation {
 extension CommonOperationMembers {
     private var operation: ManagedOperation { self }
 
-    /// The conditions that must hold for the operation to begin, in the order in which they are looked at.
+    /// The conditions of the operation, in the order in which they are evaluated.
+    ///
+    /// The body runs only if all of them are satisfied. The default is an empty array.
     public var conditions: [OperationCondition] { operation.conditions }
 
-    /// Adds a condition, which is looked at when the dependencies have ended, after those that are there.
+    /// Adds a condition after the conditions that the operation already has.
     ///
-    /// Add it before the operation is started or given to a queue.
+    /// The conditions are evaluated one after another when the dependencies have ended. Add a condition before the
+    /// operation is started or added to a queue. A later call has no effect and causes a notice.
     public func addCondition(_ condition: OperationCondition) { operation.addCondition(condition) }
 
-    /// Adds a condition: see ``OperationCondition``.
+    /// Adds a condition that calls a closure.
+    ///
+    /// Add a condition before the operation is started or added to a queue. A later call has no effect and causes a
+    /// notice.
+    ///
+    /// - Parameters:
+    ///   - name: A short description of what the condition checks.
+    ///   - evaluate: The closure that checks the condition. It is called in a task that is canceled with the operation.
     public func addCondition(
         _ name: String,
         _ evaluate: @escaping @Sendable (OperationCondition.Context) async -> OperationCondition.Verdict
@@ -314,22 +328,26 @@ extension CommonOperationMembers {
         operation.addCondition(OperationCondition(name, evaluate))
     }
 
-    /// What the operation holds while it runs, and waits for if others hold it: nothing unless you set it.
+    /// The categories that the operation holds while it runs.
     ///
-    /// Set it before the operation is started or given to a queue. One that is named twice counts once.
+    /// The operation waits until it can hold all of them. The default is an empty array. Set this property before the
+    /// operation is started or added to a queue. A category that occurs twice counts once.
     public var categories: [OperationCategory] {
         get { operation.categories }
         set { operation.categories = newValue }
     }
 
-    /// The least time between two runs of the same kind: none unless you set it.
+    /// The rule for the minimum time between two runs of the same key.
     ///
-    /// Set it before the operation is started or given to a queue.
+    /// The default is `nil`, which disables throttling. Set this property before the operation is started or added to a
+    /// queue.
     public var throttle: ThrottleRule? {
         get { operation.throttle }
         set { operation.throttle = newValue }
     }
 
-    /// The moment from which the key of ``throttle`` may run again, on the clock of its register; nil if it may now.
+    /// The moment from which the key of ``throttle`` may run again, or `nil` if it may run now.
+    ///
+    /// The moment is on the clock of the rule's register. While the key runs, it is ``OperationInstant/distantFuture``.
     public var nextRun: OperationInstant? { operation.throttle.flatMap { $0.registry.nextRun(of: $0.key) } }
 }

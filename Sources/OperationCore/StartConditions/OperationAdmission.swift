@@ -5,14 +5,14 @@ import Dispatch
 import Foundation
 import Synchronization
 
-/// What must let one operation begin after its dependencies ended, and how far it is with that.
+/// The conditions, the throttle and the categories of an operation, and the progress of its admission.
 struct OperationAdmission {
     var conditions: [OperationCondition] = []
     var categories: [OperationCategory] = []
     var throttle: ThrottleRule?
 
     var machine = AdmissionMachine()
-    /// That of the present round.
+    /// The ticket of the present round.
     var ticket: AdmissionTicket?
     /// The task that evaluates the conditions.
     var evaluation: Task<Void, Never>?
@@ -27,7 +27,7 @@ struct OperationAdmission {
         return steps
     }
 
-    /// Ends the round; returns what is to be given back outside the lock.
+    /// Ends the round, and returns what must be given back outside the lock.
     mutating func withdraw() -> AdmissionLeftovers? {
         let steps = machine.withdraw()
         guard let ticket = exchange(&ticket, with: nil), !steps.isEmpty else { return nil }
@@ -36,16 +36,16 @@ struct OperationAdmission {
     }
 }
 
-/// What an operation was given on its way, or still asks for, to be handed back.
+/// The steps that an operation was granted or asked for in a round, to be given back.
 struct AdmissionLeftovers {
     let ticket: AdmissionTicket
     let steps: [AdmissionMachine.Step]
     let evaluation: Task<Void, Never>?
     let throttle: ThrottleRule?
 
-    /// Hands it back.
+    /// Gives back the grants, and withdraws the requests.
     ///
-    /// Called outside every lock: the task and the clock may be the user's.
+    /// Called outside every lock, because the task and the clock may be user code.
     func giveBack() {
         evaluation?.cancel()
         if steps.contains(.categories) { CategoryRegistry.leave(ticket) }
@@ -54,7 +54,7 @@ struct AdmissionLeftovers {
 }
 
 extension ManagedOperation.Core {
-    /// Whether nothing but its dependencies keeps the body from beginning, or whether the body will never run.
+    /// Whether only its dependencies keep the body from beginning, or the body will never run.
     var isAdmitted: Bool {
         guard let extras, extras.admission != nil, machine.ending == nil else { return true }
         return extras.admission?.isEmpty != false
@@ -67,20 +67,20 @@ extension ManagedOperation.Core {
         return extras.admission?.machine.isCalled(epoch: node?.additions ?? 0) == true
     }
 
-    /// Whether only the categories are left, which the operation asks for after its delay.
+    /// Whether only the categories are left, for which the operation asks after its delay.
     var isDelayed: Bool {
         guard let extras, extras.admission != nil, machine.ending == nil else { return false }
         return extras.admission?.machine.isDelayed(epoch: node?.additions ?? 0) == true
     }
 
-    /// Whether the body may begin now; if so, it counts as begun.
+    /// Returns whether the body may begin now, and notes that it begins.
     mutating func noteBodyBegins() -> Bool {
         guard machine.enterBody() else { return false }
         extras?.admission?.ticket?.noteBodyBegins()
         return true
     }
 
-    /// Ends a round which no longer means anything: a dependency was added since, or the outcome is decided.
+    /// Ends a round that no longer counts, because a dependency was added or the outcome was decided.
     mutating func withdrawOutdatedAdmission() -> AdmissionLeftovers? {
         guard let extras, extras.admission != nil, !machine.isStarted else { return nil }
         let isStale = extras.admission?.machine.isStale(epoch: node?.additions ?? 0) == true
@@ -89,7 +89,7 @@ extension ManagedOperation.Core {
 }
 
 extension RareOperationState {
-    /// The operation ended, or is freed: what it held is the next one's.
+    /// Gives back the grants of an operation that ended or is being freed.
     func giveBackAdmission() {
         guard admission != nil else { return }
         admission?.withdraw()?.giveBack()
@@ -97,7 +97,7 @@ extension RareOperationState {
     }
 }
 
-/// How far one operation is on the way from its dependencies to its body, as a pure value.
+/// The progress of one operation from its dependencies to its body, as a pure value.
 ///
 /// ```text
 ///        seek                passed            passed, or delayEnded        passed
@@ -109,21 +109,21 @@ extension RareOperationState {
 ///   ◀────────────────────────────── withdraw, from everywhere ─────────────────────────────────
 /// ```
 ///
-/// The categories come last, after the start delay. An operation in a queue asks for them in two steps. First it lines
-/// up, and is *called* when the categories seem to be free. A called operation waits for a slot and holds no category.
-/// When it has the slot, it asks for the categories. If other operations were faster, it gives up the slot and waits to
-/// be called again.
+/// The categories come last, after the start delay. An operation in a queue asks for them in two steps. First it waits
+/// in line, and is *called* when the categories seem to be free. A called operation waits for a slot and holds no
+/// category. When it has the slot, it asks for the categories. If other operations were faster, it gives up the slot
+/// and waits to be called again.
 ///
-/// Steps that the operation has no need of are left out. Each way is a *round*: an answer that comes for an earlier
-/// round means nothing any more. A round begins with a count of the dependencies that were ever added, its *epoch*: where
-/// one was added since, what was found out does not count.
+/// Steps that the operation does not need are left out. Each pass through the steps is a *round*, and a grant for an
+/// earlier round does not count. The *epoch* of a round is the number of dependencies that the operation ever had when
+/// the round began. If a dependency was added since then, the grants of the round do not count.
 package struct AdmissionMachine: Sendable, Equatable {
-    /// What stands between the dependencies and the body, in this order.
+    /// The steps between the dependencies and the body, in this order.
     package enum Step: UInt8, Sendable, CaseIterable { case conditions, throttle, categories }
 
-    /// What the shell does next.
+    /// The next action of the shell.
     package enum Action: Sendable, Equatable {
-        /// Ask for this.
+        /// Ask for this step.
         case take(Step)
         /// Nothing more stands in the way.
         case admit
@@ -132,9 +132,9 @@ package struct AdmissionMachine: Sendable, Equatable {
     private enum Phase: Equatable {
         case idle
         case taking(Step)
-        /// Everything but the categories is granted. The operation asks for them after the start delay.
+        /// Everything but the categories is granted, for which the operation asks after the start delay.
         case delayed
-        /// The categories seem to be free. The operation asks for them as soon as it has a slot.
+        /// The categories seem to be free, and the operation asks for them as soon as it has a slot.
         case called
         /// The operation is giving back its categories, or the call.
         case yielding
@@ -151,15 +151,15 @@ package struct AdmissionMachine: Sendable, Equatable {
 
     package init() {}
 
-    /// The step for whose answer it waits.
+    /// The step for which the operation waits.
     package var currentStep: Step? {
         if case .taking(let step) = phase { step } else { nil }
     }
 
-    /// Whether a round began and was not withdrawn.
+    /// Whether a round has begun and was not withdrawn.
     package var isUnderWay: Bool { phase != .idle }
 
-    /// Whether all was granted, and no dependency was added since the round began.
+    /// Whether all steps were granted, and no dependency was added since the round began.
     package func isGranted(epoch: Int) -> Bool { phase == .granted && self.epoch == epoch }
 
     /// Whether a dependency was added since the round began.
@@ -171,7 +171,7 @@ package struct AdmissionMachine: Sendable, Equatable {
     /// Whether only the categories are left, which the operation asks for after the start delay.
     package func isDelayed(epoch: Int) -> Bool { phase == .delayed && self.epoch == epoch }
 
-    /// Begins a round that takes these steps in their order; nil if one is under way.
+    /// Begins a round that takes these steps in order, or returns `nil` if a round is under way.
     ///
     /// If `isDelayed` is true, the round stops before the categories until `delayEnded` is called.
     package mutating func seek(_ steps: [Step], epoch: Int, isDelayed: Bool = false) -> Action? {
@@ -183,7 +183,8 @@ package struct AdmissionMachine: Sendable, Equatable {
         return advance(to: self.steps.first)
     }
 
-    /// What was asked for in that round was granted; nil if it is not what it waits for.
+    /// Notes that a step was granted, and returns the next action, or `nil` if the operation does not wait for that
+    /// step.
     ///
     /// Categories may also be granted after a call: the notice of the call can come late, while the operation already
     /// asks or waits with its slot.
@@ -192,28 +193,28 @@ package struct AdmissionMachine: Sendable, Equatable {
         return advance(to: steps.first { $0.rawValue > step.rawValue })
     }
 
-    /// Notes that the start delay is over; returns nil if the categories did not wait for it.
+    /// Notes that the start delay is over, and returns the next action, or `nil` if the categories did not wait for it.
     package mutating func delayEnded(epoch: Int) -> Action? {
         guard isDelayed(epoch: epoch) else { return nil }
         isDelayed = false
         return advance(to: .categories)
     }
 
-    /// Notes that the categories seem to be free; returns false if the operation does not wait for them.
+    /// Notes that the categories seem to be free, and returns whether the operation waits for them.
     package mutating func call(round: UInt32) -> Bool {
         guard round == self.round, phase == .taking(.categories) else { return false }
         phase = .called
         return true
     }
 
-    /// Notes that the operation has a slot and asks for its categories; returns false if it must not ask now.
+    /// Notes that the operation has a slot, and returns whether it may ask for its categories.
     package mutating func ask(epoch: Int) -> Bool {
         guard isCalled(epoch: epoch) else { return false }
         phase = .taking(.categories)
         return true
     }
 
-    /// Begins to give up the categories or the call; returns false if there is neither.
+    /// Begins to give up the categories or the call, and returns whether there was either.
     package mutating func yield() -> Bool {
         guard steps.last == .categories, phase == .granted || phase == .called else { return false }
         phase = .yielding
@@ -225,7 +226,7 @@ package struct AdmissionMachine: Sendable, Equatable {
         if round == self.round, phase == .yielding { phase = .delayed }
     }
 
-    /// Ends the round; returns the steps that were asked for, granted or not, whose grants are to be given back.
+    /// Ends the round, and returns the steps whose grants or requests must be given back.
     package mutating func withdraw() -> [Step] {
         defer { phase = .idle }
         switch phase {
@@ -250,9 +251,9 @@ package struct AdmissionMachine: Sendable, Equatable {
     }
 }
 
-/// One operation on one round of its admission, as those know it whom it asks.
+/// A reference to one operation in one round of its admission.
 ///
-/// It does not keep the operation alive. An operation that is freed hands in its ticket.
+/// It does not keep the operation alive. When an operation is freed, its ticket is handed in.
 final class AdmissionTicket: Sendable {
     // Sendable: written once, in init; loading a weak reference is atomic.
     private nonisolated(unsafe) weak var reference: ManagedOperation?
@@ -264,24 +265,24 @@ final class AdmissionTicket: Sendable {
         self.round = round
     }
 
-    /// The operation, unless it is gone.
+    /// The operation, or `nil` if it was freed.
     ///
-    /// Not to be asked for under a lock: the answer may be its last reference.
+    /// Do not read it under a lock, because the returned reference may be the last one.
     var operation: ManagedOperation? { reference }
 
-    /// Whether the body began, so that a throttled key rests when the ticket is handed in.
+    /// Whether the body has begun, so that a throttled key rests when the ticket is handed in.
     var hasBegun: Bool { begun.load(ordering: .acquiring) }
 
     /// The semaphore of the thread that has a slot for the operation and waits for the categories.
     private let asker = Locked<DispatchSemaphore?>(nil)
 
-    /// Waits with a slot in hand until the categories are granted, something changes, or the time is over.
+    /// Waits with a slot until the categories are granted, something changes, or the time is over.
     func wait(_ semaphore: DispatchSemaphore, atMost time: Duration) {
         _ = semaphore.wait(timeout: .now() + .nanoseconds(Int(clamping: time.saturatedNanoseconds)))
         asker.withLock { $0 = nil }
     }
 
-    /// Creates the semaphore on which the thread is going to wait.
+    /// Creates the semaphore on which the thread will wait.
     func prepareToWait() -> DispatchSemaphore {
         let semaphore = DispatchSemaphore(value: 0)
         asker.withLock { $0 = semaphore }
@@ -299,15 +300,15 @@ extension AdmissionTicket: Hashable {
     func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
 }
 
-/// What an operation waits for whose dependencies have ended: for those who explain it to people.
+/// The kind of admission for which an operation waits after its dependencies have ended.
 package enum AdmissionStanding: Sendable {
-    /// Nothing of the kind: it needs no admission, does not ask for it yet, or has it.
+    /// The operation needs no admission, does not ask for it yet, or has it.
     case none
-    /// That these conditions are found out.
+    /// The conditions with these names are being evaluated.
     case evaluating([String])
-    /// That the key may run: from that moment on, or when this operation has ended.
+    /// The key may run from that moment, or after the end of the runner.
     case throttled(key: String, until: OperationInstant, runner: ManagedOperation?)
-    /// That these categories are given back by those that hold them, or that those before it in line were served.
+    /// The categories are held by other operations, or operations that came earlier wait for them.
     case categories([OperationCategory])
 }
 
@@ -329,11 +330,11 @@ extension ManagedOperation {
 }
 
 extension CancellationCause.Code {
-    /// A condition of the operation did not hold.
+    /// A condition of the operation failed.
     public static let conditionFailed = Self("conditionFailed")
-    /// The operation came before its key might run again, and its rule says that it is dropped.
+    /// The operation came before its key could run again, and its rule drops such operations.
     public static let throttled = Self("throttled")
-    /// Another operation with the same key took its place.
+    /// Another operation with the same key replaced the operation.
     public static let replaced = Self("replaced")
 }
 

@@ -1,7 +1,7 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-/// Something that only so many operations may use at a time: a database, a folder, a device.
+/// A resource that only a limited number of operations can use at a time, such as a database, a folder or a device.
 ///
 /// ```swift
 /// let database = OperationCategory("database", limit: 1)
@@ -11,53 +11,61 @@
 /// operation.start()
 /// ```
 ///
-/// Operations share a category by sharing this object, in whatever queues they are, or in none. The name is for people:
-/// two categories of one name are two.
+/// Operations that have the same category object share its limit, in any queue or in none. The name is only for
+/// display. Two categories with the same name are independent.
 ///
-/// An operation asks for all its categories in one step, when its dependencies have ended and its conditions, throttle
-/// and delay allow it. It gets all of them or none. An operation in a ``QueueManager`` gets them together with its
-/// slot. It holds none of them while it waits for a slot, and it gives up the slot if it does not get them. After more
-/// than eight operations that came later were served first, it keeps its slot and waits, for up to 16 seconds each time.
-/// It is served when it is the first of its queue in each of its lines and each category has room. So it does not hold
-/// one category while it waits for another. The price is that an operation that waits for two
-/// categories keeps its place in both lines, even if one of the two is free. It gives all of them back when it has
-/// ended.
+/// An operation asks for all of its categories in one step, when its dependencies have ended and its conditions,
+/// throttle and delay allow it. It gets all of them or none, so it never holds one category while it waits for another.
+/// It gives all of them back when it has ended.
+///
+/// An operation is served when it is the first of its queue in the line of each of its categories, and each category
+/// has room. So an operation that waits for two categories keeps its position in both lines, even if one of them is
+/// free.
+///
+/// An operation in a ``QueueManager`` gets its categories together with its slot. It holds none of them while it waits
+/// for a slot, and it gives up the slot if it does not get them. After more than eight later operations were served
+/// first, it keeps its slot and waits for the categories, for up to 16 seconds each time.
 public final class OperationCategory: Sendable {
-    /// What people call it.
+    /// The name of the category, for display.
     public let name: String
-    /// How many operations may hold it at a time.
+    /// The maximum number of operations that hold the category at the same time.
     public let limit: Int
 
-    /// Makes a category; a limit below 1, with which nothing could ever run, counts as 1.
+    /// Creates a category.
+    ///
+    /// - Parameters:
+    ///   - name: The name of the category, for display.
+    ///   - limit: The maximum number of operations that hold the category at the same time. The default is `1`, and a
+    ///     value below 1 counts as 1.
     public init(_ name: String, limit: Int = 1) {
         self.name = name
         self.limit = max(limit, 1)
     }
 
-    /// The operations that hold it now, the one that got it first at the front.
+    /// The operations that hold the category now, in the order in which they got it.
     public var holders: [ManagedOperation] { CategoryRegistry.holders(of: self) }
 
-    /// How many operations wait for it now.
+    /// The number of operations that wait for the category now.
     public var waitingCount: Int { CategoryRegistry.waitingCount(for: self) }
 
-    /// The operations that wait for it, the next one at the front.
+    /// The operations that wait for the category, in the order in which they came.
     package var waiters: [ManagedOperation] { CategoryRegistry.waiters(for: self) }
 }
 
 extension OperationCategory: CustomStringConvertible {
-    /// The name and the limit.
+    /// The name, and the limit if it is above 1.
     public var description: String { limit == 1 ? name : "\(name) (\(limit) at a time)" }
 }
 
 extension OperationCategory: Hashable {
-    /// Categories are equal when they are the same object.
+    /// Returns a Boolean value that indicates whether two values are the same object.
     public static func == (left: OperationCategory, right: OperationCategory) -> Bool { left === right }
 
-    /// Hashes the identity.
+    /// Hashes the identity of the object.
     public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
 }
 
-/// Who holds which categories and who waits for them, as a pure value.
+/// The parties that hold and wait for categories, as a pure value.
 ///
 /// A party asks for all its categories in one step and gets all of them or none, so no party holds one category while
 /// it waits for another.
@@ -73,7 +81,7 @@ extension OperationCategory: Hashable {
 /// if it cannot be served yet. When it comes with a slot, it keeps the slot for some time (`patience`) and waits with it.
 /// Parties that can begin as soon as they are served are served in the order in which they came.
 package struct CategoryMachine<Key: Hashable, Party: Hashable> {
-    /// One category that a party asks for, and how many may hold it.
+    /// A category that a party asks for, and its limit.
     package struct Demand {
         let key: Key
         let limit: Int
@@ -96,9 +104,9 @@ package struct CategoryMachine<Key: Hashable, Party: Hashable> {
         var immediate = ArrivalLine<Party>()
         /// The waiting parties of each queue.
         var queued: [Queue: ArrivalLine<Party>] = [:]
-        /// The parties of queues that wait with a slot, the oldest first; they are few, see `patience`.
+        /// The few parties of queues that wait with a slot (see `patience`), the oldest first.
         var seated: [Party] = []
-        /// Counts up when a party is served or leaves.
+        /// The number of times that a party was served or left.
         var turns = 0
 
         var hasRoom: Bool { holders.count < limit }
@@ -109,22 +117,22 @@ package struct CategoryMachine<Key: Hashable, Party: Hashable> {
     }
 
     private struct Claim {
-        /// Counts up with each party that comes, so that the oldest has the lowest.
+        /// The arrival number of the party, which is lowest for the oldest party.
         let number: Int
         let keys: [Key]
         let queue: Queue?
         var standing = Standing.waiting
         /// Whether the party can begin as soon as it is served.
         var isImmediate: Bool
-        /// How often a party that came later was served in one of its lines.
+        /// The number of times that a party that came later was served in one of its lines.
         var passes = 0
-        /// The category because of which the party waited with a slot in vain, and the turns of that line.
+        /// The category because of which the party waited with a slot in vain, and the turns of its line at that time.
         ///
-        /// Until something changes there, to wait again would only keep the other categories from others.
+        /// Until the turns change, another wait would only keep the other categories from other parties.
         var obstacle: (key: Key, turns: Int)?
     }
 
-    /// How often a party may be passed over before it may wait with a slot.
+    /// The number of times that a party may be passed over before it may wait with a slot.
     private static var mostPasses: Int { 8 }
 
     private var lines: [Key: Line] = [:]
@@ -134,10 +142,10 @@ package struct CategoryMachine<Key: Hashable, Party: Hashable> {
 
     package init() {}
 
-    /// Whether nobody holds or waits for anything.
+    /// Whether no party holds or waits for anything.
     package var isEmpty: Bool { lines.isEmpty && claims.isEmpty }
 
-    /// Those that hold a category, the one that got it first at the front.
+    /// The parties that hold a category, in the order in which they got it.
     package func holders(of key: Key) -> [Party] { lines[key]?.holders.all ?? [] }
 
     /// The parties that wait for a category, in the order in which they came.
@@ -145,7 +153,7 @@ package struct CategoryMachine<Key: Hashable, Party: Hashable> {
 
     package func waitingCount(for key: Key) -> Int { lines[key]?.waiting.count ?? 0 }
 
-    /// How long a party that was refused may keep its slot and wait; nil if it must give up the slot.
+    /// Returns how long a party that was refused may keep its slot and wait, or `nil` if it must give up the slot.
     ///
     /// A party that was passed over too often may wait, longer each time. The wait has a limit, because the party that
     /// holds the category may need that slot. Each such wait takes a thread. So a party may not wait if an older one
@@ -160,9 +168,10 @@ package struct CategoryMachine<Key: Hashable, Party: Hashable> {
         called.isEmpty ? [] : exchange(&called, with: [])
     }
 
-    /// Asks for categories, of which there is none twice; returns whether the party holds all of them now.
+    /// Asks for categories, and returns whether the party now holds all of them.
     ///
-    /// If not, the party waits. A party of a queue is called when it may ask again. Any other party is served later.
+    /// The demands must be different from each other. If the party is refused, it waits. A party of a queue is called
+    /// when it may ask again. Any other party is served later.
     package mutating func ask(_ party: Party, for demands: [Demand], in queue: Queue? = nil) -> Bool {
         if claims[party] == nil {
             enter(party, demands, queue)
@@ -187,7 +196,7 @@ package struct CategoryMachine<Key: Hashable, Party: Hashable> {
         if demands.isEmpty { called.append(party) }
     }
 
-    /// The party gives back what it holds, or waits no more; returns those that hold theirs because of it.
+    /// Removes a party, and returns the parties that now hold their categories because of this.
     package mutating func leave(_ party: Party) -> [Party] {
         guard let claim = claims.removeValue(forKey: party) else { return [] }
         for key in claim.keys {
@@ -198,8 +207,9 @@ package struct CategoryMachine<Key: Hashable, Party: Hashable> {
         return serve(claim.keys)
     }
 
-    /// Lets a party of a queue keep its slot, so that it can begin as soon as it is served; returns the parties that
-    /// hold their categories because of this.
+    /// Lets a party of a queue keep its slot, and returns the parties that now hold their categories because of this.
+    ///
+    /// The party can then begin as soon as it is served.
     package mutating func promote(_ party: Party) -> [Party] {
         guard let claim = claims[party], claim.standing != .held, !claim.isImmediate else { return [] }
         claims[party]?.isImmediate = true
@@ -211,8 +221,9 @@ package struct CategoryMachine<Key: Hashable, Party: Hashable> {
         return serve(claim.keys)
     }
 
-    /// Takes the slot from a party; returns whether it holds its categories, and the parties that hold theirs because
-    /// of this.
+    /// Takes the slot from a party, and returns whether it holds its categories.
+    ///
+    /// The result also contains the parties that now hold their categories because of this.
     package mutating func demote(_ party: Party) -> (isHeld: Bool, served: [Party]) {
         guard let claim = claims[party], claim.queue != nil, claim.isImmediate, claim.standing != .held else {
             return (claims[party]?.standing == .held, [])
@@ -260,11 +271,11 @@ package struct CategoryMachine<Key: Hashable, Party: Hashable> {
         notePassedOver(by: claim)
     }
 
-    /// A party was served: the older parties that are the first of their queues in its lines were passed over.
+    /// Notes that older parties were passed over because this one was served.
     ///
-    /// Calls the oldest party that was passed over too often, whether or not it can be served yet. This is one call for
-    /// each party that is served. If the called party cannot come because its queue is full, the next one is called
-    /// the next time.
+    /// These are the parties that are the first of their queues in its lines. The oldest one that was passed over too
+    /// often is called, even if it cannot be served yet. If its queue is full and it cannot come, another one is called
+    /// when the next party is served.
     private mutating func notePassedOver(by claim: Claim) {
         var heads: Set<Party> = []
         for key in claim.keys { heads.formUnion(lines[key]?.queued.values.compactMap(\.first) ?? []) }
@@ -307,7 +318,7 @@ package struct CategoryMachine<Key: Hashable, Party: Hashable> {
         return key.flatMap { key in lines[key].map { (key, $0.turns) } }
     }
 
-    /// Serves the first ones of these lines, and of the lines that move because of that, while that is possible.
+    /// Serves the first parties of these lines, and of other lines that move because of this.
     private mutating func serve(_ moved: [Key]) -> [Party] {
         var served: [Party] = []
         var moved = moved
@@ -318,7 +329,7 @@ package struct CategoryMachine<Key: Hashable, Party: Hashable> {
             while let party = lines[key].flatMap(firstImmediate), canHold(party), let keys = claims[party]?.keys {
                 hold(party)
                 served.append(party)
-                // Where several may hold one, the next in the other lines may have its turn too.
+                // A category that several may hold may have room for the next party in its line, too.
                 moved += keys.filter { $0 != key }
             }
         }
@@ -363,7 +374,7 @@ package struct CategoryMachine<Key: Hashable, Party: Hashable> {
     }
 }
 
-/// The categories of the process: one machine under one lock.
+/// The categories of the process, in one machine under one lock.
 enum CategoryRegistry {
     private typealias Machine = CategoryMachine<ObjectIdentifier, AdmissionTicket>
 
@@ -375,7 +386,8 @@ enum CategoryRegistry {
             let (result, served) = event(&machine)
             return (result, served, machine.takeCalled())
         }
-        // A notified operation only lines up elsewhere, so this does not recurse, however many operations there are.
+        // A notified operation only gets in line elsewhere, so this does not recurse, whatever the number of
+        // operations.
         for next in served { next.operation?.categoriesAreHeld(next) }
         for next in called { next.operation?.categoriesSeemFree(next) }
         return result
@@ -385,7 +397,7 @@ enum CategoryRegistry {
         categories.map { Machine.Demand(ObjectIdentifier($0), limit: $0.limit) }
     }
 
-    /// Asks for categories; returns whether they are held now.
+    /// Asks for categories, and returns whether the ticket holds them now.
     ///
     /// If not, the operation is notified later. If `queue` is not nil, the operation has a slot there and must give it
     /// up.
@@ -408,7 +420,7 @@ enum CategoryRegistry {
         return false
     }
 
-    /// Returns how long an operation that was refused may keep its slot and wait; nil if it must give up the slot.
+    /// Returns how long a refused operation may keep its slot and wait, or `nil` if it must give up the slot.
     static func patience(of ticket: AdmissionTicket) -> Duration? { machine.withLock { $0.patience(of: ticket) } }
 
     static func beginWaitingWithSlot(_ ticket: AdmissionTicket) { change { ((), $0.promote(ticket)) } }
@@ -421,7 +433,7 @@ enum CategoryRegistry {
         }
     }
 
-    /// Gives back what the ticket holds, or takes back what it asks for.
+    /// Gives back what the ticket holds, or withdraws its request.
     static func leave(_ ticket: AdmissionTicket) { change { ((), $0.leave(ticket)) } }
 
     static func holders(of category: OperationCategory) -> [ManagedOperation] {
@@ -436,13 +448,13 @@ enum CategoryRegistry {
         machine.withLock { $0.waitingCount(for: ObjectIdentifier(category)) }
     }
 
-    /// Whether nobody holds or waits for anything.
+    /// Whether no operation holds or waits for anything.
     static var isEmpty: Bool { machine.withLock { $0.isEmpty } }
 }
 
-/// Elements in the order in which they came, each once; any of them can leave at constant cost.
+/// A line of distinct elements in order of arrival, from which any element can be removed in constant time.
 package struct ArrivalLine<Element: Hashable> {
-    /// Those that left the middle leave a gap behind.
+    /// The elements, with `nil` in place of those that were removed from the middle.
     private var elements: [Element?] = []
     private var head = 0
     private var positions: [Element: Int] = [:]
@@ -454,7 +466,7 @@ package struct ArrivalLine<Element: Hashable> {
     package var first: Element? { isEmpty ? nil : elements[head] }
     package var all: [Element] { elements[head...].compactMap { $0 } }
 
-    /// How many places it takes in memory, gaps included.
+    /// The number of stored positions, including gaps.
     package var extent: Int { elements.count }
 
     package func contains(_ element: Element) -> Bool { positions[element] != nil }
@@ -465,7 +477,7 @@ package struct ArrivalLine<Element: Hashable> {
         elements.append(element)
     }
 
-    /// Takes an element out; false if it was not there.
+    /// Removes an element, and returns whether it was there.
     @discardableResult
     package mutating func remove(_ element: Element) -> Bool {
         guard let position = positions.removeValue(forKey: element) else { return false }
@@ -481,7 +493,7 @@ package struct ArrivalLine<Element: Hashable> {
         return first
     }
 
-    /// Once most places are gaps, so that coming and going for ever takes no memory.
+    /// Removes the gaps if they are the majority, so that the memory stays bounded.
     private mutating func closeGaps() {
         guard elements.count > 32, elements.count > 2 * positions.count else { return }
         elements = elements[head...].filter { $0 != nil }

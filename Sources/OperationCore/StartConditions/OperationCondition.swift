@@ -3,7 +3,7 @@
 
 import Foundation
 
-/// What must hold for an operation to begin, found out when its dependencies ended.
+/// A check that decides whether an operation may begin after its dependencies have ended.
 ///
 /// ```swift
 /// let hasRoom = OperationCondition("room on disk") { _ in
@@ -15,25 +15,26 @@ import Foundation
 /// operation.addCondition(.dependenciesSucceeded)
 /// ```
 ///
-/// An operation one of whose conditions fails is cancelled with the cause `conditionFailed`, and its body does not run.
+/// If a condition of an operation fails, the operation is canceled with the cause `conditionFailed`. Its body does not
+/// run.
 public struct OperationCondition: Sendable {
-    /// What came of a condition.
+    /// The result of a condition.
     ///
-    /// No case will be added.
+    /// This enumeration will get no more cases.
     public enum Verdict: Sendable, Equatable {
         /// The operation may begin.
         case satisfied
-        /// It may not, for this reason, which is written as the end of a sentence.
+        /// The operation must not begin, for this reason, which is written as the end of a sentence.
         case failed(String)
     }
 
-    /// What a condition is told of its operation.
+    /// The information about an operation that its conditions receive.
     ///
-    /// It does not keep the operation alive; nor should a closure.
+    /// The context does not keep the operation alive, and the closure of a condition should not do so either.
     public struct Context: Sendable {
-        /// The operation's name, or that of its type.
+        /// The name of the operation, or the name of its type if it has no name.
         public let operation: String
-        /// What the operation depended on: all of it has ended.
+        /// The dependencies of the operation, all of which have ended.
         public let dependencies: [Operation]
 
         package init(operation: String, dependencies: [Operation]) {
@@ -42,45 +43,56 @@ public struct OperationCondition: Sendable {
         }
     }
 
-    /// What is found out, in a word or two.
+    /// A short description of what the condition checks.
     public let name: String
     private let evaluator: @Sendable (Context) async -> Verdict
 
-    /// Makes a condition.
+    /// Creates a condition.
     ///
     /// - Parameters:
-    ///   - name: What is found out, in a word or two: `"room on disk"`.
-    ///   - evaluate: Finds it out, on a task of its own, which is cancelled when the operation is. It may be called
-    ///     again, if a dependency was added while it ran.
+    ///   - name: A short description of what the condition checks, such as `"room on disk"`.
+    ///   - evaluate: The closure that checks the condition. It is called in a task that is canceled with the operation.
+    ///     It may be called again if a dependency was added while it ran.
     public init(_ name: String, _ evaluate: @escaping @Sendable (Context) async -> Verdict) {
         self.name = name
         evaluator = evaluate
     }
 
-    /// Finds out whether it holds.
+    /// Calls the closure of the condition, and returns its verdict.
     public func evaluate(_ context: Context) async -> Verdict { await evaluator(context) }
 }
 
-// Conditions made of others. To combine many, use `all` and `any`, which take them in a row.
+// Combined conditions. To combine many, use `all` and `any`, which need no nesting.
 extension OperationCondition {
-    /// Holds if both do; the second is not looked at where the first fails.
+    /// Returns a condition that is satisfied if both conditions are satisfied.
+    ///
+    /// If the first condition fails, the other one is not evaluated.
     public func and(_ other: OperationCondition) -> OperationCondition {
         .all([self, other], name: "\(name) and \(other.name)")
     }
 
-    /// Holds if one of the two does; the second is not looked at where the first holds.
+    /// Returns a condition that is satisfied if at least one of the two conditions is satisfied.
+    ///
+    /// If the first condition is satisfied, the other one is not evaluated.
     public func or(_ other: OperationCondition) -> OperationCondition {
         .any([self, other], name: "\(name) or \(other.name)")
     }
 
-    /// Holds if the other one fails.
+    /// Returns a condition that is satisfied if another condition fails.
     public static func not(_ other: OperationCondition) -> OperationCondition {
         OperationCondition("not \(other.name)") { context in
             await other.evaluate(context) == .satisfied ? .failed("\(other.name) holds") : .satisfied
         }
     }
 
-    /// Holds if all do, in their order up to the first that fails; without any it holds.
+    /// Returns a condition that is satisfied if all of the given conditions are satisfied.
+    ///
+    /// The conditions are evaluated in order, up to the first one that fails. If the array is empty, the result is
+    /// satisfied.
+    ///
+    /// - Parameters:
+    ///   - conditions: The conditions to combine.
+    ///   - name: The name of the result. The default is `nil`, which joins the names of the conditions.
     public static func all(_ conditions: [OperationCondition], name: String? = nil) -> OperationCondition {
         OperationCondition(name ?? conditions.map(\.name).joined(separator: ", ")) { context in
             for condition in conditions {
@@ -90,7 +102,14 @@ extension OperationCondition {
         }
     }
 
-    /// Holds if one does, in their order up to the first that holds; without any it fails.
+    /// Returns a condition that is satisfied if at least one of the given conditions is satisfied.
+    ///
+    /// The conditions are evaluated in order, up to the first one that is satisfied. If the array is empty, the result
+    /// fails.
+    ///
+    /// - Parameters:
+    ///   - conditions: The conditions to combine.
+    ///   - name: The name of the result. The default is `nil`, which joins the names of the conditions.
     public static func any(_ conditions: [OperationCondition], name: String? = nil) -> OperationCondition {
         OperationCondition(name ?? conditions.map(\.name).joined(separator: " or ")) { context in
             var reasons: [String] = []
@@ -103,11 +122,11 @@ extension OperationCondition {
     }
 }
 
-// Ready ones.
+// Predefined conditions.
 extension OperationCondition {
-    /// Holds if no dependency failed or was cancelled.
+    /// A condition that is satisfied if no dependency failed or was canceled.
     ///
-    /// Of a dependency of another kind it is only known whether it was cancelled.
+    /// For a plain `Foundation.Operation`, only a cancellation counts, because its failure is not known.
     public static let dependenciesSucceeded = OperationCondition("dependencies succeeded") { context in
         for dependency in context.dependencies {
             guard let unsuccessful = UnsuccessfulDependency(dependency) else { continue }
@@ -117,7 +136,9 @@ extension OperationCondition {
         return .satisfied
     }
 
-    /// Holds if no dependency was cancelled; those that failed do not matter.
+    /// A condition that is satisfied if no dependency was canceled.
+    ///
+    /// Failed dependencies do not matter.
     public static let noDependencyCancelled = OperationCondition("no dependency was cancelled") { context in
         let cancelled = context.dependencies.first(where: \.isCancelled)
         return cancelled.map { .failed("\($0.displayName) was cancelled") } ?? .satisfied

@@ -1,7 +1,7 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-/// Where it is noted when which key ran last, so that the next run comes not too early.
+/// A register of the last run of each key, which keeps the next run from beginning too early.
 ///
 /// ```swift
 /// let refresh = TaskOperation { try await Task.sleep(for: .milliseconds(1)) }
@@ -10,12 +10,13 @@
 /// print(OperationThrottle.shared.nextRun(of: "refresh feed") == nil)  // false: it runs just now
 /// ```
 ///
-/// A key may run again when the last run has ended and the interval of that run has passed since. While it runs, no
-/// other begins. A run counts when the body began: an operation that was cancelled before leaves the key as it was.
+/// A key may run again when its last run has ended and the interval of that run has passed. While the key runs, no
+/// other run of it begins. A run counts when its body begins. An operation that is canceled earlier does not change the
+/// key.
 public final class OperationThrottle: Sendable {
     private struct State {
         var machine = ThrottleMachine<AdmissionTicket>()
-        /// For keys that rest while somebody waits.
+        /// The timers of keys that rest while an operation waits.
         var alarms: [String: Alarm] = [:]
     }
 
@@ -24,40 +25,42 @@ public final class OperationThrottle: Sendable {
         let timer: any OperationTimer
     }
 
-    /// The one of the process, on the clock of the system.
+    /// The shared register of the process, on the clock of the system.
     public static let shared = OperationThrottle()
 
-    /// The clock on which intervals are counted.
+    /// The clock on which intervals are measured.
     public let clock: any OperationClock
     private let state = Locked(State())
 
-    /// Makes a register of its own, for a part of a program or for a test with a clock moved by hand.
+    /// Creates a separate register, for example for a test with a manual clock.
+    ///
+    /// - Parameter clock: The clock on which intervals are measured. The default is the monotonic clock of the system.
     public init(clock: any OperationClock = .system) {
         self.clock = clock
     }
 
-    /// The moment on ``clock`` from which the key may run again; nil if it may now.
+    /// Returns the moment on ``clock`` from which the key may run again, or `nil` if it may run now.
     ///
-    /// While the key runs nobody knows, and it is ``OperationInstant/distantFuture``.
+    /// While the key runs, this moment is unknown, and the method returns ``OperationInstant/distantFuture``.
     public func nextRun(of key: String) -> OperationInstant? {
         let now = clock.now
         return state.withLock { $0.machine.nextRun(of: key, now: now) }
     }
 
-    /// The operation that runs under the key, or was let in and is about to.
+    /// Returns the operation that runs under the key, or is about to, or `nil` if there is none.
     public func runner(of key: String) -> ManagedOperation? {
         state.withLock { $0.machine.runner(of: key) }?.operation
     }
 
-    /// How many operations wait for the key.
+    /// Returns the number of operations that wait for the key.
     public func waitingCount(of key: String) -> Int { state.withLock { $0.machine.waiting(for: key).count } }
 
-    /// The operations that wait for the key, the next one at the front.
+    /// The operations that wait for the key, in the order in which they will run.
     package func waiters(of key: String) -> [ManagedOperation] {
         state.withLock { $0.machine.waiting(for: key) }.compactMap(\.operation)
     }
 
-    /// How many keys are remembered.
+    /// The number of keys in the register.
     package var keyCount: Int { state.withLock { $0.machine.count } }
 }
 
@@ -86,7 +89,7 @@ extension OperationThrottle {
         if let ticket { ticket.operation?.admissionDidPass(.throttle, ticket) }
     }
 
-    /// Sets the timer of a key, or takes it back, until it is what the machine asks for.
+    /// Sets or cancels the timer of a key until it is the one that the machine asks for.
     private func setAlarm(for key: String) {
         while true {
             enum Chore { case none, cancel(Alarm), schedule(OperationInstant) }
@@ -105,7 +108,8 @@ extension OperationThrottle {
     }
 
     private func schedule(_ key: String, _ due: OperationInstant) {
-        // Outside the lock: the clock may be the user's. So it may fire, or another thread set one, before it is stored.
+        // The clock may be user code, so this is outside the lock. The timer may fire, or another thread may set one,
+        // before this one is stored.
         let timer = clock.schedule(at: due) { [weak self] in self?.alarmDidGoOff(key, due) }
         let isStored = state.withLock { state in
             guard state.alarms[key] == nil, state.machine.alarm(for: key) == due else { return false }
@@ -127,43 +131,46 @@ extension OperationThrottle {
     }
 }
 
-/// The least time between two runs, and what becomes of a run that comes too early.
+/// A rule for the minimum time between two runs of a key.
 public struct ThrottleRule: Sendable {
-    /// What is done with an operation that comes before its key may run.
+    /// The treatment of an operation that comes before its key may run.
     ///
-    /// New ways may be added.
+    /// Later versions may add values.
     public struct Early: Hashable, Sendable, CustomStringConvertible {
-        /// The name of the way.
+        /// The name of the value.
         public let description: String
 
         private init(_ name: String) { description = name }
 
-        /// It is cancelled with the cause `throttled`, which names the moment from which the key may run.
+        /// The operation is canceled with the cause `throttled`.
+        ///
+        /// The message of the cause names the moment from which the key may run again, or says that the key is running.
         public static let drop = Early("drop")
-        /// It waits, behind those that wait already.
+        /// The operation waits behind the operations that already wait.
         public static let wait = Early("wait")
-        /// It waits in the place of those that wait, which are cancelled with the cause `replaced`.
+        /// The operation waits in place of the operations that already wait, which are canceled with the cause
+        /// `replaced`.
         public static let replace = Early("replace")
     }
 
-    /// What runs: operations of one key count as runs of the same.
+    /// The key, which is the same for all runs that the rule keeps apart.
     public let key: String
-    /// How long the key rests after a run of this operation, counted from its end; below zero counts as zero.
+    /// The time for which the key rests after a run of this operation, measured from its end.
     ///
-    /// With zero, runs of the key only never overlap.
+    /// A negative interval counts as zero. With zero, the rule only prevents runs of the key from overlapping.
     public let interval: Duration
-    /// What is done with the operation if it comes early.
+    /// The treatment of the operation if it comes before its key may run.
     public let early: Early
-    /// Where runs of the key are noted.
+    /// The register that records the runs of the key.
     public let registry: OperationThrottle
 
-    /// Makes a rule.
+    /// Creates a rule.
     ///
     /// - Parameters:
-    ///   - key: What runs: operations of one key count as runs of the same.
-    ///   - interval: How long the key rests after a run of this operation, counted from its end.
-    ///   - early: What is done with the operation if it comes early.
-    ///   - registry: Where runs of the key are noted: the process's own unless you made another.
+    ///   - key: The key, which is the same for all runs that the rule keeps apart.
+    ///   - interval: The time for which the key rests after a run of this operation, measured from its end.
+    ///   - early: The treatment of the operation if it comes before its key may run. The default is ``Early/drop``.
+    ///   - registry: The register that records the runs of the key. The default is ``OperationThrottle/shared``.
     public init(key: String, interval: Duration, early: Early = .drop, in registry: OperationThrottle = .shared) {
         self.key = key
         self.interval = max(interval, .zero)
@@ -172,7 +179,7 @@ public struct ThrottleRule: Sendable {
     }
 }
 
-/// When each key ran last and who waits for it, as a pure value.
+/// The last run of each key and the parties that wait for it, as a pure value.
 ///
 /// ```text
 ///          granted             ended after a run              its time came
@@ -191,46 +198,48 @@ package struct ThrottleMachine<Party: Hashable> {
         var line = ArrivalLine<Party>()
         var intervals: [Party: Duration] = [:]
 
-        /// When the rest ends; nil while the key runs.
+        /// The end of the rest period, or `nil` while the key runs.
         var restEnd: OperationInstant? {
             if case .resting(let end) = phase { end } else { nil }
         }
     }
 
-    /// What came of a question.
+    /// The answer to a party that asks to run.
     package enum Answer: Equatable {
         case granted
         case waits
-        /// It came too early, and shall not wait; nil while the key runs.
+        /// The party came too early and must not wait.
+        ///
+        /// The moment is `nil` while the key runs.
         case dropped(until: OperationInstant?)
     }
 
-    /// What a question did to others.
+    /// The answer to a party, and the effects on other parties.
     package struct Reply {
         package var answer: Answer
-        /// One that waited and may run now.
+        /// A party that waited and may run now.
         package var granted: Party?
-        /// Those whose place it took.
+        /// The parties that were replaced.
         package var replaced: [Party] = []
     }
 
     private var entries: [String: Entry] = [:]
-    /// How many keys there may be before those that are free again are forgotten.
+    /// The number of keys at which keys that are free again are removed.
     private var sweepCount = 64
 
     package init() {}
 
-    /// How many keys are remembered.
+    /// The number of keys in the table.
     package var count: Int { entries.count }
 
     /// Asks whether the key may run.
     ///
     /// - Parameters:
-    ///   - party: Who asks; it has not asked before, or left since.
-    ///   - key: What it would run.
-    ///   - interval: How long the key rests after this run.
-    ///   - early: What to do if the key may not run yet.
-    ///   - now: The present moment.
+    ///   - party: The party that asks. It has not asked before, or has left since.
+    ///   - key: The key to run.
+    ///   - interval: The time for which the key rests after this run.
+    ///   - early: The treatment of the party if the key may not run yet.
+    ///   - now: The current moment.
     package mutating func ask(
         _ party: Party, _ key: String, interval: Duration, early: ThrottleRule.Early, now: OperationInstant
     ) -> Reply {
@@ -251,19 +260,21 @@ package struct ThrottleMachine<Party: Hashable> {
         return Reply(answer: .waits, granted: granted, replaced: replaced)
     }
 
-    /// The party ended, or waits no more; returns one that waited and may run now.
+    /// Removes a party that ended or no longer waits, and returns a waiting party that may run now.
     package mutating func leave(_ party: Party, _ key: String, hasRun: Bool, now: OperationInstant) -> Party? {
         guard case .running(party, let interval) = entries[key]?.phase else {
             entries[key]?.line.remove(party)
             entries[key]?.intervals[party] = nil
             return nil
         }
-        // One that did not run after all leaves the key as it found it.
+        // A party whose body did not begin leaves the key as it was.
         entries[key]?.phase = .resting(until: hasRun ? now.advanced(by: max(interval, .zero)) : now)
         return wake(key, now: now)
     }
 
-    /// If the key has rested, lets the first one that waits run, and returns it; forgets the key if there is none.
+    /// Lets the first waiting party run if the key has rested, and returns that party.
+    ///
+    /// If no party waits, the key is removed.
     package mutating func wake(_ key: String, now: OperationInstant) -> Party? {
         guard case .resting(let end) = entries[key]?.phase, end <= now else { return nil }
         guard let next = entries[key]?.line.popFirst() else {
@@ -275,27 +286,29 @@ package struct ThrottleMachine<Party: Hashable> {
         return next
     }
 
-    /// When `wake` must be called for the sake of one that waits.
+    /// Returns the moment at which `wake` must be called for a waiting party, or `nil` if none waits.
     package func alarm(for key: String) -> OperationInstant? {
         entries[key].flatMap { $0.line.isEmpty ? nil : $0.restEnd }
     }
 
-    /// From when on the key may run; nil if it may now, and the distant future while it runs.
+    /// Returns the moment from which the key may run, or `nil` if it may run now.
+    ///
+    /// While the key runs, the moment is the distant future.
     package func nextRun(of key: String, now: OperationInstant) -> OperationInstant? {
         guard let entry = entries[key] else { return nil }
         guard let end = entry.restEnd else { return .distantFuture }
         return end <= now && entry.line.isEmpty ? nil : max(end, now)
     }
 
-    /// The one that runs, or was let in and is about to.
+    /// Returns the party that runs, or is about to.
     package func runner(of key: String) -> Party? {
         if case .running(let party, _) = entries[key]?.phase { party } else { nil }
     }
 
-    /// Those that wait for a key, the next one at the front.
+    /// Returns the parties that wait for a key, in the order in which they will run.
     package func waiting(for key: String) -> [Party] { entries[key]?.line.all ?? [] }
 
-    /// Forgets keys that are free again, at a constant cost for each question in the mean.
+    /// Removes keys that are free again, at an amortized constant cost.
     private mutating func sweep(now: OperationInstant) {
         guard entries.count >= sweepCount else { return }
         entries = entries.filter { _, entry in

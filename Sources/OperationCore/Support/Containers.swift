@@ -1,7 +1,7 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-/// First in, first out: adding at the end and taking from the front, each at constant cost.
+/// A first-in, first-out list that appends and removes elements at constant cost.
 @usableFromInline
 package struct Fifo<Element> {
     @usableFromInline var elements: [Element?] = []
@@ -26,7 +26,7 @@ package struct Fifo<Element> {
         elements.append(element)
     }
 
-    /// Takes out those for which it is true, in their order.
+    /// Removes the elements for which the closure returns `true`, and returns them in their order.
     @inlinable
     package mutating func removeAll(where isUnwanted: (Element) -> Bool) -> [Element] {
         var (kept, removed) = (Fifo(), [Element]())
@@ -40,7 +40,7 @@ package struct Fifo<Element> {
     @inlinable
     package mutating func popFirst() -> Element? {
         guard head < elements.count else { return nil }
-        // Mostly it is the only one.
+        // In most cases, this is the only element.
         if elements.count == 1 { return elements.removeLast() }
         let element = elements[head]
         elements[head] = nil
@@ -58,9 +58,9 @@ package struct Fifo<Element> {
 
 extension Fifo: Sendable where Element: Sendable {}
 
-/// A list that is mostly of one element, which it keeps without an array.
+/// A list that stores a single element without an array, for lists that mostly have one element.
 struct FewOrMany<Element> {
-    // Elements move to the array all together, so that the list is either the one or the other.
+    // All elements move to the array together, so at most one of the two properties is in use.
     private var single: Element?
     private var many: [Element] = []
 
@@ -74,7 +74,7 @@ struct FewOrMany<Element> {
 
     private mutating func appendToMany(_ element: consuming Element) {
         if let first = exchange(&single, with: nil) {
-            // One block for both, and for the two that often follow.
+            // One allocation holds both elements and the two that often follow.
             many.reserveCapacity(4)
             many.append(first)
         }
@@ -89,7 +89,7 @@ struct FewOrMany<Element> {
         for element in many { body(element) }
     }
 
-    /// Whether it is true of one of them, each looked at in its place and not as a copy.
+    /// Returns whether the closure returns `true` for an element, which it gets in place and not as a copy.
     mutating func containsInPlace(where isWanted: (inout Element) -> Bool) -> Bool {
         if var element = exchange(&single, with: nil) {
             defer { single = element }
@@ -121,7 +121,7 @@ struct FewOrMany<Element> {
         if single == nil { many.remove(at: position) } else { single = nil }
     }
 
-    /// Removes those for which it is true, and returns them.
+    /// Removes the elements for which the closure returns `true`, and returns them.
     mutating func removeAll(where isUnwanted: (Element) -> Bool) -> [Element] {
         let removed = map { $0 }.filter(isUnwanted)
         guard !removed.isEmpty else { return [] }
@@ -132,17 +132,16 @@ struct FewOrMany<Element> {
 
 /// A list of elements in the order in which they were added, under increasing numbers.
 ///
-/// Any of them can be removed at a small cost.
-///
-/// However many elements come and go, it stores at most about twice as many entries as it ever held at the same time.
+/// An element can be removed at a small cost. Regardless of how many elements are added and removed, the list stores at
+/// most about twice as many entries as it ever held at the same time.
 package struct ForgettingList<Element> {
     private struct Entry {
         let id: UInt64
-        /// Nil after it was removed.
+        /// The element, or `nil` after it was removed.
         var element: Element?
     }
 
-    /// The last entry holds an element.
+    /// The entries, of which the last one always holds an element.
     private var entries: [Entry] = []
 
     package init() {}
@@ -152,22 +151,22 @@ package struct ForgettingList<Element> {
     /// The number of stored entries, including those whose element was removed.
     package var storedCount: Int { entries.count }
 
-    /// The highest number; zero if the list is empty.
+    /// The highest number, or zero if the list is empty.
     package var lastID: UInt64 { entries.last?.id ?? 0 }
 
     package var elements: [Element] { entries.compactMap(\.element) }
 
-    /// Adds an element under a number that is higher than all numbers before.
+    /// Adds an element with a number that is greater than all earlier numbers.
     package mutating func append(_ element: Element, id: UInt64) {
         if entries.count == entries.capacity {
             entries.removeAll { $0.element == nil }
-            // Reserves room for as many again, so that the next search for removed entries is as far away.
+            // Reserves twice the space, so that the next search for removed entries is equally far away.
             if entries.count * 2 > entries.capacity { entries.reserveCapacity(max(entries.count * 2, 4)) }
         }
         entries.append(Entry(id: id, element: element))
     }
 
-    /// Removes an element and returns it, so that the caller can release it outside of a lock.
+    /// Removes an element and returns it, so that the caller can release it outside a lock.
     package mutating func remove(_ id: UInt64) -> Element? {
         guard let position = position(of: id) else { return nil }
         let removed = exchange(&entries[position].element, with: nil)
@@ -175,7 +174,7 @@ package struct ForgettingList<Element> {
         return removed
     }
 
-    /// Changes the element with that number; returns nil if there is none.
+    /// Changes the element with a number, or returns `nil` if there is none.
     package mutating func update<Result>(_ id: UInt64, _ change: (inout Element) -> Result) -> Result? {
         guard let position = position(of: id), var element = exchange(&entries[position].element, with: nil) else {
             return nil
@@ -189,7 +188,7 @@ package struct ForgettingList<Element> {
         exchange(&entries, with: []).compactMap(\.element)
     }
 
-    /// Removes and returns the elements for which the closure returns true.
+    /// Removes and returns the elements for which the closure returns `true`.
     package mutating func takeAll(where isWanted: (Element) -> Bool) -> [Element] {
         var taken: [Element] = []
         for position in entries.indices {
@@ -202,7 +201,7 @@ package struct ForgettingList<Element> {
     }
 
     private func position(of id: UInt64) -> Int? {
-        // The numbers increase, so each step leaves out half of the entries that are left.
+        // The numbers increase, so this is a binary search.
         var first = 0
         var end = entries.count
         while first < end {

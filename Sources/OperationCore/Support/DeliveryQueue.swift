@@ -1,11 +1,12 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-/// A queue of elements that several threads add and one thread at a time delivers, in the order in which they were added.
+/// A queue of elements that several threads add and one thread at a time delivers, in the order in which they were
+/// added.
 ///
-/// It lives under the lock of its owner. The thread for which ``append(_:)`` or ``begin()`` returns `true` takes the elements
-/// with ``next()`` and delivers each of them without the lock, until there is none. So no two deliveries overlap, and an
-/// element that is added during a delivery follows it.
+/// The queue is protected by the lock of its owner. The thread for which ``append(_:)`` or ``begin()`` returns `true`
+/// takes each element with ``next()`` and delivers it without the lock, until no element is left. So no two deliveries
+/// overlap, and an element that is added during a delivery follows it.
 @usableFromInline
 package struct DeliveryQueue<Element> {
     @usableFromInline var elements = Fifo<Element>()
@@ -14,25 +15,25 @@ package struct DeliveryQueue<Element> {
     @inlinable
     package init() {}
 
-    /// A Boolean value that indicates whether a thread delivers elements.
+    /// A Boolean value that indicates whether a thread is delivering elements.
     @inlinable
     package var isDelivering: Bool { flag }
 
-    /// Adds an element, and returns whether the caller must deliver what the queue holds.
+    /// Adds an element, and returns whether the caller must deliver the elements of the queue.
     @inlinable
     package mutating func append(_ element: Element) -> Bool {
         elements.append(element)
         return begin()
     }
 
-    /// Makes the caller the thread that delivers; returns `false` if another thread does.
+    /// Makes the caller the delivering thread, and returns `false` if another thread already is.
     @inlinable
     package mutating func begin() -> Bool {
         defer { flag = true }
         return !flag
     }
 
-    /// Takes the next element; if there is none, returns `nil` and ends the delivery of the caller.
+    /// Removes and returns the next element, or ends the delivery of the caller and returns `nil` if there is none.
     @inlinable
     package mutating func next() -> Element? {
         if let element = elements.popFirst() { return element }
@@ -40,7 +41,7 @@ package struct DeliveryQueue<Element> {
         return nil
     }
 
-    /// Removes the elements that were not delivered, for the caller to release them without the lock.
+    /// Removes the elements that were not delivered, so that the caller can release them without the lock.
     @inlinable
     package mutating func removeAll() -> Fifo<Element> {
         let removed = elements

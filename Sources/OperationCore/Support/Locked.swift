@@ -5,25 +5,25 @@ import Foundation
 import Synchronization
 
 #if TSAN
-    // ThreadSanitizer cannot see the slow path of `Mutex` on Linux, which lives in a library that is not instrumented.
-    // These two tell it of the order which the lock does establish.
+    // ThreadSanitizer cannot see the slow path of `Mutex` on Linux, which is in a library without instrumentation.
+    // These two functions report the order that the lock establishes.
     @_silgen_name("__tsan_acquire") @usableFromInline func sanitizerAcquire(_ address: UnsafeRawPointer)
     @_silgen_name("__tsan_release") @usableFromInline func sanitizerRelease(_ address: UnsafeRawPointer)
 #endif
 
-/// A value that can only be reached while its lock is held.
+/// A value that can be accessed only while its lock is held.
 ///
-/// The one lock of the package. What runs under it is short, never calls anything that a user wrote (the release of a
-/// user's object included: hand such objects out of the closure and let them go there), and never takes a lock that
-/// `Docs/Design/Concurrency.md` ranks before its own.
+/// This is the only lock of the package. Code under the lock must be short and must not call code of the user. The
+/// release of a user's object may call such code, so return the object from the closure and release it there. The code
+/// must not take a lock that `Docs/Design/Concurrency.md` ranks before this one.
 ///
-/// All of it is inlinable, so that other modules lock at no more cost than this one: without that, each of their calls
-/// looks up the descriptions of the generic types in it, which takes longer than the lock.
+/// All members are inlinable, so that a lock costs no more in other modules than in this one. Otherwise, each call
+/// would look up the descriptions of its generic types, which takes longer than the lock.
 @usableFromInline
 package struct Locked<Value>: ~Copyable, Sendable {
     @usableFromInline let mutex: Mutex<Unchecked<Value>>
 
-    // Taken over and not copied: each part of it that is an object would be held and let go of once more.
+    // The value is consumed and not copied, because a copy would retain and release each object in it.
     @inlinable @inline(__always)
     package init(_ value: consuming Value) {
         mutex = Mutex(Unchecked(value))
@@ -49,7 +49,9 @@ package struct Locked<Value>: ~Copyable, Sendable {
     }
 
     #if os(Linux) || os(Android)
-        /// Runs `body` when another thread has given the lock back: see ``LockWait``.
+        /// Runs `body` after another thread has released the lock.
+        ///
+        /// See ``LockWait``.
         @inlinable @inline(never)
         borrowing func waitAndRun<Result, Failure: Error>(
             _ body: (inout Value) throws(Failure) -> Result
@@ -63,8 +65,8 @@ package struct Locked<Value>: ~Copyable, Sendable {
                 }
                 if let result { return result.value }
             }
-            // The lock may be handed over to this thread, so what is to be done must be done now: if the thread gave the lock
-            // back first, threads could hand it over to each other without ever doing anything.
+            // The system may hand the lock over to this thread, so the body must run now. If the thread released the
+            // lock first, threads could hand it over to each other without making progress.
             return try mutex.withLock { (box: inout Unchecked<Value>) throws(Failure) -> Unchecked<Result> in
                 try run(body, on: &box)
             }.value
@@ -76,7 +78,7 @@ package struct Locked<Value>: ~Copyable, Sendable {
         _ body: (inout Value) throws(Failure) -> Result, on box: inout Unchecked<Value>
     ) throws(Failure) -> Unchecked<Result> {
         #if TSAN
-            // Of the lock and not of the value: to take that one's address is an access already.
+            // The address of the lock is used, because taking the address of the value is an access.
             let identity = withUnsafePointer(to: self) { UnsafeRawPointer($0) }
             sanitizerAcquire(identity)
             defer { sanitizerRelease(identity) }
@@ -87,15 +89,16 @@ package struct Locked<Value>: ~Copyable, Sendable {
 
 /// The wait of a thread for a lock that another thread holds, on Linux.
 ///
-/// `Mutex` there hands the lock to a thread that waits in the kernel: that thread holds the lock from then on, although it does
-/// not run yet. All other threads that want the lock meanwhile have to wait in the kernel, too. Once this has begun, the threads
-/// take turns, and each turn takes as long as the system needs to wake a thread. On a busy machine that made a group of 40,000
-/// children ten times as slow.
+/// On Linux, `Mutex` hands the lock over to a thread that waits in the kernel. That thread then holds the lock,
+/// although it is not running yet. All other threads that want the lock in the meantime must also wait in the kernel.
+/// Once this has begun, the threads take turns, and each turn takes as long as the system needs to wake a thread. On a
+/// busy machine, this made a group of 40,000 children ten times slower.
 ///
-/// So a thread tries again for about a microsecond, then sleeps for moments between its attempts, and after 50 attempts waits in
-/// the kernel. If a thread with a real-time priority waits there, the kernel lends that priority to the thread that holds the
-/// lock. It does not lend nice values. The thread does not call `sched_yield()` instead: on a machine whose processors are busy
-/// that costs it its turn, which is 4 ms, and an urgent operation would wait for so long to be added.
+/// So a thread tries again for about a microsecond, then sleeps briefly between its attempts, and waits in the kernel
+/// after 50 attempts. If a thread with a real-time priority waits there, the kernel lends that priority to the thread
+/// that holds the lock. The kernel does not lend nice values. The thread does not call `sched_yield()` instead. On a
+/// machine with busy processors, that call costs the thread its time slice of 4 ms, which would delay the addition of
+/// an urgent operation.
 @usableFromInline
 struct LockWait {
     private static let shortAttempts = 10
@@ -113,20 +116,20 @@ struct LockWait {
     mutating func letOthersRun() {
         attempts += 1
         guard attempts <= Self.shortAttempts else {
-            // With the system's slack it is about 50 microseconds.
+            // With the timer slack of the system, this takes about 50 microseconds.
             usleep(1)
             return
         }
-        // What the lock guards takes so long in most cases.
+        // In most cases, the code under a lock takes about this long.
         let place = Atomic(0)
         for _ in 0..<100 { _ = place.load(ordering: .acquiring) }
     }
 }
 
-/// Carries a value through `Mutex`, whose own signatures ask for values that nobody else can reach.
+/// A wrapper that carries a value through `Mutex`, whose signatures require values that no other code can reach.
 @usableFromInline
 struct Unchecked<Value>: @unchecked Sendable {
-    // Sendable: the value inside is only ever touched under the mutex, and what leaves it is the caller's to share.
+    // Sendable: the value is only used under the mutex, and the caller is responsible for values that leave it.
 
     @usableFromInline var value: Value
 
@@ -135,18 +138,17 @@ struct Unchecked<Value>: @unchecked Sendable {
 }
 
 #if !canImport(Darwin)
-    /// Runs a closure.
-    ///
-    /// Only Apple platforms have pools of objects that are released later.
+    /// Runs a closure, because only Apple platforms have autorelease pools.
     package func autoreleasepool<Result>(invoking body: () throws -> Result) rethrows -> Result { try body() }
 #endif
 
 #if DEBUG
-    /// Reports each queue and each operation that is made, so that tests can check that all of them are freed.
+    /// A probe that reports each queue and operation that is created, so that tests can check that all of them are
+    /// freed.
     package enum LifetimeProbe {
-        /// A closure that is called with each object made in the task, in debug builds only.
+        /// A closure that is called with each object that the task creates, in debug builds only.
         ///
-        /// The default is nil.
+        /// The default is `nil`.
         @TaskLocal package static var note: (@Sendable (AnyObject) -> Void)?
     }
 #endif

@@ -1,24 +1,26 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-// One thread notifies, then looks again. These are the two ways in which this package brings something into line with a
-// state that several threads change; nothing else in it writes such a loop.
+// This package applies a state that several threads change in one of these two ways. No other code in it contains such
+// a loop.
 //
-// | use | who does the work | when the caller returns |
+// | use | which thread does the work | when the call returns |
 // | --- | --- | --- |
-// | `RepeatFlag` | one thread at a time, so the work may call observers | another thread may still be about to do it |
-// | `applyLatest` | each thread, perhaps several at the same time | the caller itself has done it |
+// | `RepeatFlag` | one thread at a time, so the work may call observers | another thread may still be about to do the work |
+// | `applyLatest` | each thread, perhaps several at the same time | the caller itself has done the work |
 
 /// A flag that lets one thread at a time do work that several threads request.
 ///
-/// Several threads change a state, and each change must be followed by work outside the lock: observers are notified, a task
-/// is suspended. If each thread did the work itself, the thread with the older state could come last. If a thread skipped
-/// the work because another thread is at it, the change could be lost: the other thread may have read the state before.
+/// Several threads change a state, and each change must be followed by work outside the lock, such as notifying
+/// observers or suspending a task. If each thread did the work itself, the thread with the older state could come last.
+/// If a thread skipped the work because another thread is doing it, the change could be lost, because the other thread
+/// may have read the state before.
 ///
-/// The flag lives under the lock of the state. A thread changes the state, then calls ``request()``. If this returns `true`,
-/// the thread runs rounds: it reads the state, does the work without the lock, and calls ``finishRound()``, until that
-/// returns `false`. So each request is followed by a round that begins after it, and no two rounds overlap. A request from
-/// within the work leads to another round, not to a recursion. ``Locked/runRounds(of:_:)`` is this loop.
+/// The flag is protected by the lock of the state. A thread changes the state and then calls ``request()``. If this
+/// call returns `true`, the thread runs rounds. In each round, it reads the state, does the work without the lock, and
+/// calls ``finishRound()``, until that call returns `false`. So each request is followed by a round that begins after
+/// the request, and no two rounds overlap. A request from within the work leads to another round and not to a
+/// recursion. ``Locked/runRounds(of:_:)`` is this loop.
 package struct RepeatFlag: Hashable, Sendable {
     private enum State { case idle, running, requested }
 
@@ -26,7 +28,7 @@ package struct RepeatFlag: Hashable, Sendable {
 
     package init() {}
 
-    /// A Boolean value that indicates whether a thread runs rounds.
+    /// A Boolean value that indicates whether a thread is running rounds.
     package var isRunning: Bool { state != .idle }
 
     /// Requests a round, and returns whether the caller must run it.
@@ -37,19 +39,20 @@ package struct RepeatFlag: Hashable, Sendable {
 
     /// Begins a round that covers every request made until now.
     ///
-    /// It is for a thread that runs the first round some time after its request: without it, a request made in between would
-    /// lead to another round, though this one sees the change. The caller reads the state afterwards.
+    /// Use this method if a thread runs its first round some time after its request. Otherwise, a request made in
+    /// between would lead to another round, although this round sees the change. The caller reads the state after this
+    /// call.
     package mutating func startRound() { state = .running }
 
-    /// Ends a round, and returns whether the caller must run another one, because it was requested during the last one.
+    /// Ends a round, and returns whether the caller must run another one because it was requested during this round.
     package mutating func finishRound() -> Bool {
         defer { state = state == .requested ? .running : .idle }
         return state == .requested
     }
 
-    /// Ends the rounds of the caller, and returns whether another one was requested during the last one.
+    /// Ends the rounds of the caller, and returns whether another round was requested during the last one.
     ///
-    /// It is for a thread that sees under the same lock that nothing is left to do.
+    /// Use this method if the thread sees under the same lock that no work is left.
     @discardableResult
     package mutating func stop() -> Bool {
         defer { state = .idle }
@@ -58,29 +61,33 @@ package struct RepeatFlag: Hashable, Sendable {
 }
 
 extension Locked {
-    /// Requests a round of the work that belongs to a flag in the value, and runs the rounds on this thread if no other thread
-    /// does.
+    /// Requests a round of the work, and runs the rounds on this thread if no other thread does.
     ///
-    /// Change the state before the call, and read it within the work. Where there is no other state, the value is the flag:
-    /// `Locked(RepeatFlag())` and `\.self`.
+    /// Change the state before the call, and read it within the work. If there is no other state, the value itself is
+    /// the flag. In that case, use `Locked(RepeatFlag())` and `\.self`.
+    ///
+    /// - Parameters:
+    ///   - flag: The key path of the flag in the value.
+    ///   - work: A closure that is called once for each round, without the lock.
     package borrowing func runRounds(of flag: WritableKeyPath<Value, RepeatFlag>, _ work: () -> Void) {
         guard withLock({ $0[keyPath: flag].request() }) else { return }
         repeat { work() } while withLock { $0[keyPath: flag].finishRound() }
     }
 }
 
-/// Applies a value that several threads may change, until the value that was applied last is the present one.
+/// Applies a value that several threads may change, until the value that was applied last is the current one.
 ///
-/// Each thread that changed the value calls it afterwards. When the call returns, this thread has applied the value that was
-/// present at the call, or a newer one, and after the last of the calls the last value is in force: a thread that applied an
-/// older value late finds the newer one when it reads the value again.
+/// Each thread that changed the value calls this function afterward. When the call returns, this thread has applied the
+/// value that was current at the call, or a newer one. A thread that applied an older value late finds the newer value
+/// when it reads again. So after the last call, the last value is in effect.
 ///
-/// This is only true if `apply` depends on nothing but the value, and has the same effect whatever was applied before: it
-/// sets, and does not toggle or count. Several threads may be in `apply` at the same time, so it calls no observers.
+/// This is only true if `apply` depends on nothing but the value and has the same effect regardless of the previous
+/// values. It must set something, and not toggle or count. Several threads may be in `apply` at the same time, so it
+/// must not call observers.
 ///
 /// - Parameters:
-///   - read: Returns the present value; returns `nil` if nothing is to be applied any more.
-///   - apply: Applies the value, without a lock.
+///   - read: A closure that returns the current value, or `nil` if no value must be applied anymore.
+///   - apply: A closure that applies the value, without a lock.
 package func applyLatest<Value: Equatable>(_ read: () -> Value?, _ apply: (Value) -> Void) {
     var applied: Value?
     while let value = read(), value != applied {

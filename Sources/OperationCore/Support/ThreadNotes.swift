@@ -3,35 +3,39 @@
 
 import Foundation
 
-/// What the library has to remember about the calling thread; freed when the thread ends.
+/// The state that the package keeps for the calling thread, which is freed when the thread ends.
 ///
-/// Only that thread touches it, in steps that do not overlap. So no access to it is checked at run time.
+/// Only that thread uses it, in steps that do not overlap. So no access to it is checked at run time.
 final class ThreadNotes {
-    /// How many threads all queues of the process may have.
+    /// The maximum number of threads of all queues of the process.
     static let mostQueueThreads = 512
 
-    /// Whether the thread works through `pending`.
+    /// Whether the thread is processing `pending`.
     @exclusivity(unchecked) var isWorking = false
-    /// What it has still to do: see ``ThreadWorklist``.
+    /// The work that the thread still has to do.
+    ///
+    /// See ``ThreadWorklist``.
     @exclusivity(unchecked) var pending = Fifo<() -> Void>()
-    /// How many starts it is in, one inside the other: of operations which a queue may hold, or with more than a body.
+    /// The number of nested starts on the thread, of operations that a queue may hold or that have more than a body.
     @exclusivity(unchecked) var queuedBodies = 0
-    /// What the thread has in hand for a queue of this package, if it works for one.
+    /// The work of the thread for a queue of this package, if it works for one.
     @exclusivity(unchecked) var seat: WorkerSeat?
     /// The operations whose bodies run on the thread, or which must wait for other code on it, from the outermost to
     /// the innermost.
     @exclusivity(unchecked) var bodies: [RunningBody] = []
     /// The groups whose synchronous bodies run a shielded part on the thread, from the outermost to the innermost.
     @exclusivity(unchecked) var shields: [ObjectIdentifier] = []
-    /// Whether a queue may begin on it what takes but a moment: see ``LentThread``.
+    /// Whether a queue may begin operations with a brief body on the thread.
+    ///
+    /// See ``LentThread``.
     @exclusivity(unchecked) var isLent = false
-    /// The pool that lent the thread, if one did.
+    /// The pool that lent the thread, if any.
     @exclusivity(unchecked) var lender: (any ThreadLender)?
-    /// How many children of groups it runs in place, one inside the other.
+    /// The number of nested children of groups that run on the thread.
     @exclusivity(unchecked) var childrenInPlace = 0
-    /// The object whose end this thread performs, and the steps that are left for after the end.
+    /// The object whose end this thread performs, and the steps that follow the end.
     @exclusivity(unchecked) private var end: (of: AnyObject, after: [() -> Void])?
-    /// How many steps from one operation to the next, through its body or its end, it is in.
+    /// The number of nested steps from one operation to the next, through its body or its end.
     @exclusivity(unchecked) private var nestedSteps = 0
 
     /// The notes of the calling thread.
@@ -46,8 +50,9 @@ final class ThreadNotes {
 
     /// Runs a step that leads from one operation to another, which may lead to a third, and so on.
     ///
-    /// On this thread where few such steps enclose it, else on a global queue: so a long row of them takes little of any
-    /// stack. Unlike ``ThreadWorklist`` it puts nothing off, since a step may run a body of the user's.
+    /// The step runs on this thread if few such steps enclose it, and otherwise on a global queue. So a long chain of
+    /// steps uses little of any stack. Unlike ``ThreadWorklist``, this method delays nothing, because a step may run a
+    /// body of the user.
     static func atBoundedDepth(_ step: @escaping @Sendable () -> Void) {
         let notes = current
         guard notes.nestedSteps < deepestStep else { return DispatchQueue.global().async(execute: step) }
@@ -56,7 +61,7 @@ final class ThreadNotes {
         notes.nestedSteps -= 1
     }
 
-    /// Calls `end`, which ends an object, and then performs the steps that were left for after the end.
+    /// Calls `end`, which ends an object, and then performs the steps that were added for after the end.
     static func performEnd(of object: AnyObject, _ end: () -> Void) {
         let notes = current
         let outer = exchange(&notes.end, with: (object, []))
@@ -65,7 +70,9 @@ final class ThreadNotes {
         for step in steps { step() }
     }
 
-    /// Leaves a step for after the end of the object; returns false if this thread is not performing that end.
+    /// Adds a step to perform after the end of the object, and returns whether this thread is performing that end.
+    ///
+    /// If it is not, the step is not added.
     static func leave(untilEndOf object: AnyObject, _ step: @escaping () -> Void) -> Bool {
         let notes = current
         guard notes.end?.of === object else { return false }
@@ -90,21 +97,25 @@ final class ThreadNotes {
 
 /// A body that runs on a thread.
 struct RunningBody {
-    /// Not retained, because the caller of the body holds the operation.
+    /// The operation, which is not retained because the caller of the body holds it.
     let operation: Unmanaged<ManagedOperation>
-    /// Whether it is a hook, for which the operation does not wait when it is canceled.
+    /// Whether the body is a hook, which a canceled operation does not wait for.
     let isHook: Bool
 }
 
 /// A pool that lends its threads, and replaces a thread that waits for an operation.
 package protocol ThreadLender: Sendable {
-    /// One of its threads is about to wait; false, and it must not, if too many wait already.
+    /// Announces that one of the pool's threads is about to wait.
+    ///
+    /// - Returns: `false` if too many threads already wait, so that this one must not wait.
     func threadWillWait() -> Bool
 
     func threadDidWait()
 }
 
-/// One task that waits for something to end, or for its own cancellation: who sees that ends the wait.
+/// A wait of one task, which ends with an event or with the cancellation of the task.
+///
+/// The code that sees either of them calls `end()`.
 package final class TaskWait: Sendable {
     private enum State {
         case idle
@@ -116,7 +127,7 @@ package final class TaskWait: Sendable {
 
     package init() {}
 
-    /// Lets the task go on, or pass if it has not come yet.
+    /// Resumes the task, or lets a later `passage()` return immediately.
     package func end() {
         if case .waiting(let continuation) = state.withLock({ exchange(&$0, with: .over) }) { continuation.resume() }
     }

@@ -1,22 +1,24 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-/// Turns recursion into a loop: work that is asked for while other such work runs on the same thread waits for it.
+/// A list of work that turns recursion on one thread into a loop.
 ///
-/// Ending an operation releases its dependents, which may end and release theirs; freeing the last operation of a chain
-/// frees the one before it. Written plainly, a chain of a hundred thousand overflows the stack. Here the innermost call
-/// only leaves a note, and the outermost works through the notes.
+/// Ending an operation releases its dependents, which may end and release their own dependents. Freeing the last
+/// operation of a chain frees the operation before it. As plain recursion, a chain of a hundred thousand operations
+/// overflows the stack. With this list, an inner call only adds its work to the list, and the outermost call performs
+/// all the work in the list.
 package enum ThreadWorklist {
-    /// Runs `work` now, or, where the calling thread is already inside `perform`, after what it is doing.
+    /// Runs `work` now, or after the current work if the calling thread is already inside `perform`.
     package static func perform(_ work: @escaping () -> Void) {
         guard begin() else { return later(work) }
         work()
         finish()
     }
 
-    // The same in steps, for work that needs no closure where it is done at once.
+    // The same in steps, for work that needs no closure if it can be done immediately.
 
-    /// Whether the calling thread may do such work now, to be followed by `finish`; else it goes to `later`.
+    /// Returns whether the calling thread may do such work now and then call `finish`, instead of passing the work to
+    /// `later`.
     static func begin() -> Bool {
         let notes = ThreadNotes.current
         if notes.isWorking { return false }
@@ -24,12 +26,12 @@ package enum ThreadWorklist {
         return true
     }
 
-    /// Leaves work to the outermost call.
+    /// Leaves work for the outermost call.
     static func later(_ work: @escaping () -> Void) {
         ThreadNotes.current.pending.append(work)
     }
 
-    /// Does what was left meanwhile.
+    /// Does the work that was left in the meantime.
     static func finish() {
         let notes = ThreadNotes.current
         while let work = notes.pending.popFirst() { work() }
@@ -38,10 +40,10 @@ package enum ThreadWorklist {
 }
 
 extension ThreadWorklist {
-    /// Lets go of a value that may hold an operation which holds another, and so on: freed in a loop.
+    /// Releases a value in a loop if it may hold an operation that holds another operation, and so on.
     ///
-    /// For a `deinit`, on whose stack the value would go otherwise. It must be the last that holds the value, so take it
-    /// out of its place: `letGo(exchange(&place, with: nil))`.
+    /// Call this method in a `deinit`, which would otherwise release the value by recursion. The argument must be the
+    /// last reference to the value, so take the value out of its property with `letGo(exchange(&place, with: nil))`.
     package static func letGo<Value>(_ value: consuming Value) {
         var value: Value? = value
         perform { withExtendedLifetime(exchange(&value, with: nil)) {} }

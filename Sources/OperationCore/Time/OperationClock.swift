@@ -5,27 +5,29 @@ import Dispatch
 
 /// The source of time for timeouts, deadlines, delays and waits.
 ///
-/// The library never asks the system for the time by itself: everything that waits does so on a clock that can be
-/// exchanged, so that a test can let an hour pass in a microsecond (`ManualClock` of `OperationTestKit`).
+/// Everything in the library that waits uses a clock that you can replace. For example, a test can let an hour pass in
+/// a microsecond with the `ManualClock` of `OperationTestKit`.
 public protocol OperationClock: Sendable {
-    /// The present moment. It never runs backwards.
+    /// The current moment, which never goes backward.
     var now: OperationInstant { get }
 
-    /// Calls `action` once, at `instant` or as soon after it as possible, unless the returned timer is cancelled first.
+    /// Calls `action` once at `instant`, or as soon after it as possible, unless the returned timer is canceled first.
     ///
-    /// The clock calls each action on a thread of its own choice, holds no lock while it does, and may call several at
-    /// the same time. It lets go of the action once it was called or cancelled.
+    /// The clock calls each action on a thread of its choice, and must hold no lock during the call. It may call
+    /// several actions at the same time. It must release an action after it called or canceled it.
     func schedule(at instant: OperationInstant, _ action: @escaping @Sendable () -> Void) -> any OperationTimer
 }
 
 /// An action that an ``OperationClock`` will call later.
 public protocol OperationTimer: Sendable {
-    /// Takes the action back and lets go of it. Does nothing if it was called or cancelled already.
+    /// Cancels the action and releases it.
+    ///
+    /// This method has no effect if the action was already called or canceled.
     func cancel()
 }
 
 extension OperationClock {
-    /// Calls `action` once, after `duration`, unless the returned timer is cancelled first.
+    /// Calls `action` once after `duration`, unless the returned timer is canceled first.
     public func schedule(
         after duration: Duration, _ action: @escaping @Sendable () -> Void
     ) -> any OperationTimer {
@@ -34,18 +36,18 @@ extension OperationClock {
 }
 
 extension OperationClock where Self == SystemClock {
-    /// The monotonic clock of the system, which is not set, and which stands still while the machine sleeps.
+    /// The monotonic clock of the system, which is independent of the date and stops while the machine sleeps.
     public static var system: SystemClock { .shared }
 }
 
-/// A moment on an ``OperationClock``: the time since the clock's own zero.
+/// A moment on an ``OperationClock``, given as the time since the clock's zero.
 ///
-/// Arithmetic never overflows: what lies beyond the last moment that can be counted is that last moment.
+/// Arithmetic never overflows. A sum or difference that is out of range becomes the nearest value in the range.
 public struct OperationInstant: InstantProtocol, Sendable, Hashable, CustomStringConvertible {
     /// The time since the clock's zero.
     public let offset: Duration
 
-    /// Makes the moment that lies `offset` after the clock's zero.
+    /// Creates the moment that is `offset` after the clock's zero.
     public init(offset: Duration) {
         self.offset = offset
     }
@@ -53,35 +55,36 @@ public struct OperationInstant: InstantProtocol, Sendable, Hashable, CustomStrin
     /// A moment that never comes.
     public static let distantFuture = OperationInstant(offset: .seconds(Int64.max))
 
-    /// The moment `duration` after this one, at most ``distantFuture``.
+    /// Returns the moment that is `duration` after this one, or ``distantFuture`` if that is earlier.
     public func advanced(by duration: Duration) -> OperationInstant {
-        // Each side is within ± Int64.max seconds once it was clamped, and the sum of two such fits in a Duration's
-        // 128 bits; it is only the sum that must be brought back into range.
+        // Each clamped value is within ± Int64.max seconds, so the sum fits in the 128 bits of a Duration. Only the sum
+        // must be clamped again.
         let sum = offset.clamped + duration.clamped
         return OperationInstant(offset: sum.clamped)
     }
 
-    /// The time from this moment to `other`.
+    /// Returns the time from this moment to `other`.
     public func duration(to other: OperationInstant) -> Duration {
         (other.offset.clamped - offset.clamped).clamped
     }
 
-    /// Whether this moment comes before `other`.
+    /// Returns a Boolean value that indicates whether `left` is before `right`.
     public static func < (left: OperationInstant, right: OperationInstant) -> Bool {
         left.offset < right.offset
     }
 
-    /// The moment as a number of seconds.
+    /// The offset in seconds, as text.
     public var description: String { "\(offset)" }
 }
 
 extension Duration {
-    /// The duration brought within ± `Int64.max` seconds, where sums and differences of two cannot overflow.
+    /// The duration limited to ± `Int64.max` seconds, so that a sum or difference of two such durations cannot
+    /// overflow.
     package var clamped: Duration {
         min(max(self, .seconds(-Int64.max)), .seconds(Int64.max))
     }
 
-    /// The duration in whole nanoseconds, brought into range: never a trap, whatever the duration.
+    /// The duration in whole nanoseconds, limited to the range of `Int64`.
     package var saturatedNanoseconds: Int64 {
         let (seconds, attoseconds) = clamped.components
         let (scaled, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
@@ -93,10 +96,10 @@ extension Duration {
 
 /// The monotonic clock of the system.
 ///
-/// Beneath it is `DispatchTime` (`CLOCK_MONOTONIC` on Linux). All actions of the process share one timer source, which
-/// is set to the earliest of them; each action is called on a global queue.
+/// The clock uses `DispatchTime` (`CLOCK_MONOTONIC` on Linux). All actions of the process share one timer source. Each
+/// action is called on a global queue.
 public final class SystemClock: OperationClock {
-    /// The one instance.
+    /// The only instance of the clock.
     public static let shared = SystemClock()
 
     private let heap = Locked(TimerHeap<@Sendable () -> Void>())
@@ -110,12 +113,12 @@ public final class SystemClock: OperationClock {
         source.activate()
     }
 
-    /// The time since the system started.
+    /// The time since the system started, without the time for which it slept.
     public var now: OperationInstant {
         OperationInstant(offset: .nanoseconds(Int64(clamping: DispatchTime.now().uptimeNanoseconds)))
     }
 
-    /// Calls `action` on a global queue at `instant`, unless the timer is cancelled first.
+    /// Calls `action` on a global queue at `instant`, unless the returned timer is canceled first.
     public func schedule(
         at instant: OperationInstant, _ action: @escaping @Sendable () -> Void
     ) -> any OperationTimer {
@@ -129,14 +132,14 @@ public final class SystemClock: OperationClock {
     }
 
     fileprivate func cancel(_ id: UInt64) {
-        // What the action holds is released here, after the lock was given back. A source that is set too early for
-        // what remains wakes up once in vain.
+        // The action is released here, outside the lock. The source keeps its time and may fire once with nothing to
+        // do.
         _ = heap.withLock { $0.remove(id) }
     }
 
-    /// How many actions wait.
+    /// The number of actions that wait.
     ///
-    /// For tests that look for timers left behind.
+    /// Tests use it to find timers that were left behind.
     package var pendingCount: Int { heap.withLock { $0.count } }
 
     private func callDueActions() {
@@ -146,7 +149,9 @@ public final class SystemClock: OperationClock {
         setSource()
     }
 
-    /// Only on `queue`, so that two threads cannot set the source in the wrong order.
+    /// Sets the source to the earliest action.
+    ///
+    /// Must be called on `queue`, so that two threads cannot set the source in the wrong order.
     private func setSource() {
         guard let due = heap.withLock({ $0.nextDue }) else { return source.schedule(deadline: .distantFuture) }
         let nanoseconds = due.offset.saturatedNanoseconds
@@ -157,9 +162,9 @@ public final class SystemClock: OperationClock {
             deadline: DispatchTime(uptimeNanoseconds: UInt64(max(nanoseconds, 1))), leeway: Self.leeway(ahead: ahead))
     }
 
-    /// Returns how much later than asked the timer may fire.
+    /// Returns how much later than requested the timer may fire.
     ///
-    /// On Apple platforms a late timer shares its wake-up with others, which saves energy.
+    /// On Apple platforms, a late timer shares its wake-up with others, which saves energy.
     private static func leeway(ahead nanoseconds: Int64) -> DispatchTimeInterval {
         #if canImport(Darwin)
             .microseconds(Int(min(max(nanoseconds / 64_000, 100), 100_000)))

@@ -1,17 +1,17 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-/// The order in which entries fall due, by their slots: what ``TimerHeap`` keeps besides what waits.
+/// The order in which the entries of a ``TimerHeap`` are due, without their payloads.
 ///
-/// An indexed heap of plain numbers, four children to a node: an entry on its way up or down moves a few bytes of one
-/// list, and counts no reference.
+/// An indexed heap of plain numbers, with four children per node. Moving an entry copies a few bytes and changes no
+/// reference count.
 @usableFromInline
 package struct TimerOrder: Sendable {
     @usableFromInline package typealias Slot = Int32
 
     private struct Entry {
         let due: OperationInstant
-        /// Which it is of all that ever came: of two that are due at the same moment the earlier one goes first.
+        /// The arrival number of the entry, which orders entries that are due at the same moment.
         let number: UInt64
         let slot: Slot
 
@@ -20,11 +20,11 @@ package struct TimerOrder: Sendable {
         }
     }
 
-    /// Where the entry of a slot stands.
+    /// The state of a slot.
     private struct Place {
-        /// Its position in the heap; for a slot that is free, the next free one.
+        /// The position of the entry in the heap, or the next free slot if this slot is free.
         var position: Slot
-        /// How often the slot was taken: an old name leads to nobody.
+        /// The number of times that the slot was taken again, so that the name of an old entry matches no newer one.
         var round: UInt32
         var isTaken: Bool
     }
@@ -36,13 +36,14 @@ package struct TimerOrder: Sendable {
 
     init() {}
 
-    /// How many entries there are.
     @usableFromInline var count: Int { entries.count }
 
-    /// When the first one is due.
+    /// The moment at which the first entry is due.
     @usableFromInline var nextDue: OperationInstant? { entries.first?.due }
 
-    /// Adds an entry; returns its slot, which is at most one more than the last that there ever was, and its name.
+    /// Adds an entry, and returns its slot and its name.
+    ///
+    /// The slot is at most one higher than the highest slot that was ever used.
     @usableFromInline
     mutating func insert(due: OperationInstant) -> (slot: Slot, name: UInt64) {
         lastNumber += 1
@@ -61,7 +62,7 @@ package struct TimerOrder: Sendable {
         return (slot, UInt64(places[Int(slot)].round) << 32 | UInt64(slot))
     }
 
-    /// Removes an entry; nil if it is no longer there.
+    /// Removes an entry and returns its slot, or returns `nil` if the entry is no longer there.
     @usableFromInline
     mutating func remove(_ name: UInt64) -> Slot? {
         let index = Int(name & 0xFFFF_FFFF)
@@ -69,7 +70,7 @@ package struct TimerOrder: Sendable {
         return removeEntry(at: Int(places[index].position))
     }
 
-    /// Removes the first entry if it is due at `now`.
+    /// Removes the first entry if it is due at `now`, and returns its slot.
     @usableFromInline
     mutating func popDue(at now: OperationInstant) -> Slot? {
         guard let first = entries.first, first.due <= now else { return nil }
@@ -125,16 +126,16 @@ package struct TimerOrder: Sendable {
     }
 }
 
-/// Entries ordered by the moment at which they are due; entries due at the same moment keep the order of their arrival.
+/// A collection of entries that are ordered by the moment at which they are due, and by arrival at equal moments.
 ///
-/// Adding and removing cost O(log n), so that a cancelled entry leaves nothing behind. What depends on the type of what
-/// waits is inlinable, so that another module pays no more than this one.
+/// Adding and removing take O(log n) time, and a canceled entry leaves nothing behind. The code that depends on the
+/// type of the payload is inlinable, so that another module pays no more than this one.
 @usableFromInline
 package struct TimerHeap<Payload> {
     package typealias Identifier = UInt64
 
     @usableFromInline var order = TimerOrder()
-    /// What waits, each in its slot.
+    /// The payload of each slot.
     @usableFromInline var payloads: [Payload?] = []
 
     package init() {}
@@ -142,10 +143,10 @@ package struct TimerHeap<Payload> {
     @inlinable package var isEmpty: Bool { order.count == 0 }
     @inlinable package var count: Int { order.count }
 
-    /// When the first entry is due.
+    /// The moment at which the first entry is due.
     @inlinable package var nextDue: OperationInstant? { order.nextDue }
 
-    /// Adds an entry and returns the name by which it can be removed.
+    /// Adds an entry, and returns the name with which it can be removed.
     @inlinable
     package mutating func insert(_ payload: Payload, due: OperationInstant) -> UInt64 {
         let (slot, name) = order.insert(due: due)
@@ -157,13 +158,13 @@ package struct TimerHeap<Payload> {
         return name
     }
 
-    /// Removes an entry; nil if it is no longer there.
+    /// Removes an entry and returns its payload, or returns `nil` if the entry is no longer there.
     @inlinable
     package mutating func remove(_ id: UInt64) -> Payload? {
         order.remove(id).flatMap { take($0) }
     }
 
-    /// Removes and returns the first entry if it is due at `now`.
+    /// Removes the first entry if it is due at `now`, and returns its payload.
     @inlinable
     package mutating func popDue(at now: OperationInstant) -> Payload? {
         order.popDue(at: now).flatMap { take($0) }

@@ -5,16 +5,20 @@ import Foundation
 import OperationCore
 
 extension QueueRecord {
-    /// What ran when, as a Chrome trace: JSON that `ui.perfetto.dev` and `chrome://tracing` open.
+    /// Returns the timeline of the record as a Chrome trace, which is JSON that `ui.perfetto.dev` and
+    /// `chrome://tracing` can open.
     ///
-    /// One track for each place of the queue, with a stretch for each operation that executed and its figures beside it;
-    /// arrows along the dependencies; waits for dependencies, for admission and for a place, and the way to the handler,
-    /// beside the tracks. Operations of the critical path have "critical" among their categories and a colour of their own.
+    /// The trace has one track for each slot of the queue, with a bar for each operation that was executed. Each bar
+    /// contains the times of its operation. Arrows show the dependencies. Further tracks show the waits for
+    /// dependencies, for admission and for a slot, and the time until the handler ran. Operations on the critical
+    /// path have the category "critical" and a different color.
+    ///
+    /// - Throws: An error of the JSON encoder.
     public func chromeTrace() throws -> Data { try ChromeTrace(traceEvents(process: 1)).json() }
 
-    /// The lines of the trace, where several queues have a number each.
+    /// Returns the events of the trace, with a process number that identifies the queue among others.
     package func traceEvents(process: Int) -> [TraceEvent] {
-        // What has a number of its own has one that no other queue's has.
+        // Shifts the IDs, so that they differ from the IDs of other queues.
         let shift = Int.bitWidth > 32 ? 46 : 24
         return traceEvents.map { event in
             var event = event
@@ -50,14 +54,15 @@ extension QueueRecord {
             "slack": slack.map { "\($0)" } ?? "unknown", "ended": run.ending?.rawValue ?? "not yet",
         ]
         if let delay = run.handlerDelay { figures["until its handler ran"] = "\(delay)" }
-        // Two nanoseconds early: readers calculate with fractions, and must not take the next one of the track for a part.
+        // The bar ends two nanoseconds early. Otherwise, rounding can make a viewer nest the next bar of the track in
+        // it.
         return TraceEvent(
             name: run.name, cat: isCritical ? "executing,critical" : "executing", ph: "X", ts: started.microseconds,
             dur: max(executing.microseconds - 0.002, 0), tid: lane + 1, cname: isCritical ? "terrible" : nil,
             args: figures)
     }
 
-    /// The waits one after another, and the way to the handler.
+    /// Returns the consecutive waits, and the time until the handler ran.
     private func waits(_ run: QueueRun) -> [TraceEvent] {
         var events: [TraceEvent] = []
         var moment = run.added
@@ -86,7 +91,7 @@ extension QueueRecord {
         guard let ended = run.ended, let began = run.started, let lane = run.lane,
             let started = other.started, let otherLane = other.lane
         else { return [] }
-        // Inside of the stretch: at its very end readers take it to be over.
+        // The arrow starts within the bar, because viewers treat the bar as finished at its very end.
         let tail = max(ended.microseconds - 0.004, began.microseconds)
         let id = other.id << 20 | run.id & 0xF_FFFF
         return [
@@ -98,25 +103,26 @@ extension QueueRecord {
     }
 }
 
-// The format is described in "Trace Event Format" of the Chromium project; Perfetto reads it, too.
+// The format is described in "Trace Event Format" of the Chromium project, and Perfetto can read it too.
 
-/// One line of a Chrome trace.
+/// An event of a Chrome trace.
 package struct TraceEvent: Encodable, Sendable {
     package let name: String
     package var cat: String?
-    /// The kind: X a stretch, b and e the ends of one beside the tracks, s and f those of an arrow, i a moment, M a name.
+    /// The phase: X for a bar, b and e for the ends of an async span, s and f for an arrow, i for an instant, M for a
+    /// name.
     package let ph: String
-    /// Microseconds.
+    /// The time in microseconds.
     package var ts: Double?
     package var dur: Double?
     package var pid = 1
     package let tid: Int
     package var id: Int?
-    /// That an arrow ends at the stretch around it, not at the next one.
+    /// The binding point, which makes an arrow end at the enclosing bar instead of the next one.
     package var bp: String?
-    /// What a moment is marked on: its track.
+    /// The scope of an instant, which is its track.
     package var s: String?
-    /// A colour by name.
+    /// The name of a color.
     package var cname: String?
     package var args: [String: String]?
 
@@ -129,7 +135,7 @@ package struct TraceEvent: Encodable, Sendable {
     }
 }
 
-/// A whole Chrome trace.
+/// A complete Chrome trace.
 package struct ChromeTrace: Encodable, Sendable {
     package let displayTimeUnit = "ms"
     package let traceEvents: [TraceEvent]

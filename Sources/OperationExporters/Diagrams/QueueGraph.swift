@@ -4,21 +4,22 @@
 import Foundation
 import OperationCore
 
-/// The operations in a queue with what they wait for and what waits for them, at one moment.
+/// A graph of the operations in a queue and their dependencies, at one moment.
 public struct QueueGraph: Sendable {
-    /// One operation or closure.
+    /// An operation or a closure in the graph.
     public struct Node: Sendable, Identifiable {
-        /// Its position among the nodes.
+        /// The position of the node among the nodes of the graph.
         public let id: Int
-        /// Its name.
+        /// The name of the operation.
         public let name: String
-        /// Where it stands in the queue; nil if it is not in it.
+        /// The state of the operation in the queue, or `nil` if it is not in the queue.
         public let state: QueueEntry.State?
-        /// Whether it has ended.
+        /// A Boolean value that indicates whether the operation has ended.
         public let hasEnded: Bool
-        /// What it waits for in the middle of its work, as a group does for its children; nil while it does not.
+        /// The reason for which the running operation waits, such as a group for its children, or `nil` if it does
+        /// not wait.
         public let waitReason: WaitReason?
-        /// The group whose child it is; nil if it is none.
+        /// The group that contains the operation, or `nil` if there is none.
         public internal(set) var group: Node.ID?
 
         package init(
@@ -34,11 +35,11 @@ public struct QueueGraph: Sendable {
         }
     }
 
-    /// That one operation waits for another.
+    /// A dependency between two operations.
     public struct Edge: Sendable, Hashable {
-        /// The one that is waited for.
+        /// The operation that the other one waits for.
         public let upstream: Node.ID
-        /// The one that waits.
+        /// The operation that waits.
         public let downstream: Node.ID
 
         package init(upstream: Node.ID, downstream: Node.ID) {
@@ -47,13 +48,13 @@ public struct QueueGraph: Sendable {
         }
     }
 
-    /// The queue's name.
+    /// The name of the queue.
     public let queue: String
-    /// The operations, those in the queue first.
+    /// The nodes of the graph, beginning with the operations in the queue.
     public let nodes: [Node]
-    /// What waits for what.
+    /// The dependencies between the nodes.
     public let edges: [Edge]
-    /// How many entries of the queue were left out, because they were too many.
+    /// The number of entries in the queue that the graph omits because of its limit.
     public let omittedCount: Int
 
     package init(queue: String, nodes: [Node], edges: [Edge], omittedCount: Int = 0) {
@@ -65,7 +66,7 @@ public struct QueueGraph: Sendable {
 }
 
 extension QueueGraph {
-    /// Collects the nodes outside every lock; what happens meanwhile may be in it or not.
+    /// Collects the nodes without a lock, so that concurrent changes may be missing.
     init(_ snapshot: QueueSnapshot, limit: Int) {
         let limit = max(limit, 1)
         let entries = snapshot.entries.sorted { ($0.id.slot, $0.id.generation) < ($1.id.slot, $1.id.generation) }
@@ -79,7 +80,7 @@ extension QueueGraph {
                     waitReason: entry.waitReason))
         }
         let mostNodes = nodes.count + limit
-        // Nil for one of the queue's that was left out, and for more neighbours than there is room for.
+        // Returns nil for an omitted entry of the queue, and for an operation outside the queue beyond the limit.
         func number(of operation: Operation) -> Int? {
             let identity = ObjectIdentifier(operation.originalOrSelf)
             if let known = numbers[identity] { return known }
@@ -103,7 +104,7 @@ extension QueueGraph {
             }
         }
         for entry in entries.prefix(limit) {
-            // The groups around it, whatever holds them.
+            // The groups that contain the operation, at each level.
             var inner = entry.operation as? ManagedOperation
             while let child = inner, let own = number(of: child), nodes[own].group == nil,
                 let group = child.groupOfChild
@@ -111,7 +112,7 @@ extension QueueGraph {
                 nodes[own].group = number(of: group)
                 inner = group
             }
-            // Those of its children that are in no queue yet, or run in place.
+            // The children that are in no queue yet or do not need one.
             for child in (entry.operation as? ManagedOperation)?.groupEngine?.presentChildren ?? [] {
                 guard nodes.count < mostNodes, let number = number(of: child), nodes[number].group == nil else {
                     continue
@@ -126,16 +127,16 @@ extension QueueGraph {
 }
 
 extension QueueManager {
-    /// The operations in the queue, what they wait for and what waits for them, as far as that can be seen.
+    /// Returns a graph of the operations in the queue and their dependencies, as far as they are visible.
     ///
-    /// - Parameter limit: How many entries of the queue are in it at most, and how many operations around them; readers of
-    ///   pictures lose their way early.
+    /// - Parameter limit: The maximum number of entries of the queue, and of operations outside the queue, in the
+    ///   graph. The default is 200, because larger graphs are hard to read.
     public func graph(limit: Int = 200) -> QueueGraph { QueueGraph(snapshot, limit: limit) }
 }
 
-// The same graph in the languages of two programs that draw it.
+// The graph in the languages of two drawing programs.
 extension QueueGraph {
-    /// The graph for Graphviz: `dot -Tsvg`.
+    /// The graph in the language of Graphviz, for example for `dot -Tsvg`.
     public var dot: String {
         var lines = ["digraph \(dotQuoted(queue)) {", "    rankdir=LR;", "    bgcolor=\"white\";"]
         lines.append("    node [shape=box, style=\"rounded,filled\", fontname=\"Helvetica\"];")
@@ -153,7 +154,7 @@ extension QueueGraph {
         return (lines + ["}"]).joined(separator: "\n") + "\n"
     }
 
-    /// The graph for Mermaid, which GitHub and others draw within Markdown.
+    /// The graph in the language of Mermaid, which GitHub and other tools render in Markdown.
     public var mermaid: String {
         var lines = ["flowchart LR"]
         for node in nodes {
@@ -169,7 +170,7 @@ extension QueueGraph {
         return lines.joined(separator: "\n") + "\n"
     }
 
-    /// A string in quotes: there the only characters with a meaning are the quote and the backslash.
+    /// Returns a quoted string, in which only quotation marks and backslashes need to be escaped.
     private func dotQuoted(_ text: String) -> String {
         var quoted = "\""
         for scalar in text.unicodeScalars {
@@ -183,7 +184,7 @@ extension QueueGraph {
         return quoted + "\""
     }
 
-    /// Everything with a meaning to Mermaid, Markdown or HTML becomes an entity by its number.
+    /// Returns the text with numeric entities for all characters that have a meaning in Mermaid, Markdown or HTML.
     private func mermaidEscaped(_ text: String) -> String {
         var escaped = ""
         for scalar in text.unicodeScalars {
@@ -215,24 +216,25 @@ extension Unicode.Scalar {
     fileprivate var isControl: Bool { properties.generalCategory == .control }
 }
 
-/// The chain of dependencies that took longest: what to make faster if the whole is to be faster.
+/// The chain of dependencies with the longest total execution time, which determines the duration of the whole.
 public struct CriticalPath: Sendable, Equatable {
     /// The operations of the chain, from the first to the last.
     public let runs: [QueueRun.ID]
-    /// How long they executed, all together.
+    /// The total execution time of the chain.
     public let duration: Duration
-    /// By how much longer each operation could have executed without making the longest chain longer.
+    /// The additional time for which each operation could be executed without extending the longest chain.
     public let slack: [QueueRun.ID: Duration]
 }
 
 extension QueueRecord {
-    /// The chain of dependencies whose operations executed longest, and how much room each other operation has.
+    /// The chain of dependencies with the longest total execution time, and the slack of all operations.
     ///
-    /// Only time spent executing counts: what an operation waited for a place is the queue's doing, not the graph's.
+    /// Only the execution time counts. The time for which an operation waited for a slot depends on the queue, not on
+    /// the graph.
     public var criticalPath: CriticalPath {
         let order = runsInOrder
         let times = Dictionary(uniqueKeysWithValues: runs.map { ($0.id, $0.executing ?? .zero) })
-        // The longest chain that ends with an operation, and the longest that begins with it.
+        // The lengths of the longest chains that end with each operation, and that begin with it.
         var ending: [QueueRun.ID: Duration] = [:], before: [QueueRun.ID: QueueRun.ID] = [:]
         for run in order {
             let longest = run.dependencies.compactMap { id in ending[id].map { (id, $0) } }.max { $0.1 < $1.1 }
@@ -254,7 +256,7 @@ extension QueueRecord {
             runs: Array(path), duration: duration, slack: Dictionary(uniqueKeysWithValues: slack))
     }
 
-    /// Each after those that it waited for.
+    /// The runs in an order in which each run comes after its dependencies.
     private var runsInOrder: [QueueRun] {
         let byID = Dictionary(uniqueKeysWithValues: runs.map { ($0.id, $0) })
         var missing: [QueueRun.ID: Int] = [:], dependents: [QueueRun.ID: [QueueRun.ID]] = [:]

@@ -5,11 +5,11 @@ import Foundation
 import OperationCore
 import OperationNetworking
 
-/// A request and what came of it, as it was told: a pure value.
+/// A request and its response, as an archive recorded them.
 ///
-/// It has nothing of the user's, for it goes under a lock.
+/// The value holds no user objects, because it is released under a lock.
 struct ArchivedExchange: Sendable {
-    /// As it is shown, for what is left out is not kept.
+    /// The request in its redacted form, so that no secrets are kept.
     let request: ArchiveEntry.Request
     let date: Date
     let began: OperationInstant
@@ -17,7 +17,7 @@ struct ArchivedExchange: Sendable {
     let operationName: String
     let attempt: Int
     let hop: Int
-    /// Whether it stands for an answer that came without a request, after one that found no better.
+    /// Whether the response came from the cache, after the requests of the attempt had ended.
     let isFromCache: Bool
     private(set) var bodySent: OperationInstant?
     private(set) var responded: OperationInstant?
@@ -45,7 +45,7 @@ struct ArchivedExchange: Sendable {
         }
     }
 
-    /// The attempt ended with this one.
+    /// Records the end of the attempt whose last exchange this is.
     mutating func end(_ event: NetworkEvent) {
         if !isFromCache { metrics = metrics ?? event.metrics }
         ended = ended ?? event.moment
@@ -54,7 +54,7 @@ struct ArchivedExchange: Sendable {
     }
 }
 
-/// The times of an entry in milliseconds; -1 is what is not known, or did not happen.
+/// The times of an entry in milliseconds, where -1 is an unknown time or a phase that did not occur.
 struct ArchiveTimings: Sendable, Codable {
     var blocked = -1.0
     var dns = -1.0
@@ -64,13 +64,13 @@ struct ArchiveTimings: Sendable, Codable {
     var wait = 0.0
     var receive = 0.0
 
-    /// All of it: the time for TLS is a part of that for the connection.
+    /// The total time, in which the time for TLS is a part of the time for the connection.
     var sum: Double { [blocked, dns, connect, send, wait, receive].reduce(0) { $0 + max($1, 0) } }
 
     init(_ exchange: ArchivedExchange) {
         let end = exchange.ended ?? exchange.responded ?? exchange.began
         guard let metrics = exchange.metrics, let whole = metrics.ended else {
-            // Only the moments are known at which something was told.
+            // Without metrics, only the times of the events are known.
             let answered = exchange.responded ?? end
             send = exchange.bodySent.map { exchange.began.duration(to: min($0, answered)).milliseconds } ?? 0
             wait = max(exchange.began.duration(to: answered).milliseconds - send, 0)
@@ -85,7 +85,7 @@ struct ArchiveTimings: Sendable, Codable {
         send = phases[.request]?.milliseconds ?? 0
         wait = phases[.wait]?.milliseconds ?? 0
         receive = phases[.receive]?.milliseconds ?? 0
-        // What passed beside: before the request it was ready and not sent, after it there was no answer.
+        // The remaining time passed before the request was sent, or without a response.
         let rest = max(max(whole, .zero).milliseconds - sum, 0)
         guard rest > 0 else { return }
         if metrics.requestBegan == nil || metrics.firstByte != nil {
@@ -100,7 +100,7 @@ extension Duration {
     fileprivate var milliseconds: Double { Double(saturatedNanoseconds) / 1e6 }
 }
 
-// From what was told to an entry, without what is to be left out.
+// Creates entries without the information that the options omit.
 extension ArchiveEntry {
     private static let stars = "***"
 
@@ -123,7 +123,7 @@ extension ArchiveEntry {
         comment = words.joined(separator: ", ")
     }
 
-    /// What is shown of a request, as soon as it is told: neither its secrets nor its body are kept.
+    /// Returns the description of a request, without its secrets and its body, as soon as the event arrives.
     static func request(_ request: NetworkRequest?, _ options: NetworkArchive.Options) -> Request {
         let redaction = options.redaction
         guard let request else {
@@ -177,7 +177,7 @@ extension ArchiveEntry {
             return []
         }
         return query.split(separator: "&").map { part in
-            // A part may be a secret as a whole.
+            // A part without a name may be a secret.
             if !redaction.keepsSecrets, RequestSummary.name(ofPart: part, redaction) == nil {
                 return Pair(name: stars, value: "")
             }
@@ -202,7 +202,7 @@ extension ArchiveEntry {
 
     private static func setCookies(_ fields: HeaderFields, at date: Date, _ redaction: LogRedaction) -> [Cookie] {
         fields.values("Set-Cookie").compactMap { SetCookie($0, now: date) }.map { cookie in
-            // Where several came in one field, an attribute goes on into the next of them.
+            // If one header contains several cookies, an attribute may extend into the next cookie.
             func shown(_ text: String?) -> String? {
                 guard let text, !text.isEmpty else { return nil }
                 return redaction.keepsSecrets || !text.contains(where: { ",=".contains($0) }) ? text : stars
@@ -229,7 +229,7 @@ extension ArchiveEntry {
             mimeType: type, text: shown.text ?? "", comment: words.isEmpty ? nil : words.joined(separator: ", "))
     }
 
-    /// The fields of a form; nil of what is none, and of one that is longer than what is kept of a body.
+    /// Returns the fields of a form, or nil for other bodies and for a form that exceeds the limit.
     private static func form(_ data: Data, _ type: String, _ options: NetworkArchive.Options) -> [Pair]? {
         guard data.count <= max(options.bodyBytes, 0) else { return nil }
         return options.redaction.form(data, type: type)?.map { Pair(name: $0.name, value: $0.value ?? "") }
@@ -249,7 +249,7 @@ extension ArchiveEntry {
             if size > 0 { content.comment = "not in memory, and not kept" }
             return content
         }
-        // Of an answer that never has a body it is the length of another's.
+        // In a response without a body, the length in the headers is that of another response.
         let hasBody = exchange.request.method != "HEAD" && head.status != 204 && head.status != 304
         let announced = hasBody && !head.isDecoded ? head.expectedLength ?? 0 : 0
         let shown = ShownBody(body, options, of: max(size, announced, Int64(body.count)))
@@ -264,13 +264,14 @@ extension ArchiveEntry {
     }
 }
 
-/// What an archive shows of a body.
+/// The representation of a body in an archive.
 private struct ShownBody {
     var text: String?
     var isBase64 = false
     var comment: String?
 
-    /// - Parameter whole: How many bytes there were, of which these are the first ones: all unless said otherwise.
+    /// - Parameter whole: The size of the whole body, of which `body` is the beginning. The default is the size of
+    ///   `body`.
     init(_ body: Data, _ options: NetworkArchive.Options, of whole: Int64? = nil) {
         let whole = whole ?? Int64(body.count)
         let limit = max(options.bodyBytes, 0)
@@ -280,9 +281,9 @@ private struct ShownBody {
             return
         }
         let kept = body.prefix(limit)
-        // The body of an answer that is none comes with its error, which keeps the beginning.
+        // The body of a rejected response comes with its error, which contains only the beginning.
         if whole > kept.count { comment = "the first \(kept.count) of \(whole) bytes" }
-        // A limit may lie within a character.
+        // The limit may be within a character.
         if let whole = String(bytes: body, encoding: .utf8), !whole.utf8.contains(0) {
             text = body.count > limit ? String(decoding: kept, as: UTF8.self) : whole
         } else {

@@ -5,52 +5,59 @@ import Foundation
 import OperationNetworking
 
 extension NetworkRequest {
-    /// The request as a command for a shell, which `curl` carries out.
+    /// Returns a shell command that sends the request with `curl`.
     ///
     /// ```swift
     /// func show(_ request: NetworkRequest) { print(request.curlCommand()) }
     /// ```
     ///
-    /// Without secrets it is for reading. With `.none` it sends what the request sends: method, URL, fields and body, the
-    /// body of a file from that file. It follows no redirect. A body that is made while it is sent, or is larger than a
-    /// mebibyte, is not in the command: its first line then says what file is to be put in its place.
+    /// With the default redaction, the command is only for reading. With `.none`, it sends the same method, URL,
+    /// headers and body as the request. If the body is a file, the command reads that file. The command does not
+    /// follow redirects.
     ///
-    /// - Parameter redaction: What is left out: the usual secrets, values of queries, and bodies that are neither JSON nor a
-    ///   form.
+    /// The command omits a body that is created while it is sent, or that is larger than 1 MiB. In this case, the
+    /// first line names the file that you must provide instead.
+    ///
+    /// - Parameter redaction: The information to omit. The default omits the usual secrets, the values of queries,
+    ///   and all bodies except JSON and forms.
     public func curlCommand(redaction: LogRedaction = .secrets) -> String {
         CurlCommand(self, redaction).text
     }
 }
 
 extension AnyNetworkOperation {
-    /// The last request that the operation sent, or made ready to be sent, as a command for a shell; nil before the first.
+    /// Returns a shell command for the last request that the operation sent or prepared, or `nil` before the first
+    /// request.
     ///
-    /// It has what the session adds, such as cookies, and is that of the last redirect. Of a download that nobody observes it
-    /// is the request as the operation handed it to the session.
+    /// The command contains the headers that the session adds, such as cookies, and sends the request of the last
+    /// redirect. For a download without observers, it sends the request as the operation passed it to the session.
+    ///
+    /// - Parameter redaction: The information to omit. The default omits the usual secrets, the values of queries,
+    ///   and all bodies except JSON and forms.
     public func curlCommand(redaction: LogRedaction = .secrets) -> String? {
         sentRequest?.curlCommand(redaction: redaction)
     }
 }
 
-/// A request as a command.
+/// A request as a shell command.
 private struct CurlCommand {
-    /// So many bytes stand in an argument: systems bound those.
+    /// The maximum size of an argument, which operating systems limit.
     private static let mostArgumentBytes = 100_000
     private static let mostBytes = 1 << 20
 
     private let request: NetworkRequest
     private let redaction: LogRedaction
-    /// Where the body comes from.
+    /// The source of the body.
     private var body = Body.none
 
     private enum Body {
         case none
-        /// In an argument.
+        /// The body is in an argument.
         case text(String)
-        /// From another command.
+        /// The body is the output of another command.
         case piped(String)
         case file(String)
-        /// There is a word on what is to stand there.
+        /// The body is missing, and the text describes it.
         case missing(String)
     }
 
@@ -92,10 +99,10 @@ private struct CurlCommand {
     private var fields: [String] {
         var lines = request.headers.map { field in
             let value = redaction.value(of: field)
-            // A field without a value is written with a semicolon: with a colon it would be left out.
+            // A header without a value ends with a semicolon, because `curl` omits a header that ends with a colon.
             return "--header " + quoted(value.isEmpty ? "\(field.name);" : "\(field.name): \(value)")
         }
-        // What the program adds by itself, and a session does not.
+        // These options remove the headers that `curl` adds and a session does not.
         if !request.headers.contains("User-Agent") { lines.append("--header 'User-Agent:'") }
         if !request.body.isNone {
             if !request.headers.contains("Content-Type") { lines.append("--header 'Content-Type:'") }
@@ -131,7 +138,7 @@ private struct CurlCommand {
     private func makeBody(of data: Data) -> Body {
         guard redaction.keepsSecrets else { return .text(withoutSecrets(data)) }
         if let text = String(bytes: data, encoding: .utf8), !text.utf8.contains(0) {
-            // What is made by a builtin of the shell is not bounded.
+            // The arguments of a shell builtin have no size limit.
             return text.utf8.count > Self.mostArgumentBytes ? .piped("printf %s \(quoted(text))") : .text(text)
         }
         return .piped("printf '\(Self.octal(data))'")
@@ -147,7 +154,7 @@ private struct CurlCommand {
         return text.utf8.count > Self.mostArgumentBytes ? "(\(data.count) bytes)" : text
     }
 
-    /// The bytes for `printf`, of any shell.
+    /// Returns the bytes as an argument of `printf` that works in every shell.
     private static func octal(_ data: Data) -> String {
         var text = ""
         for byte in data {
@@ -162,7 +169,9 @@ private struct CurlCommand {
         return text
     }
 
-    /// Not by characters: a quote and a sign that joins it are another one of those, and the same quote to a shell.
+    /// Returns the quoted text.
+    ///
+    /// The text is processed by scalars, because a quotation mark and a combining mark form one character.
     private func quoted(_ text: String) -> String {
         var result = "'"
         for scalar in text.unicodeScalars {

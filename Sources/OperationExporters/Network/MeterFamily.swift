@@ -4,7 +4,7 @@
 import OperationCore
 import OperationNetworking
 
-/// A metric with its lines.
+/// A metric with its samples.
 struct MeterFamily: Sendable {
     enum Kind: String, Sendable { case counter, gauge, histogram }
 
@@ -15,7 +15,7 @@ struct MeterFamily: Sendable {
 }
 
 extension MeterCounters {
-    /// All metrics that have lines.
+    /// Returns all metrics that have samples.
     func families(prefix: String) -> [MeterFamily] {
         [
             counter(prefix, "operations_started_total", "Operations that began.", [Key(): began]) { _ in [] },
@@ -111,7 +111,7 @@ extension MeterCounters {
         samples.sorted { $0.labels.map(\.value).lexicographicallyPrecedes($1.labels.map(\.value)) }
     }
 
-    /// What queues say of themselves, and what those had counted that are gone.
+    /// Returns the metrics of queues, including the counts of queues that no longer exist.
     static func families(
         of queues: [(label: String, counts: QueueCounts)], _ gone: [String: QueueCounters.Ends], prefix: String
     ) -> [MeterFamily] {
@@ -171,7 +171,7 @@ enum MeterText {
 
     private static func escaped(_ text: String, quotes: Bool) -> String {
         var result = ""
-        // Not by characters: a carriage return and a line feed are one of those.
+        // The text is processed by scalars, because a carriage return and a line feed form one character.
         for scalar in text.unicodeScalars {
             switch scalar {
             case "\\": result += "\\\\"
@@ -183,14 +183,14 @@ enum MeterText {
         return result
     }
 
-    /// As short as it can be: 1, 0.005, 1e-07.
+    /// Returns the shortest text for a number, such as 1, 0.005 or 1e-07.
     static func number(_ value: Double) -> String {
         guard value.isFinite else { return value.isNaN ? "NaN" : value < 0 ? "-Inf" : "+Inf" }
         let text = "\(value)"
         return text.hasSuffix(".0") ? String(text.dropLast(2)) : text
     }
 
-    /// A name of letters, digits and underscores that does not begin with a digit.
+    /// Returns a name of letters, digits and underscores that does not begin with a digit.
     static func name(_ prefix: String, _ name: String) -> String {
         let letters = prefix.unicodeScalars.map { scalar -> String in
             switch scalar {

@@ -5,7 +5,8 @@ import Foundation
 import OperationCore
 import OperationNetworking
 
-/// Keeps requests and responses as an HTTP archive (HAR 1.2), which the developer tools of browsers open.
+/// An observer that records requests and responses as an HTTP archive (HAR 1.2), which the developer tools of
+/// browsers can open.
 ///
 /// ```swift
 /// func keep(_ shop: inout NetworkBase) throws {
@@ -16,32 +17,41 @@ import OperationNetworking
 /// }
 /// ```
 ///
-/// Each request that a session sent is an entry: each attempt, and each redirect and challenge within it, as far as the
-/// session tells of them. An answer of the cache is one, too. What is left out by the redaction is never written, and not
-/// kept in memory, either, when the attempt is over.
+/// The archive has an entry for each request that a session sends. These are the requests of all attempts and, if the
+/// session reports them, the requests after redirects and challenges. A response from the cache has an entry too. The
+/// archive never writes redacted information, and does not keep it in memory after the end of the attempt.
 public final class NetworkArchive: NetworkObserver {
-    /// How much an archive keeps.
+    /// A set of options that determine what an archive keeps.
     public struct Options: Sendable {
-        /// How many entries are kept at most: the oldest give way.
-        public var limit = 1_000
-        /// Whether bodies are kept, as far as they were in memory.
-        public var keepsBodies = false
-        /// How many bytes of a body are kept at most.
-        public var bodyBytes = 64 << 10
-        /// How many bytes of all bodies are kept at most: the oldest entries give way, and the bodies of one request that
-        /// are more by themselves are left out.
-        public var totalBodyBytes = 16 << 20
-        /// What is left out: the usual secrets.
+        /// The maximum number of entries, beyond which the oldest entries are removed.
         ///
-        /// As long as secrets are left out, values of queries and cookies are, and bodies that are neither JSON nor a form.
+        /// The default is 1,000.
+        public var limit = 1_000
+        /// A Boolean value that indicates whether the archive keeps bodies that are in memory.
+        ///
+        /// The default is `false`.
+        public var keepsBodies = false
+        /// The maximum number of bytes that the archive keeps of one body.
+        ///
+        /// The default is 64 KiB.
+        public var bodyBytes = 64 << 10
+        /// The maximum number of bytes that the archive keeps of all bodies.
+        ///
+        /// The default is 16 MiB. Beyond this limit, the oldest entries are removed. If the bodies of a single entry
+        /// exceed the limit, the archive omits them.
+        public var totalBodyBytes = 16 << 20
+        /// The information that the archive omits.
+        ///
+        /// The default is `LogRedaction.secrets`. While secrets are omitted, the archive also omits the values of
+        /// queries and cookies, and all bodies except JSON and forms.
         public var redaction = LogRedaction.secrets
 
-        /// Makes the stated options.
+        /// Creates options with the default values.
         public init() {}
     }
 
     private struct State {
-        /// The requests of attempts that have not ended.
+        /// The exchanges of attempts that have not ended.
         var open: [UInt64: [ArchivedExchange]] = [:]
         var entries = Fifo<ArchiveEntry>()
         var bodyBytes = 0
@@ -51,20 +61,20 @@ public final class NetworkArchive: NetworkObserver {
     private let options: Options
     private let state = Locked(State())
 
-    /// Makes an empty archive.
+    /// Creates an empty archive.
     public init(_ options: Options = Options()) { self.options = options }
 
-    /// How many entries are kept.
+    /// The number of entries in the archive.
     public var count: Int { state.withLock { $0.entries.count } }
 
-    /// How many entries gave way to others, since the archive was emptied last.
+    /// The number of entries that were removed because of a limit since the archive was last emptied.
     public var forgottenCount: Int { state.withLock { $0.forgottenCount } }
 
-    /// Notes an event.
+    /// Records an event.
     public func observe(_ event: NetworkEvent) {
         switch event.kind {
         case .sending:
-            // Until the session tells more, it stands for all requests of the attempt.
+            // Until the session reports its requests, this exchange represents all requests of the attempt.
             let exchange = ArchivedExchange(event, options)
             state.withLock { $0.open[event.operationID] = [exchange] }
         case .hopBegan: begin(ArchivedExchange(event, options), isFirst: event.hop == 1)
@@ -76,7 +86,7 @@ public final class NetworkArchive: NetworkObserver {
                 return false
             }
             guard isOver, event.kind == .responded else { return }
-            // The requests are over, and here is an answer.
+            // The requests have ended, so this response comes from the cache.
             var exchange = ArchivedExchange(event, options, isFromCache: true)
             exchange.note(event)
             begin(exchange, isFirst: false)
@@ -105,7 +115,7 @@ public final class NetworkArchive: NetworkObserver {
         let most = max(options.totalBodyBytes, 0)
         let entries = exchanges.map { exchange in
             let entry = ArchiveEntry(exchange, options)
-            // Whatever it pushed out, there would be no room for it.
+            // The bodies exceed the limit even without other entries.
             return entry.bodyBytes > most ? entry.withoutBodies : entry
         }
         state.withLock { state in
@@ -121,21 +131,28 @@ public final class NetworkArchive: NetworkObserver {
         }
     }
 
-    /// The archive as a file: JSON in UTF-8.
+    /// Returns the archive as JSON in UTF-8.
+    ///
+    /// - Throws: An error of the JSON encoder.
     public func har() throws -> Data {
         let (entries, forgotten) = state.withLock { ($0.entries, $0.forgottenCount) }
         return try Self.har(entries, forgotten)
     }
 
-    /// The archive as a file, and from then on empty: for whoever writes one every minute.
+    /// Returns the archive as JSON in UTF-8 and removes its entries, for example to write a file every minute.
     ///
-    /// What is not in it is in the next one, and nothing is in two. Requests of attempts that have not ended come later.
+    /// Each entry is in exactly one of the files. The requests of attempts that have not ended follow in a later
+    /// file.
+    ///
+    /// - Throws: An error of the JSON encoder.
     public func takeHAR() throws -> Data {
         let (entries, forgotten) = takeEntries()
         return try Self.har(entries, forgotten)
     }
 
-    /// Forgets all entries; requests of attempts that have not ended are still to come.
+    /// Removes all entries.
+    ///
+    /// The requests of attempts that have not ended are added later.
     public func removeAll() { _ = takeEntries() }
 
     private func takeEntries() -> (entries: Fifo<ArchiveEntry>, forgotten: Int) {
@@ -156,9 +173,9 @@ public final class NetworkArchive: NetworkObserver {
     }
 }
 
-// The names are those of the format, HAR 1.2.
+// The names are defined by the format, HAR 1.2.
 
-/// The whole of an archive.
+/// The content of an archive.
 struct ArchiveLog: Codable {
     struct Creator: Codable {
         var name = "OperationKit"
@@ -167,13 +184,13 @@ struct ArchiveLog: Codable {
 
     var version = "1.2"
     var creator = Creator()
-    /// There are none, and readers expect the list.
+    /// The list is empty, but viewers expect it.
     var pages: [String] = []
     var entries: [ArchiveEntry]
     var comment: String?
 }
 
-/// One request and its response.
+/// A request and its response.
 struct ArchiveEntry: Codable, Sendable {
     struct Pair: Codable, Sendable {
         let name: String
@@ -192,7 +209,7 @@ struct ArchiveEntry: Codable, Sendable {
 
     struct PostData: Codable, Sendable {
         let mimeType: String
-        /// The fields of a form, in the place of a text.
+        /// The fields of a form, which replace the text.
         var params: [Pair]?
         var text: String?
         var comment: String?
@@ -239,7 +256,7 @@ struct ArchiveEntry: Codable, Sendable {
         let redirectURL: String
         let headersSize: Int64
         let bodySize: Int64
-        /// What other writers of archives say of a request that got no response.
+        /// The error of a request without a response, as other tools write it.
         var _error: String?
     }
 
@@ -254,10 +271,10 @@ struct ArchiveEntry: Codable, Sendable {
     let serverIPAddress: String?
     let comment: String?
 
-    /// How many bytes its bodies take.
+    /// The number of bytes of the entry's bodies.
     var bodyBytes: Int { (request.postData?.bytes ?? 0) + (response.content.text?.utf8.count ?? 0) }
 
-    /// The same without its bodies, which are too large.
+    /// The entry without its bodies, which are too large.
     var withoutBodies: ArchiveEntry {
         var entry = self
         let comment = "left out: larger than all that is kept of bodies"

@@ -4,7 +4,8 @@
 import OperationCore
 import OperationNetworking
 
-/// Counts what network operations do, and how long they take, for Prometheus and for whoever reads its format.
+/// An observer that counts the events of network operations and measures their durations, for Prometheus and
+/// compatible systems.
 ///
 /// ```swift
 /// func measure(_ shop: inout NetworkBase, _ queue: QueueManager) -> NetworkMeter {
@@ -15,45 +16,52 @@ import OperationNetworking
 /// }
 /// ```
 ///
-/// Its memory is bounded: labels are methods, hosts, classes of statuses, names of this package, and those of the queues
-/// that you have it watch. No path and no query is among them. Hosts and queues' names beyond the limits, codes of errors that
-/// come after the first hundred, and methods that are not usual are counted as `other`.
+/// The memory of the meter is limited. The labels contain only methods, hosts, status classes, names of this package,
+/// and the names of the watched queues. They contain no paths and no queries. The meter uses the label `other` for
+/// hosts and queue names beyond the limits, for error codes beyond the first hundred, and for unusual methods.
 public final class NetworkMeter: NetworkObserver {
-    /// How much a meter tells apart.
+    /// A set of options that determine the labels and buckets of a meter.
     public struct Options: Sendable {
-        /// What the names of all metrics begin with.
+        /// The prefix of all metric names.
         ///
-        /// What may not stand in a name becomes an underscore.
+        /// The default is `operationkit`. Characters that are not allowed in a name are replaced by underscores.
         public var prefix = "operationkit"
-        /// How many hosts are told apart: the first that come.
+        /// The maximum number of hosts with their own label, in the order of their first request.
+        ///
+        /// The default is 50.
         public var hostLimit = 50
-        /// How many names of queues are told apart: the first that come.
+        /// The maximum number of queue names with their own label, in the order in which you watch the queues.
+        ///
+        /// The default is 100.
         public var queueLimit = 100
-        /// The upper bounds of the histograms' buckets, in seconds; what is no number above zero is left out.
+        /// The upper bounds of the histogram buckets in seconds.
+        ///
+        /// Values that are not positive finite numbers are ignored. The default has 13 bounds from 5 milliseconds to
+        /// one minute.
         public var buckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60]
 
-        /// Makes the stated options.
+        /// Creates options with the default values.
         public init() {}
     }
 
-    /// One line of what was counted.
+    /// A sample of a metric.
     public struct Sample: Sendable, Hashable {
         /// The name of the metric.
         public let name: String
-        /// Its labels, in their order.
+        /// The labels of the sample, in their order.
         public let labels: [Label]
-        /// The value.
+        /// The value of the sample.
         public let value: Double
 
-        /// The value of the label of that name.
+        /// Returns the value of the label with a name, or `nil` if there is no such label.
         public subscript(label: String) -> String? { labels.first { $0.name == label }?.value }
     }
 
-    /// A name and a value that tell a line from others of its metric.
+    /// A label, which distinguishes a sample from other samples of its metric.
     public struct Label: Sendable, Hashable {
-        /// The name.
+        /// The name of the label.
         public let name: String
-        /// The value, as it is.
+        /// The unescaped value of the label.
         public let value: String
     }
 
@@ -63,13 +71,13 @@ public final class NetworkMeter: NetworkObserver {
         var queueBook: QueueCounters
     }
 
-    /// The type of ``text``.
+    /// The content type of ``text``.
     public static let contentType = "text/plain; version=0.0.4; charset=utf-8"
 
     private let options: Options
     private let state: Locked<State>
 
-    /// Makes a meter that stands at zero.
+    /// Creates a meter whose counters are zero.
     public init(_ options: Options = Options()) {
         self.options = options
         state = Locked(
@@ -78,15 +86,18 @@ public final class NetworkMeter: NetworkObserver {
                 queueBook: QueueCounters(limit: options.queueLimit)))
     }
 
-    /// Counts an event.
+    /// Records an event of a network operation.
     public func observe(_ event: NetworkEvent) { state.withLock { $0.book.note(event) } }
 
-    /// Counts what happens to a credential: to be called in `AuthenticationOptions.eventHandler`.
+    /// Records an event of a credential.
+    ///
+    /// Call this method in `AuthenticationOptions.eventHandler`.
     public func note(_ event: AuthenticationEvent) { state.withLock { $0.book.note(event) } }
 
-    /// Has the depth of a queue among the metrics, as long as there is that queue; queues of the same name are added up.
+    /// Adds the depth of a queue to the metrics, as long as the queue exists.
     ///
-    /// What it counted stays when it is gone, so that no counter goes down.
+    /// The values of queues with the same name are added. The counts of a queue remain after the queue is freed, so
+    /// that no counter decreases.
     public func watch(_ queue: QueueManager) {
         forgetQueues()
         state.withLock { state in
@@ -95,14 +106,14 @@ public final class NetworkMeter: NetworkObserver {
         }
     }
 
-    /// Lets go of queues that are gone, and keeps what they counted.
+    /// Removes queues that no longer exist, and keeps their counts.
     private func forgetQueues() {
         let gone = state.withLock { $0.queues }.compactMap { queue in queue.lastCounts.map { (queue, $0) } }
         guard !gone.isEmpty else { return }
-        // An engine goes outside of the lock, with the list in which it is.
+        // The engine is released outside the lock, together with the list that contains it.
         state.withLock { state in
             for (queue, counts) in gone {
-                // Another thread may have been faster.
+                // Another thread may have removed it already.
                 guard let index = state.queues.firstIndex(where: { $0 === queue }) else { continue }
                 state.queues.remove(at: index)
                 state.queueBook.remove(queue.label, QueueCounters.Ends(counts))
@@ -110,10 +121,10 @@ public final class NetworkMeter: NetworkObserver {
         }
     }
 
-    /// All that was counted, by metric.
+    /// All samples, ordered by metric.
     public var samples: [Sample] { families.flatMap(\.samples) }
 
-    /// All that was counted, in the text format of Prometheus (0.0.4).
+    /// All samples in the text format of Prometheus (0.0.4).
     public var text: String { MeterText.text(of: families) }
 
     private var families: [MeterFamily] {
@@ -125,20 +136,20 @@ public final class NetworkMeter: NetworkObserver {
     }
 }
 
-/// A queue that a meter does not keep.
+/// A queue that a meter watches without keeping it alive.
 private final class WatchedQueue: Sendable {
-    /// What the queue is made of; its operations run in it also when nobody has the queue any more.
+    /// The engine of the queue, whose operations also run after the queue itself is freed.
     let engine: QueueEngine
-    /// The name under which it is counted.
+    /// The label of the queue.
     let label: String
-    // Sendable: written once, in init; loading a weak reference is atomic.
+    // Sendable: written once, in init. Loading a weak reference is atomic.
     private nonisolated(unsafe) weak var queue: QueueManager?
 
     init(_ queue: QueueManager, as label: String) {
         (engine, self.label, self.queue) = (queue.engine, label, queue)
     }
 
-    /// What it counted, once it is gone and all that was in it ended; nil before.
+    /// The final counts, or nil until the queue is freed and all its operations have ended.
     var lastCounts: QueueCounts? {
         guard queue == nil else { return nil }
         let counts = engine.counts
@@ -146,22 +157,22 @@ private final class WatchedQueue: Sendable {
     }
 }
 
-/// What a meter counted: a pure value, told the events.
+/// The counts of a meter, as a value that receives the events.
 struct MeterCounters: Sendable {
-    /// Which line of a metric.
+    /// The labels of a sample.
     struct Key: Hashable, Sendable {
         var method = ""
         var host = ""
         var status = ""
-        /// An ending, or a reason.
+        /// An ending or a reason.
         var word = ""
-        /// The code of an error.
+        /// An error code.
         var code = ""
     }
 
-    /// How often something took how long.
+    /// A histogram of durations.
     struct Histogram: Sendable {
-        /// For each bound how often it was not more than that, and more than the one before; the last is for all beyond.
+        /// The number of values in each bucket, followed by the number of values beyond the last bound.
         var counts: [UInt64]
         var sum = 0.0
         var total: UInt64 = 0
@@ -178,14 +189,14 @@ struct MeterCounters: Sendable {
     ]
     static let other = "other"
     private static let mostRealms = 1_000
-    /// This package has fewer, but others may make their own.
+    /// This package has fewer codes, but a program may define its own.
     private static let mostCodes = 100
 
     let bounds: [Double]
     private let hostLimit: Int
-    /// The label of each origin that came.
+    /// The label of each known origin.
     private var hosts: [String: String] = [:]
-    /// The codes of errors that came.
+    /// The known error codes.
     private var codes: Set<String> = []
     private(set) var began: UInt64 = 0
     private(set) var inFlight: Int64 = 0
@@ -194,7 +205,9 @@ struct MeterCounters: Sendable {
     private(set) var attempts: [Key: UInt64] = [:]
     private(set) var retries: [Key: UInt64] = [:]
     private(set) var waits: [Key: UInt64] = [:]
-    /// The realms whose refresh has not ended; what comes to another was set by hand.
+    /// The realms with a refresh in progress.
+    ///
+    /// A new credential of another realm was set by the program.
     private var refreshing: Set<String> = []
     private(set) var refreshes: [Key: UInt64] = [:]
     private(set) var sentBytes: [Key: UInt64] = [:]
@@ -221,7 +234,7 @@ struct MeterCounters: Sendable {
         case .hopEnded: count(event.metrics, event)
         case .attemptEnded:
             attemptsInFlight -= 1
-            // Where hops are told of, they have the bytes.
+            // If the session reports hops, their events contain the byte counts.
             if event.hop == 0 { count(event.metrics, event) }
             var key = key(event, event.ending)
             key.code = code(event)
@@ -317,15 +330,15 @@ struct MeterCounters: Sendable {
 }
 
 extension Duration {
-    /// For a histogram: never negative, never no number.
+    /// The duration in seconds for a histogram, which is never negative.
     fileprivate var asSeconds: Double { max(Double(saturatedNanoseconds) / 1e9, 0) }
 }
 
-/// What a meter knows of queues by their names: a pure value.
+/// The counts of queues by name, as a value.
 ///
-/// A counter never goes down: what the queues of a name counted that are gone stays with the name.
+/// A counter never decreases, because the counts of a freed queue remain with its name.
 struct QueueCounters: Sendable {
-    /// How many operations ended, and how.
+    /// The number of ended operations by outcome.
     struct Ends: Sendable, Equatable {
         var finished = 0
         var failed = 0
@@ -347,14 +360,14 @@ struct QueueCounters: Sendable {
     }
 
     private let limit: Int
-    /// How many queues of each name there are.
+    /// The number of existing queues by name.
     private var living: [String: Int] = [:]
-    /// What those counted that are gone.
+    /// The counts of freed queues by name.
     private(set) var ended: [String: Ends] = [:]
 
     init(limit: Int) { self.limit = max(limit, 0) }
 
-    /// There is one more of that name; returns the name under which it is counted.
+    /// Adds a queue, and returns the label under which it is counted.
     mutating func add(_ name: String) -> String {
         let isKnown = living[name] != nil || ended[name] != nil
         let label = isKnown || Set(living.keys).union(ended.keys).count < limit ? name : MeterCounters.other
@@ -362,11 +375,11 @@ struct QueueCounters: Sendable {
         return label
     }
 
-    /// One that is counted under that name is gone, and had counted so much.
+    /// Removes a queue that was freed, and keeps its counts.
     mutating func remove(_ label: String, _ ends: Ends) {
         let left = (living[label] ?? 1) - 1
         living[label] = left > 0 ? left : nil
-        // One that did nothing leaves nothing.
+        // A queue without ended operations leaves no counts.
         if ends != Ends() { ended[label] = (ended[label] ?? Ends()) + ends }
     }
 }

@@ -5,7 +5,7 @@ import Foundation
 import OperationCore
 import OperationNetworking
 
-/// Writes down what network operations did when, and makes a timeline of it.
+/// An observer that records the events of network operations and exports them as a timeline.
 ///
 /// ```swift
 /// func run(_ queue: QueueManager, _ shop: inout NetworkBase) throws {
@@ -17,13 +17,13 @@ import OperationNetworking
 /// }
 /// ```
 ///
-/// The file opens in `ui.perfetto.dev` and `chrome://tracing`. It shows no secrets: of URLs no values of queries, of requests
-/// and responses neither fields nor bodies.
+/// You can open the file in `ui.perfetto.dev` and `chrome://tracing`. It contains no secrets, because it omits the
+/// values of queries, and the headers and bodies of requests and responses.
 public final class NetworkTrace: NetworkObserver {
     private struct State {
         var operations: [UInt64: TracedOperation] = [:]
         var order = Fifo<UInt64>()
-        /// How many operations, attempts, requests, waits and suspensions there are.
+        /// The number of recorded operations, attempts, requests, waits and suspensions.
         var size = 0
         var forgottenCount = 0
 
@@ -34,28 +34,30 @@ public final class NetworkTrace: NetworkObserver {
         }
     }
 
-    /// How many operations are remembered at most; the oldest give way.
+    /// The maximum number of operations in the trace, beyond which the oldest ones are removed.
     public let limit: Int
     private let state = Locked(State())
 
-    /// Makes an empty trace, of up to 10,000 operations unless you set another number.
+    /// Creates an empty trace.
     ///
-    /// Of each operation it has the last 100 attempts, of each attempt the last 100 requests and waits, and of all these
-    /// things together ten times as many as operations, or the oldest operations give way.
+    /// The trace keeps the last 100 attempts of each operation, and the last 100 requests and waits of each attempt.
+    /// If the total number of recorded items exceeds ten times the limit, the oldest operations are removed.
+    ///
+    /// - Parameter limit: The maximum number of operations. The default is 10,000.
     public init(limit: Int = 10_000) {
         self.limit = max(limit, 1)
     }
 
-    /// How many operations are not in it any more because there were more than are remembered, since ended ones
-    /// were taken out or removed last.
+    /// The number of operations that were removed because of the limit, since the ended operations were last taken or
+    /// removed.
     public var forgottenCount: Int { state.withLock { $0.forgottenCount } }
 
-    /// Notes an event.
+    /// Records an event.
     public func observe(_ event: NetworkEvent) {
         let summary = event.request.map { "\($0.summary)" }
         state.withLock { state in
             if state.operations[event.operationID] == nil {
-                // One of which it knew nothing, or nothing any more: it begins with its beginning.
+                // An operation whose beginning is not recorded is ignored.
                 guard event.kind == .operationBegan else { return }
                 let operation = TracedOperation(event)
                 state.operations[event.operationID] = operation
@@ -72,31 +74,40 @@ public final class NetworkTrace: NetworkObserver {
         }
     }
 
-    /// The timeline as a Chrome trace: JSON that `ui.perfetto.dev` and `chrome://tracing` open.
+    /// Returns the timeline as a Chrome trace, which is JSON that `ui.perfetto.dev` and `chrome://tracing` can open.
     ///
-    /// - Parameter records: What queues recorded (`queue.record`). What is in the record of one stands in its track there,
-    ///   with its attempts nested in it; the others have tracks of their own.
+    /// Each operation contains its attempts and the waits between them. A wait is for a pause, a credential or the
+    /// network, including the following wait for a slot in the queue. If there is no pause, the wait is for a slot
+    /// only.
     ///
-    /// In each operation are its attempts and the waits between them: for a pause, a credential, the network, and with it for
-    /// a place of the queue after that; for that place alone where the pause is none. In each attempt are its requests, and
-    /// in each request what it spent its time with, as far as the session measured it:
-    /// waiting for a connection, looking up the name, connecting, agreeing on TLS, sending, waiting for the first byte,
-    /// receiving.
+    /// Each attempt contains its requests. Each request contains the phases that the session measured: waiting for a
+    /// connection, DNS lookup, connection, TLS handshake, sending, waiting for the first byte, and receiving.
+    ///
+    /// - Parameter records: The records of queues (`queue.record`). An operation in a record is on the track of its
+    ///   queue, and contains its attempts there. All other operations are on separate tracks.
+    /// - Throws: An error of the JSON encoder.
     public func chromeTrace(with records: QueueRecord...) throws -> Data { try chromeTrace(with: records) }
 
-    /// The same with the records of any number of queues.
+    /// Returns the timeline as a Chrome trace, with the records of any number of queues.
+    ///
+    /// - Parameter records: The records of queues (`queue.record`).
+    /// - Throws: An error of the JSON encoder.
     public func chromeTrace(with records: [QueueRecord]) throws -> Data {
         try Self.json(of: state.withLock { $0.operations }.values, records)
     }
 
-    /// The timeline, and from then on without what ended: for whoever writes one every minute.
+    /// Returns the timeline as a Chrome trace and removes the ended operations, for example to write a file every
+    /// minute.
     ///
-    /// What goes on is in this one as far as it came, and in the next one from its beginning.
+    /// A running operation is in this trace with its events so far, and in the next one with all its events.
+    ///
+    /// - Parameter records: The records of queues (`queue.record`). The default is an empty array.
+    /// - Throws: An error of the JSON encoder.
     public func takeChromeTrace(with records: [QueueRecord] = []) throws -> Data {
         try Self.json(of: takeEnded().values, records)
     }
 
-    /// Forgets all operations that ended; what goes on stays.
+    /// Removes all ended operations, but no running operations.
     public func removeAll() { _ = takeEnded() }
 
     private func takeEnded() -> [UInt64: TracedOperation] {
@@ -116,9 +127,9 @@ public final class NetworkTrace: NetworkObserver {
     }
 }
 
-/// What a trace knows of one operation: a pure value, told the events.
+/// The trace of one operation, as a value that receives the events.
 struct TracedOperation: Sendable {
-    /// A wait: for what, from when, to when.
+    /// A wait with its reason, its start and its end.
     struct Wait: Sendable {
         let name: String
         let note: String?
@@ -133,7 +144,7 @@ struct TracedOperation: Sendable {
         var bodySent: OperationInstant?
         var status: Int?
         var metrics: TransferMetrics?
-        /// Whether what comes is still of this one, and not an answer of the cache's after it.
+        /// Whether later events belong to this hop, and not to a following response of the cache.
         var isOpen = true
     }
 
@@ -143,7 +154,8 @@ struct TracedOperation: Sendable {
         var ended: OperationInstant?
         var sent: OperationInstant?
         var waits: [Wait] = []
-        /// The requests of it; without word of those, one that stands for all.
+        /// The requests of the attempt, or a single hop that represents all of them if the session does not report
+        /// them.
         var hops: [Hop] = []
         var ending: NetworkEvent.Ending?
         var code: NetworkError.Code?
@@ -153,14 +165,14 @@ struct TracedOperation: Sendable {
         var size: Int { 1 + waits.count + hops.count }
     }
 
-    /// So many attempts and waits of an operation are remembered, and requests and waits of an attempt: the last ones.
+    /// The maximum number of attempts and waits of an operation, and of requests and waits of an attempt.
     fileprivate static let most = 100
 
     let id: UInt64
     let name: String
     let object: ObjectIdentifier?
     let began: OperationInstant
-    /// When something of it was told last.
+    /// The time of the last event.
     private(set) var last: OperationInstant
     private(set) var ended: OperationInstant?
     private(set) var ending: NetworkEvent.Ending?
@@ -168,10 +180,10 @@ struct TracedOperation: Sendable {
     private(set) var waits: [Wait] = []
     private(set) var marks: [(name: String, moment: OperationInstant)] = []
     private(set) var forgottenAttempts = 0
-    /// What the attempts before the last one are made of.
+    /// The number of items in the attempts before the last one.
     private var sizeBefore = 0
 
-    /// Of how many things it is made: itself, attempts, requests, waits, suspensions.
+    /// The number of items: the operation, its attempts, requests, waits and suspensions.
     var size: Int { 1 + waits.count + marks.count + sizeBefore + (attempts.last?.size ?? 0) }
 
     init(_ event: NetworkEvent) {
@@ -253,23 +265,23 @@ extension TracedOperation.Attempt {
         if !waits.isEmpty, waits[waits.count - 1].ended == nil { waits[waits.count - 1].ended = moment }
     }
 
-    /// Changes the present hop.
+    /// Changes the current hop.
     fileprivate mutating func change(_ change: (inout TracedOperation.Hop) -> Void) {
         if hops.last?.isOpen == true { change(&hops[hops.count - 1]) }
     }
 }
 
 extension Array {
-    /// Adds one; of more than so many the first is let go of.
+    /// Appends an element, and removes the first one if the array exceeds the limit.
     fileprivate mutating func keep(_ element: Element, of most: Int) {
         append(element)
         if count > most { removeFirst() }
     }
 }
 
-/// What one transfer spent its time with, phase after phase: a pure value made of what the session measured.
+/// The phases of one transfer, as a value that is created from the measurements of the session.
 ///
-/// The phases follow each other without gaps from the beginning to the end, and none is negative, whatever was measured.
+/// The phases are consecutive and never negative, regardless of the measurements.
 package struct TransferPhases: Sendable {
     package enum Kind: String, Sendable, CaseIterable, CustomStringConvertible {
         case queued, dns, connect, tls, request, wait, receive
@@ -287,7 +299,7 @@ package struct TransferPhases: Sendable {
 
     package private(set) var list: [Phase] = []
 
-    /// - Parameter bodySent: When the body was handed over, counted from the beginning.
+    /// - Parameter bodySent: The time from the beginning until the body was passed on for sending.
     package init(_ metrics: TransferMetrics, bodySent: Duration? = nil) {
         var moment = Duration.zero
         let end = max(metrics.ended ?? metrics.firstByte ?? metrics.requestBegan ?? .zero, .zero)
@@ -301,9 +313,10 @@ package struct TransferPhases: Sendable {
         add(.dns, until: metrics.nameResolved)
         add(.connect, until: metrics.connected)
         add(.tls, until: metrics.secured)
-        // What passes between the connection and the request is neither.
+        // The time between the connection and the request belongs to no phase.
         if let began = metrics.requestBegan { moment = min(max(began, moment), end) }
-        // Word of the last portion may come with the answer: then it is not known how long it took to send them.
+        // The last part of the body may be reported together with the response. In this case, the duration of sending
+        // is unknown.
         let sent = bodySent.flatMap { $0 < metrics.firstByte ?? end ? $0 : nil }
         if metrics.requestBegan != nil { add(.request, until: sent ?? moment) }
         add(.wait, until: metrics.firstByte)

@@ -4,11 +4,12 @@
 import OperationCore
 import OperationNetworking
 
-/// Puts network operations onto the tracks of a timeline: those of their queues, or their own.
+/// A layout that assigns network operations to the tracks of a timeline, either on the track of their queue or on
+/// separate tracks.
 struct TraceLayout {
     private let operations: [TracedOperation]
     private let records: [QueueRecord]
-    /// Until when there is word of anything.
+    /// The time of the last event.
     private let latest: OperationInstant
     private let byObject: [ObjectIdentifier: [TracedOperation]]
 
@@ -38,7 +39,7 @@ struct TraceLayout {
         return ChromeTrace(lines + linesOfOthers(operations.filter { !placed.contains($0.id) }))
     }
 
-    /// What the object at that address did while the run went on: addresses are used again.
+    /// Returns the operation of a run, whose time must match because object addresses are reused.
     private func operation(of run: QueueRun) -> TracedOperation? {
         guard let object = run.object, let started = run.started, let ended = run.ended, run.lane != nil else {
             return nil
@@ -46,7 +47,7 @@ struct TraceLayout {
         return byObject[object]?.first { started <= $0.began && $0.began <= ended }
     }
 
-    /// Those of no queue: each on the track that was the first to become free, if one is when it begins.
+    /// Returns the events of operations without a queue, each on the first free track or on a new one.
     private func linesOfOthers(_ others: [TracedOperation]) -> [TraceEvent] {
         guard !others.isEmpty else { return [] }
         let process = records.count + 1
@@ -54,7 +55,7 @@ struct TraceLayout {
         var free = TrackHeap()
         for operation in others.sorted(by: { ($0.began, $0.id) < ($1.began, $1.id) }) {
             let stretch = operation.stretch(until: latest)
-            // A microsecond apart, for readers that calculate with fractions.
+            // A microsecond separates the bars, because viewers round times.
             let (track, isNew) = free.take(before: stretch.began.advanced(by: .microseconds(-1)), until: stretch.ended)
             if isNew { lines.append(name("thread_name", "network \(track + 1)", process, track + 1)) }
             lines += stretch.lines(process, track + 1) + marks(of: operation, process, track + 1)
@@ -78,13 +79,13 @@ struct TraceLayout {
     }
 }
 
-/// The tracks of a timeline in a heap, the one that becomes free first at its top.
+/// The tracks of a timeline in a heap, ordered by the time at which they become free.
 package struct TrackHeap: Sendable {
     private var heap: [(end: OperationInstant, track: Int)] = []
 
     package init() {}
 
-    /// Takes a track that is free before that moment, or a new one, until the other.
+    /// Takes a track that is free before `began`, or a new one, until `end`.
     package mutating func take(
         before began: OperationInstant, until end: OperationInstant
     ) -> (track: Int, isNew: Bool) {
@@ -124,10 +125,11 @@ package struct TrackHeap: Sendable {
     }
 }
 
-/// A stretch of a timeline with others in it.
+/// A bar of a timeline with nested bars.
 struct TraceStretch: Sendable {
-    /// What lies between two stretches of a track, and between one and those in it: readers of traces calculate with
-    /// fractions of microseconds, and must not take one for a part of the other.
+    /// The distance between two bars, and between a bar and its nested bars.
+    ///
+    /// Viewers round times, and must not nest a bar in the wrong one.
     private static let gap = Duration.nanoseconds(10)
 
     let name: String
@@ -136,10 +138,10 @@ struct TraceStretch: Sendable {
     var ended: OperationInstant
     var figures: [String: String] = [:]
     var colour: String?
-    /// What is in it, in its order.
+    /// The nested bars, in their order.
     var parts: [TraceStretch] = []
 
-    /// The lines of all that is in it: within its ends, and one after the other, whatever their moments are.
+    /// Returns the events of the nested bars, which are limited to the range of this bar and made consecutive.
     func linesOfParts(_ process: Int, _ track: Int) -> [TraceEvent] {
         var lines: [TraceEvent] = []
         var free = began
@@ -155,7 +157,7 @@ struct TraceStretch: Sendable {
         return lines
     }
 
-    /// Its own line, and those of what is in it.
+    /// Returns the event of this bar, and the events of its nested bars.
     func lines(_ process: Int, _ track: Int) -> [TraceEvent] {
         var line = TraceEvent(
             name: name, cat: category, ph: "X", ts: began.microseconds, dur: began.duration(to: ended).microseconds,
@@ -166,7 +168,7 @@ struct TraceStretch: Sendable {
 }
 
 extension TracedOperation {
-    /// The operation as a stretch, until that moment if it goes on.
+    /// Returns the bar of the operation, which ends at `last` if the operation is running.
     func stretch(until last: OperationInstant) -> TraceStretch {
         let end = ended ?? last
         let parts = attempts.map { $0.stretch(until: end) } + waits.map { $0.stretch(until: end) }
@@ -223,7 +225,7 @@ extension TracedOperation.Hop {
             ended: ended ?? last, figures: figures, parts: phases)
     }
 
-    /// When it began: what was measured, counted back from its end, where the word of it came later than it began.
+    /// The measured start of the request, which may precede the event that reported it.
     private var measuredBeginning: OperationInstant {
         guard let ended, let length = metrics?.ended else { return began }
         return min(began, ended.advanced(by: .zero - length))

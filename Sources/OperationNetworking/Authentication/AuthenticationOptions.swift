@@ -256,7 +256,7 @@ public struct AuthenticationEvent: Sendable, CustomStringConvertible {
     public let kind: Kind
     /// The name of the realm.
     public let realm: String
-    /// The number of credentials that the realm has had so far.
+    /// A number that increases with each new credential and each sign-out, starting at 0.
     public let version: Int
     /// The number of operations that the event is about.
     public let count: Int

@@ -5,10 +5,10 @@ import Dispatch
 import Foundation
 import OperationCore
 
-/// Those requests that one credential is for: what an ``Authenticator`` keeps, whatever the type of its credential.
+/// The requests that share one credential, which an ``Authenticator`` provides.
 ///
-/// It is the shell of `PostponementMachine`: applies events under its lock, and performs on a queue of its own what
-/// concerns many, in the order in which it was decided. Nothing of the user's runs on that queue.
+/// The realm applies events to a `PostponementMachine` under its lock. It performs the actions for several operations
+/// on its own queue, in the order of the decisions. No user code runs on that queue.
 public final class AuthenticationRealm: Sendable {
     typealias Machine = PostponementMachine<any Sendable>
 
@@ -18,10 +18,10 @@ public final class AuthenticationRealm: Sendable {
         var refresh: (@Sendable ((any Sendable)?) async throws -> any Sendable)?
     }
 
-    /// One that waits for a credential.
+    /// An operation that waits for a credential.
     struct Waiter: Sendable {
         weak var operation: (any AttemptHost)?
-        /// For which refreshes it was made, which must not wait for the one that it begins.
+        /// The refreshes on whose behalf the operation was created, which must not wait for a refresh that it causes.
         let scope: RefreshScope
         let goOn: @Sendable () -> Void
         let fail: @Sendable (NetworkError) -> Void
@@ -31,12 +31,12 @@ public final class AuthenticationRealm: Sendable {
         var machine: Machine
         var waiters: [Machine.Ticket: Waiter] = [:]
         var refresh: Refresh?
-        /// For which other refreshes those are that are about to begin.
+        /// The scopes of the refreshes that are about to begin, by the number of the refresh.
         var scopes: [Int: RefreshScope] = [:]
-        /// What was decided and is still to be done, in that order.
+        /// The steps that were decided but not performed yet, in their order.
         var due = DeliveryQueue<Step>()
 
-        /// Whether somebody has to begin doing it.
+        /// Adds steps, and returns whether the caller must begin to perform them.
         mutating func note(_ steps: [Step]) -> Bool {
             var begins = false
             for step in steps where due.append(step) { begins = true }
@@ -44,26 +44,26 @@ public final class AuthenticationRealm: Sendable {
         }
     }
 
-    /// What is told of an event.
+    /// An event to report.
     struct Told {
         let kind: AuthenticationEvent.Kind
         var error: NetworkError?
     }
 
-    /// What is done on the realm's queue.
+    /// A step that is performed on the realm's queue.
     enum Step {
         case act(Machine.Action)
         case tell(AuthenticationEvent)
     }
 
-    /// A refresh that is under way.
+    /// A refresh that is in progress.
     struct Refresh {
         let number: Int
         let task: Task<Void, Never>
         let timer: any OperationTimer
     }
 
-    /// Which it is of all that there ever were.
+    /// A number that identifies the realm in this process.
     let number: UInt64 = AuthenticationRealm.lastNumber.withLock { last in
         last += 1
         return last
@@ -74,10 +74,10 @@ public final class AuthenticationRealm: Sendable {
     let closures: Closures
     let state: Locked<State>
     private let queue = DispatchQueue(label: "OperationKit.AuthenticationRealm")
-    /// Where the event handler runs, which may take as long as it likes.
+    /// The queue on which the event handler is called, which may take any time.
     let events = DispatchQueue(label: "OperationKit.AuthenticationRealm.events")
     private let origins: Set<RequestOrigin>?
-    /// One of the options' places to which nothing can be sent, so that it is not known what was meant.
+    /// The first URL in the options that does not identify an origin.
     let badOrigin: URL?
 
     init(_ options: AuthenticationOptions, _ closures: Closures) {
@@ -94,7 +94,7 @@ public final class AuthenticationRealm: Sendable {
         state = Locked(State(machine: Machine(limits: limits, canRefresh: closures.refresh != nil)))
     }
 
-    /// The name of the options.
+    /// The name of the realm in its options.
     public var name: String { options.name }
 
     var credential: (any Sendable)? { state.withLock { $0.machine.credential } }
@@ -102,63 +102,68 @@ public final class AuthenticationRealm: Sendable {
 
     /// Returns whether requests to an origin get the credential.
     ///
-    /// - Parameter homes: The only origins that get the credential if the options name no origins; `nil` for any origin.
+    /// - Parameter homes: The only origins that get the credential if the options name no origins, or `nil` for any
+    ///   origin.
     func covers(_ origin: RequestOrigin, homes: [RequestOrigin]?) -> Bool {
         (origins?.contains(origin) ?? homes?.contains(origin)) ?? true
     }
 
-    /// What a response to such a request says of it.
+    /// Returns whether a response rejects the credential of a request.
     ///
-    /// - Parameter isSaidByBody: Whether the body of the response rejects the credential, whatever its head says.
+    /// - Parameter isSaidByBody: Whether the body of the response rejects the credential, regardless of the status
+    ///   and headers.
     func isRejected(_ head: ResponseHead, _ request: NetworkRequest, isSaidByBody: Bool = false) -> Bool {
-        // What another place says, to which a redirect led, says nothing of this credential.
+        // The response of another origin, to which a redirect led, does not concern this credential.
         guard head.url == request.url || RequestOrigin(of: head.url) == request.origin else { return false }
         return isSaidByBody || options.isRejected(head)
     }
 
-    /// Those that wait, in the order in which they came.
+    /// The waiting operations, in the order of their arrival.
     var postponed: [any AnyNetworkOperation] {
         let waiters = state.withLock { $0.waiters }
         return waiters.sorted { $0.key < $1.key }.compactMap { $0.value.operation }
     }
 
-    // What the operations ask.
+    // Calls of the operations.
 
-    /// The credential that may be used now; nil if somebody has to be asked.
+    /// Returns the credential if it can be used now, or nil if ``want(_:)`` must be called.
     func current() -> (credential: any Sendable, version: Int)? {
         let now = options.clock.now
         return state.withLock { $0.machine.current(now: now) }
     }
 
-    /// A request is ready and wants a credential.
+    /// Requests a credential for a request that is ready.
     func want(_ waiter: Waiter) -> Machine.Answer {
         ask(waiter) { $0.want(now: $1) }
     }
 
-    /// The credential of that version was rejected, and in the same operation one before when there were so many.
+    /// Reports that the credential of a version was rejected.
     ///
-    /// One that was rejected after it had been replaced says nothing of the one in its place.
+    /// If the credential was replaced before the rejection, the rejection does not concern its replacement.
+    ///
+    /// - Parameter first: The number of credentials at the first rejection in the same operation, or nil if there was
+    ///   none.
     func reject(_ version: Int, after first: Int?, _ waiter: Waiter) -> Machine.Answer {
         ask(waiter) { $0.reject(version, isSecond: first.map { version > $0 } ?? false, now: $1) }
     }
 
-    /// That will be said of it as soon as the response is complete; returns how many there were by now.
+    /// Reports a rejection before the response is complete, and returns the number of credentials so far.
     func noteRejected(_ version: Int, after first: Int?, _ scope: RefreshScope) -> Int {
         apply(in: scope) { machine, now in
             let present = machine.version
-            // A fresh one that is rejected is no reason for another.
+            // The rejection of a new credential does not cause another refresh.
             let isSecond = first.map { version > $0 } ?? false
             return (present, isSecond ? [] : machine.noteRejected(version, now: now))
         }
     }
 
-    /// Whether a request may be sent that was made with that one.
+    /// Returns whether a request with the credential of a version may be sent.
     func mayLeave(_ version: Int) -> Bool { state.withLock { $0.machine.mayLeave(version) } }
 
-    /// Whether what that refresh gives would be taken.
+    /// Returns whether the credential of a refresh would be accepted.
     func isOfUse(_ refresh: Int) -> Bool { state.withLock { $0.machine.isOfUse(refresh) } }
 
-    /// What made refreshes fail until that moment, such as a network that was gone, is over.
+    /// Forgets failures of refreshes before a time, because their cause, such as a missing network, is gone.
     func forgetFailure(before moment: OperationInstant) {
         let now = options.clock.now
         state.withLock { $0.machine.forgetFailure(before: moment, now: now) }
@@ -174,7 +179,7 @@ public final class AuthenticationRealm: Sendable {
             if case .wait(let ticket) = answer { state.waiters[ticket] = waiter }
             return (answer, note(actions, &state, waiter.scope), old)
         }
-        // It is the user's, and let go of outside of the lock.
+        // It may hold a user's object, so it is released outside the lock.
         withExtendedLifetime(old) {}
         if begins { queue.async { self.performDue() } }
         return answer
@@ -185,7 +190,7 @@ public final class AuthenticationRealm: Sendable {
         return state.note(actions.map(Step.act))
     }
 
-    /// The operation does not wait any more.
+    /// Removes an operation that no longer waits.
     func leave(_ ticket: Machine.Ticket) {
         let waiter = state.withLock { state in
             state.machine.leave(ticket)
@@ -194,7 +199,7 @@ public final class AuthenticationRealm: Sendable {
         withExtendedLifetime(waiter) {}
     }
 
-    // What the user says.
+    // Calls of the user.
 
     func set(_ credential: any Sendable) {
         let lifetime = closures.lifetime(credential)
@@ -207,11 +212,11 @@ public final class AuthenticationRealm: Sendable {
         apply { ((), $0.failWaiting(Machine.Failure(.failed, error: error), now: $1)) }
     }
 
-    /// Applies an event, and has done what follows.
+    /// Applies an event, and starts to perform its actions.
     ///
     /// - Parameters:
-    ///   - scope: For which other refreshes is whoever brings it about.
-    ///   - told: What is told of it before all that follows, if it is.
+    ///   - scope: The refreshes on whose behalf the event occurs.
+    ///   - told: A closure that returns the event to report before the actions, or nil.
     @discardableResult
     func apply<Result>(
         in scope: RefreshScope = .none, telling told: (Result) -> Told? = { _ in nil },
@@ -225,10 +230,10 @@ public final class AuthenticationRealm: Sendable {
             if options.areEventsWanted, let told = told(result) {
                 begins = state.note([.tell(event(told.kind, state.machine.version, error: told.error))])
             }
-            // Only the first that has something to be done begins with it.
+            // Only the first caller with pending steps starts to perform them.
             return (result, note(actions, &state, scope) || begins, old)
         }
-        // They are the user's, and let go of outside of the lock.
+        // They may hold user objects, so they are released outside the lock.
         withExtendedLifetime(old) {}
         if begins { queue.async { self.performDue() } }
         return result
@@ -244,7 +249,7 @@ public final class AuthenticationRealm: Sendable {
     }
 }
 
-// What follows from an event, on the realm's queue.
+// Actions that follow from an event, on the realm's queue.
 extension AuthenticationRealm {
     func perform(_ action: Machine.Action) {
         switch action {
@@ -270,7 +275,7 @@ extension AuthenticationRealm {
         state.withLock { state in tickets.compactMap { state.waiters.removeValue(forKey: $0) } }
     }
 
-    // Words.
+    // Events.
 
     func tell(_ event: AuthenticationEvent) {
         if let handler = options.eventHandler { events.async { handler(event) } }
@@ -294,7 +299,7 @@ extension AuthenticationRealm {
     }
 }
 
-// Single ones of those that wait.
+// Calls for a single waiting operation.
 extension AuthenticationRealm {
     func run(
         _ operation: any AnyNetworkOperation, on queue: QueueManager?,
@@ -306,7 +311,7 @@ extension AuthenticationRealm {
             host?.networkAttempts.change(with: change)
             waiter.goOn()
         }
-        // Its own place is the one for which it would wait there, behind whoever stands for it.
+        // It would wait for its own slot there, behind its stand-in.
         guard let queue, !host.isHosted(by: queue) else {
             goOn()
             return true
@@ -314,7 +319,8 @@ extension AuthenticationRealm {
         do throws(QueueError) {
             try queue.add(PostponedRun(of: host, goOn))
         } catch {
-            // Its place in the line is gone, and what it waits for may have come meanwhile: it asks anew.
+            // The operation has lost its position, and the credential may have arrived meanwhile. So it asks for the
+            // credential again.
             waiter.goOn()
             throw error
         }
@@ -327,9 +333,9 @@ extension AuthenticationRealm {
         return true
     }
 
-    /// Takes it out of the line; nil if it is not in it.
+    /// Removes an operation from the line, and returns nil if it is not in the line.
     private func takeOut(_ operation: any AnyNetworkOperation) -> Waiter? {
-        // Looked for outside of the lock, where an operation may go that has just ended.
+        // The search is outside the lock, because it may release an operation that has just ended.
         let waiters = state.withLock { $0.waiters }
         guard let ticket = waiters.first(where: { $0.value.operation === operation })?.key else { return nil }
         return state.withLock { state in
@@ -340,17 +346,20 @@ extension AuthenticationRealm {
 }
 
 extension Authenticator {
-    /// Sends one of the ``postponed`` operations again, changed, without this realm's credential; false if it is not one of
-    /// them.
+    /// Changes one of the ``postponed`` operations and sends it again, without the credential of this realm.
     ///
-    /// From now on it is yours: the realm puts no credential into its requests any more, `change` does, and one that is
-    /// rejected fails with that.
+    /// From now on, the realm adds no credential to the requests of the operation. The `change` closure adds one
+    /// instead. If a request is rejected, the operation fails.
     ///
     /// - Parameters:
-    ///   - operation: One of those that wait.
-    ///   - queue: Lets it go on when it would begin in that queue, as ``PostponedOperations/runAll(on:changing:)`` does.
-    ///   - change: Changes its request: of this attempt, and of those that follow.
-    /// - Throws: If the queue takes no more. Then it waits for a credential as before, at the end of the line.
+    ///   - operation: An operation that waits for a credential.
+    ///   - queue: The queue in which the operation waits for a slot before it continues, as in
+    ///     ``PostponedOperations/runAll(on:changing:)``. The default is `nil`, which continues the operation
+    ///     immediately.
+    ///   - change: A closure that changes the request of this attempt and of all later attempts.
+    /// - Returns: A Boolean value that indicates whether the operation was waiting for a credential.
+    /// - Throws: A `QueueError` if the queue does not accept the operation. The operation then waits for a credential
+    ///   again, at the end of the line.
     @discardableResult
     public func run(
         _ operation: any AnyNetworkOperation, on queue: QueueManager? = nil,
@@ -359,14 +368,19 @@ extension Authenticator {
         try realm.run(operation, on: queue, changing: change)
     }
 
-    /// Lets one of the ``postponed`` operations fail; false if it is not one of them.
+    /// Makes one of the ``postponed`` operations fail.
+    ///
+    /// - Parameters:
+    ///   - operation: An operation that waits for a credential.
+    ///   - error: The cause of the operation's error. The default is `nil`.
+    /// - Returns: A Boolean value that indicates whether the operation was waiting for a credential.
     @discardableResult
     public func fail(_ operation: any AnyNetworkOperation, because error: (any Error)? = nil) -> Bool {
         realm.fail(operation, because: error)
     }
 }
 
-// What is said of waits and failures.
+// Texts about waits and failures.
 extension AuthenticationRealm {
     var reason: WaitReason {
         WaitReason(.credential, "waiting for a credential" + (name.isEmpty ? "" : " (\(name))"))
@@ -392,10 +406,10 @@ extension AuthenticationRealm {
         return error
     }
 
-    /// What is wrong with the places of the options.
+    /// The error for an invalid origin in the options.
     var errorOfOrigin: NetworkError? {
         guard let badOrigin else { return nil }
-        // Nothing that may be a secret is in the text of an error.
+        // The text of an error must not contain secrets.
         let text = badOrigin.absoluteString.prefix { $0 != "?" }
         return NetworkError(
             code: .invalidURL, phase: .checking,
@@ -404,7 +418,7 @@ extension AuthenticationRealm {
                 + (text.contains("@") ? "" : " (\(text))") + ". Name scheme and host, as in https://example.com.")
     }
 
-    /// The error of an operation whose second credential was rejected as well.
+    /// Returns the error of an operation whose second credential was rejected too.
     func rejection(_ error: NetworkError) -> NetworkError {
         var rejection = NetworkError(
             code: .credentialRejected, phase: error.phase,
@@ -420,7 +434,7 @@ extension AuthenticationRealm {
 }
 
 extension NetworkError {
-    /// What a refresh failed with that found no network, or no server; nil if the error is about something else.
+    /// The code of the network error that made a refresh fail, or nil for another error.
     var codeOfRefresh: Code? {
         switch code {
         case .refreshFailed: cause.flatMap(AuthenticationOptions.networkError)?.code

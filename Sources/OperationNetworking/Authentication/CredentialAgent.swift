@@ -4,21 +4,23 @@
 import Dispatch
 import OperationCore
 
-/// Gets credentials for the attempts of one operation, and postpones it where they are rejected.
+/// An agent that adds credentials to the requests of one operation, and pauses the operation if a credential is
+/// rejected.
 final class CredentialAgent: AttemptGate, AttemptPolicy {
     private struct State {
-        /// What the request that is being made ready has.
+        /// The credential of the request that is being prepared.
         var used: (realm: AuthenticationRealm, version: Int)?
-        /// What that attempt was sent with: a response may still come when the next one is made ready.
+        /// The credential with which an attempt was sent, whose response may arrive while the next attempt is
+        /// prepared.
         var sent: Sent?
-        /// The realms whose credentials the user put into the request by hand.
+        /// The realms whose credentials the user adds to the request.
         var without: [UInt64] = []
-        /// How many credentials a realm had had when one was rejected first, since something else came of an attempt.
+        /// The number of credentials of a realm at the first of consecutive rejections.
         var rejections: [ObjectIdentifier: Int] = [:]
-        /// Where it waits.
+        /// The position of the operation in a realm's line.
         var place: (realm: AuthenticationRealm, ticket: UInt64)?
         var isForgotten = false
-        /// The only origins that get the credentials of realms that name no origins; `nil` for any origin.
+        /// The only origins that get the credentials of realms without origins, or `nil` for any origin.
         var homes: [RequestOrigin]?
     }
 
@@ -26,12 +28,12 @@ final class CredentialAgent: AttemptGate, AttemptPolicy {
         let number: Int
         let realm: AuthenticationRealm
         let version: Int
-        /// What its realm said of which head, so that it is asked once.
+        /// The last response that the realm examined, and its verdict, so that each response is examined once.
         var judged: (head: ResponseHead, isRejected: Bool)?
     }
 
     let realms: [AuthenticationRealm]
-    /// For which refreshes the operation was made.
+    /// The refreshes on whose behalf the operation was created.
     private let scope: RefreshScope
     private let state = Locked(State())
 
@@ -46,12 +48,12 @@ final class CredentialAgent: AttemptGate, AttemptPolicy {
         state.withLock { $0.used = nil }
         if let error = realms.lazy.compactMap(\.errorOfOrigin).first { throw error }
         guard let realm = realm(for: request) else { return request }
-        // As a rule there is one, and nothing has to be kept for a wait.
+        // Usually there is a credential, so that nothing must be stored for a wait.
         guard let (credential, version) = realm.current() else { return nil }
         return try put(credential, version, realm, request)
     }
 
-    /// Whose credential it is to have; nil if nobody's.
+    /// Returns the realm whose credential the request needs, if there is one.
     private func realm(for request: NetworkRequest) -> AuthenticationRealm? {
         let (homes, without) = state.withLock { ($0.homes, $0.without) }
         let realm = realms.first { $0.covers(request.origin, homes: homes) && !scope.exempts(from: $0) }
@@ -110,11 +112,10 @@ final class CredentialAgent: AttemptGate, AttemptPolicy {
         rejected(head, of: request, number) != nil
     }
 
-    /// What the request had of which the response says that it is of no use; nil if it does not, or the attempt is not the
-    /// last.
+    /// Returns the rejected credential if the response rejects it and belongs to the last attempt.
     ///
-    /// What that leads to is done when it is known first: those that begin while the rest of the response comes do not get
-    /// the credential any more.
+    /// The realm is notified of the rejection as soon as it is known. So requests that begin before the response is
+    /// complete do not get this credential.
     private func rejected(
         _ head: ResponseHead, of request: NetworkRequest, _ number: Int, isSaidByBody: Bool = false
     ) -> Sent? {
@@ -144,8 +145,8 @@ final class CredentialAgent: AttemptGate, AttemptPolicy {
     func decide(
         _ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping @Sendable (AttemptAnswer?) -> Void
     ) {
-        // As a rule the realm learned of it with the head.
-        // The error of another request that an evaluator passes on says nothing of this one.
+        // Usually the realm has already seen the headers. An evaluator may pass on the error of another request,
+        // which does not concern this credential.
         let isSaidByBody =
             report.error.code == .credentialRejected && report.error.request == report.request?.summary
         guard let head = report.head, let request = report.request,
@@ -164,7 +165,7 @@ final class CredentialAgent: AttemptGate, AttemptPolicy {
             let end: @Sendable (AttemptAnswer?) -> Void = { said in
                 answer(said ?? AttemptAnswer(.fail, note: "\(error)", error: error))
             }
-            // Where the network is gone, that may be waited for.
+            // If the network is unavailable, the operation can wait for it.
             guard let host, let offline = host.networkAttempts.policy(ofRank: AttemptRank.connectivity) else {
                 return end(nil)
             }
@@ -183,7 +184,7 @@ final class CredentialAgent: AttemptGate, AttemptPolicy {
         case .wait(let ticket):
             stand(in: realm, ticket)
             turns.first {
-                answer(AttemptAnswer(.park(realm.reason), note: "rejected: postponed, \(realm.reason)"))
+                answer(AttemptAnswer(.pause(realm.reason), note: "rejected: postponed, \(realm.reason)"))
             }
         case .fail(let failure): fail(realm.error(failure))
         case .refuse:
@@ -191,13 +192,13 @@ final class CredentialAgent: AttemptGate, AttemptPolicy {
         }
     }
 
-    /// What is to be done when a network returns that is gone now: failures of before count for nothing then.
+    /// Returns a closure to call when the network returns, which makes earlier failures of a refresh obsolete.
     func outage() -> @Sendable () -> Void {
         let moments = realms.map { ($0, $0.options.clock.now) }
         return { for (realm, moment) in moments { realm.forgetFailure(before: moment) } }
     }
 
-    /// The user puts the credential of that realm into the request from now on.
+    /// Leaves the credential of a realm to the user from now on.
     func goWithout(_ realm: AuthenticationRealm) { state.withLock { $0.without.append(realm.number) } }
 
     func keepCredentials(at origin: RequestOrigin?) { state.withLock { $0.homes = origin.map { [$0] } ?? [] } }
@@ -218,7 +219,7 @@ final class CredentialAgent: AttemptGate, AttemptPolicy {
         if isForgotten { realm.leave(ticket) }
     }
 
-    /// What is known of the response that began it.
+    /// Returns the error with the information about the response that caused it.
     private static func completed(_ error: NetworkError, _ response: NetworkError) -> NetworkError {
         var error = error
         error.request = response.request
@@ -242,11 +243,13 @@ final class CredentialAgent: AttemptGate, AttemptPolicy {
     }
 }
 
-// To be set before the start.
+// Set these properties before the operation starts.
 extension AnyNetworkOperation {
-    /// The realms whose credentials the operation uses: the first one that covers the place of a request.
+    /// The realms whose credentials the operation uses.
     ///
-    /// In a group that has realms, an operation on which they were never set uses those.
+    /// A request gets the credential of the first realm that applies to its origin. If you never set this property,
+    /// the operation uses the realms of its group, if the group sets any. Set this property before the operation
+    /// starts.
     public var realms: [AuthenticationRealm] {
         get { networkAttempts.policy(of: CredentialAgent.self)?.realms ?? [] }
         set {
@@ -256,7 +259,7 @@ extension AnyNetworkOperation {
         }
     }
 
-    /// Lets the operation use the credential of that realm, too.
+    /// Adds the realm of an authenticator to the operation's realms.
     public func authenticate<Credential>(by authenticator: Authenticator<Credential>) {
         realms.append(authenticator.realm)
     }
@@ -270,7 +273,8 @@ extension NetworkAttempts {
 }
 
 extension ResponseHead {
-    /// Whether it is the head of that response: the length of a file's is told when all of it is there.
+    /// Returns whether both values are headers of one response, because the length of a file is reported only at its
+    /// end.
     fileprivate func isSameResponse(as other: ResponseHead) -> Bool {
         if self == other { return true }
         guard status == other.status, url == other.url else { return false }
@@ -281,14 +285,14 @@ extension ResponseHead {
     }
 }
 
-// A refresh, from its beginning on the realm's queue to its end, which may never come.
+// A refresh, from its start on the realm's queue to its end.
 extension AuthenticationRealm {
     func refresh(_ number: Int, _ old: (any Sendable)?) {
         let scope = state.withLock { $0.scopes.removeValue(forKey: number) } ?? .none
         guard let fetch = closures.refresh else { return tell(event(.credentialWanted)) }
         tell(event(.refreshBegan))
         let scopeOfTask = scope.with(number, of: self)
-        // A task of its own, which no operation's cancellation reaches.
+        // A detached task is not canceled together with an operation.
         let task = Task.detached {
             do {
                 let credential = try await RefreshScope.$current.withValue(scopeOfTask) { try await fetch(old) }
@@ -306,11 +310,11 @@ extension AuthenticationRealm {
         }
         let before = state.withLock { exchange(&$0.refresh, with: Refresh(number: number, task: task, timer: timer)) }
         before?.end()
-        // It may be over already, or dropped.
+        // The refresh may have ended or been dropped already.
         if !state.withLock({ $0.machine.isUnderWay(number) }) { stop(number) }
     }
 
-    /// What a server asks to wait counts up to ten minutes.
+    /// Limits the pause that a server asks for to ten minutes.
     private static func bounded(_ pause: Duration) -> Duration { min(max(pause, .zero), .seconds(600)) }
 
     private func came(_ credential: any Sendable, _ number: Int) {
@@ -329,7 +333,7 @@ extension AuthenticationRealm {
         stop(number)
     }
 
-    /// The refresh is over, or nobody wants it any more.
+    /// Stops a refresh that is over or no longer needed.
     func stop(_ number: Int) {
         let refresh = state.withLock { state in
             state.refresh?.number == number ? exchange(&state.refresh, with: nil) : nil
@@ -341,7 +345,7 @@ extension AuthenticationRealm {
 extension AuthenticationRealm.Refresh {
     fileprivate func end() {
         timer.cancel()
-        // What is done on its cancellation is the user's, and takes as long as it likes.
+        // The cancellation handlers are user code and may take any time.
         DispatchQueue.global().async { [task] in task.cancel() }
     }
 }

@@ -4,7 +4,7 @@
 import Foundation
 import OperationCore
 
-/// Operations that were put aside by a rule of yours, until you run them again.
+/// A list of operations that were paused by a rule, until you run them again.
 ///
 /// ```swift
 /// let unpaid = PostponedOperations("until it is paid") { attempt in attempt.error.status == 402 }
@@ -20,10 +20,11 @@ import OperationCore
 /// }
 /// ```
 ///
-/// One that is put aside takes no place of its queue, can be cancelled and suspended as ever, and its deadline runs. Being
-/// put aside costs no attempt of ``Retry``. One whose body can be read only once is not put aside: it fails as without a list.
+/// A paused operation releases the slot in its queue. You can cancel and suspend it as usual, and its deadline still
+/// applies. The pause does not count as an attempt of ``Retry``. An operation whose body can be read only once is not
+/// paused, and fails as without a list.
 public final class PostponedOperations: Sendable {
-    /// Changes a request before it is sent again.
+    /// A closure that changes a request before it is sent again.
     public typealias Change = @Sendable (NetworkRequest) throws -> NetworkRequest
 
     private struct Entry {
@@ -37,39 +38,43 @@ public final class PostponedOperations: Sendable {
         var last: UInt64 = 0
     }
 
-    /// What they wait for, as a part of a sentence.
+    /// The event that the operations wait for, as part of a sentence.
     public let reason: String
     private let rule: @Sendable (FailedAttempt) -> Bool
     private let state = Locked(State())
 
-    /// Makes an empty list.
+    /// Creates an empty list.
     ///
     /// - Parameters:
-    ///   - reason: What they wait for, as in "postponed until it is paid".
-    ///   - rule: Whether an operation whose attempt failed so is put aside.
+    ///   - reason: The event that the operations wait for, as in "postponed until it is paid". The default is an
+    ///     empty string.
+    ///   - rule: A closure that returns whether to pause the operation after a failed attempt.
     public init(_ reason: String = "", rule: @escaping @Sendable (FailedAttempt) -> Bool) {
         self.reason = reason
         self.rule = rule
     }
 
-    /// Those that are put aside now, in the order in which they came.
+    /// The paused operations, in the order of their arrival.
     public var operations: [any AnyNetworkOperation] { entries.compactMap { $0.operation } }
 
-    /// How many are put aside now.
+    /// The number of paused operations.
     public var count: Int { state.withLock { $0.entries.count } }
 
     private var entries: [Entry] {
         state.withLock { state in state.entries.sorted { $0.key < $1.key }.map(\.value) }
     }
 
-    /// Sends all again that are put aside, in the order in which they came.
+    /// Sends all paused operations again, in the order of their arrival.
     ///
     /// - Parameters:
-    ///   - queue: Lets each go on when it would begin in that queue, and counts there until it ended or is put aside again,
-    ///     but not while it waits for something. Its own queue has to have a place for it, too; one that is in that very
-    ///     queue goes on at once, as without this.
-    ///   - change: Changes each request: of this attempt, and of those that follow.
-    /// - Throws: If the queue takes no more. Those that it did not take stay put aside.
+    ///   - queue: A queue in which each operation waits for a slot before it continues. The operation holds the slot
+    ///     until it ends or is paused again, except while it waits for something. The operation also needs a slot in
+    ///     its own queue. An operation of this very queue continues immediately. The default is `nil`, which
+    ///     continues all operations immediately.
+    ///   - change: A closure that changes the request of this attempt and of all later attempts. The default is
+    ///     `nil`.
+    /// - Throws: A `QueueError` if the queue does not accept an operation. This operation and the ones after it stay
+    ///   paused.
     public func runAll(on queue: QueueManager? = nil, changing change: Change? = nil) throws(QueueError) {
         var entries = takeAll()[...]
         do throws(QueueError) {
@@ -83,7 +88,16 @@ public final class PostponedOperations: Sendable {
         }
     }
 
-    /// Sends one of them again; false if it is not put aside.
+    /// Sends one of the paused operations again.
+    ///
+    /// - Parameters:
+    ///   - operation: The operation to send.
+    ///   - queue: A queue in which the operation waits for a slot before it continues: see ``runAll(on:changing:)``.
+    ///     The default is `nil`.
+    ///   - change: A closure that changes the request of this attempt and of all later attempts. The default is
+    ///     `nil`.
+    /// - Returns: A Boolean value that indicates whether the operation was paused.
+    /// - Throws: A `QueueError` if the queue does not accept the operation, which then stays paused.
     @discardableResult
     public func run(
         _ operation: any AnyNetworkOperation, on queue: QueueManager? = nil, changing change: Change? = nil
@@ -104,12 +118,14 @@ public final class PostponedOperations: Sendable {
             if let change { operation?.networkAttempts.change(with: change) }
             entry.answer(AttemptAnswer(.replay(after: .zero), note: "run again"))
         }
-        // Its own place is the one for which it would wait there, behind whoever stands for it.
+        // It would wait for its own slot there, behind its stand-in.
         guard let queue, !operation.isHosted(by: queue) else { return goOn() }
         try queue.add(PostponedRun(of: operation, goOn))
     }
 
-    /// Lets one fail with what made it come here; false if it is not put aside.
+    /// Makes a paused operation fail with the error that caused its pause.
+    ///
+    /// - Returns: A Boolean value that indicates whether the operation was paused.
     @discardableResult
     public func fail(_ operation: any AnyNetworkOperation) -> Bool {
         guard let entry = take(operation) else { return false }
@@ -117,12 +133,12 @@ public final class PostponedOperations: Sendable {
         return true
     }
 
-    /// Lets all fail that are put aside, with what made them come here.
+    /// Makes all paused operations fail with the errors that caused their pauses.
     public func failAll() {
         for entry in takeAll() { entry.answer(AttemptAnswer(.fail, note: "given up")) }
     }
 
-    /// Cancels all that are put aside.
+    /// Cancels all paused operations.
     public func cancelAll() {
         for entry in takeAll() { entry.operation?.cancel() }
     }
@@ -133,7 +149,7 @@ public final class PostponedOperations: Sendable {
     }
 
     private func take(_ operation: any AnyNetworkOperation) -> Entry? {
-        // Looked for outside of the lock, where an operation may go that has just ended.
+        // The search is outside the lock, because it may release an operation that has just ended.
         let entries = state.withLock { $0.entries }
         guard let id = entries.first(where: { $0.value.operation === operation })?.key else { return nil }
         return state.withLock { $0.entries.removeValue(forKey: id) }
@@ -143,18 +159,18 @@ public final class PostponedOperations: Sendable {
         state.withLock { state in
             for entry in entries { state.entries[entry.id] = entry }
         }
-        // Who ended meanwhile looked for its place in vain.
+        // An operation that ended meanwhile did not find its entry.
         for entry in entries where entry.operation?.networkAttempts.isEnded ?? true { remove(entry.id) }
     }
 
-    // What its operations say.
+    // Calls of the operations.
 
     func takes(_ attempt: FailedAttempt) -> Bool { rule(attempt) }
 
     var waitReason: WaitReason { WaitReason(.release, "postponed" + (reason.isEmpty ? "" : " \(reason)")) }
 
     func add(_ operation: any AttemptHost, _ answer: @escaping @Sendable (AttemptAnswer) -> Void) -> UInt64 {
-        // Whoever stands for it in a queue has done so: it takes no place there, either.
+        // The stand-in of the operation in a queue has done its work.
         (operation.networkAttempts.takeStandIn() as? PostponedRun)?.finish(withResult: ())
         return state.withLock { state in
             state.last += 1
@@ -169,7 +185,7 @@ public final class PostponedOperations: Sendable {
     }
 }
 
-/// Puts one operation aside where the rule of a list says so.
+/// An agent that pauses one operation according to the rule of a list.
 final class ManualAgent: AttemptPolicy {
     private struct State {
         var place: UInt64?
@@ -198,7 +214,7 @@ final class ManualAgent: AttemptPolicy {
             return state.isForgotten
         }
         if isForgotten { list.remove(id) }
-        turns.first { answer(AttemptAnswer(.park(list.waitReason), note: "\(list.waitReason)")) }
+        turns.first { answer(AttemptAnswer(.pause(list.waitReason), note: "\(list.waitReason)")) }
     }
 
     func forget() {
@@ -210,9 +226,12 @@ final class ManualAgent: AttemptPolicy {
     }
 }
 
-// To be set before the start.
+// Set this property before the operation starts.
 extension AnyNetworkOperation {
-    /// Where the operation is put aside if the list's rule says so; nowhere if nil, as from the start.
+    /// The list whose rule can pause the operation.
+    ///
+    /// The default is `nil`, which never pauses the operation in this way. Set this property before the operation
+    /// starts.
     public var postponed: PostponedOperations? {
         get { networkAttempts.policy(of: ManualAgent.self)?.list }
         set {
@@ -222,21 +241,21 @@ extension AnyNetworkOperation {
     }
 }
 
-/// How fast those go on that were postponed: in the order in which they came, so many at a time.
+/// A pace at which paused operations resume, in the order of their arrival.
 public struct PostponementPace: Sendable, Hashable {
-    /// How many go on at once; at least one.
+    /// The number of operations that resume together, which is at least one.
     public let count: Int
-    /// How long after these the next ones go.
+    /// The time between two such groups.
     public let interval: Duration
 
-    /// Makes a pace.
+    /// Creates a pace.
     public init(_ count: Int, every interval: Duration) {
         self.count = max(count, 1)
         self.interval = max(interval, .zero)
     }
 
-    /// 50 at once, and 50 more every 50 milliseconds: a thousand a second.
+    /// A pace of 50 operations immediately, and 50 more every 50 milliseconds.
     public static let standard = PostponementPace(50, every: .milliseconds(50))
-    /// All at once.
+    /// A pace at which all operations resume immediately.
     public static let atOnce = PostponementPace(.max, every: .zero)
 }

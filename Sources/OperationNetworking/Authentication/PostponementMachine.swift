@@ -4,10 +4,11 @@
 import Foundation
 import OperationCore
 
-/// One realm as a pure value: its credential and its versions, who waits for the next one, and what became of a refresh.
+/// The state of one realm as a value: its credential, the operations that wait for the next one, and the state of a
+/// refresh.
 ///
-/// It knows nothing of requests, threads or clocks; time is told. What it is asked by an operation it answers at once; what
-/// concerns many follows as actions.
+/// The machine knows nothing of requests, threads and clocks, and receives the time as an argument. It answers the
+/// question of an operation immediately. Actions for several operations follow separately.
 ///
 /// ```text
 ///            set                    rejected, or nearly out of date
@@ -17,58 +18,58 @@ import OperationCore
 ///                     └──── set ──── failed(for that version) ◀── failed ──┘
 /// ```
 package struct PostponementMachine<Credential: Sendable>: Sendable {
-    /// Names one that waits; those that came later have a larger one.
+    /// The identifier of a waiting operation, which is larger for a later arrival.
     package typealias Ticket = UInt64
 
-    /// What becomes of a request that wants a credential, or of one whose credential was rejected.
+    /// The decision about a request that needs a credential, or whose credential was rejected.
     package enum Answer: Sendable {
         case give(Credential, version: Int)
-        /// Wait under that ticket.
+        /// Wait, with this ticket.
         case wait(Ticket)
-        /// Send it again now: there is a newer credential than it had.
+        /// Send the request again now, because there is a newer credential.
         case replay
         case fail(Failure)
-        /// The credential that was rejected is newer than one that was rejected before.
+        /// Fail, because the same operation already had an older credential rejected.
         case refuse
     }
 
     package enum Action: Sendable {
-        /// Fetch a new credential in the place of that one.
+        /// Fetch a new credential to replace the old one.
         case refresh(Int, old: Credential?)
-        /// Nobody wants that refresh any more.
+        /// Cancel a refresh that is no longer needed.
         case dropRefresh(Int)
-        /// These may go on.
+        /// Let these operations continue.
         case release([Ticket])
-        /// Say when that time has come.
+        /// Call `passTime(_:)` at this time.
         case callAt(OperationInstant)
         case fail([Ticket], Failure)
     }
 
     private enum State {
-        /// There was none yet, and nobody fetches one.
+        /// There was no credential yet, and no refresh is in progress.
         case absent
-        /// To be renewed from the first moment on, and of no use from the second.
+        /// The credential must be refreshed from the first time on, and cannot be used from the second time on.
         case valid(Credential, staleAt: OperationInstant?, endsAt: OperationInstant?)
-        /// The old one may be used until that moment if nothing better comes: it was not rejected.
+        /// The old credential was not rejected, and may be used until this time if the refresh fails.
         case refreshing(Int, old: Credential?, usableUntil: OperationInstant?)
         case failed(Failure, until: OperationInstant?, old: Credential?)
     }
 
     private var state = State.absent
-    /// Counts up with each credential; 0 before the first one.
+    /// A number that increases with each new credential and each sign-out, starting at 0.
     package private(set) var version = 0
     private var line = TicketLine()
-    /// The moments at which the last refreshes began.
+    /// The times at which the last refreshes began.
     private var begun: [OperationInstant] = []
     private var refreshes = 0
-    /// Those that were given up because they took too long: what one of them gives after all is better than nothing.
+    /// The refreshes that timed out, whose credentials are still accepted.
     private var late: Set<Int> = []
-    /// When the next of the line may go, while it is being released.
+    /// The time at which the next operations of the line may continue, during a release.
     private var nextRelease: OperationInstant?
-    /// Why an early renewal failed, and until when none is begun because of that.
+    /// The failure of an early refresh, and the time until which no other early refresh begins.
     private var pause: (failure: Failure, until: OperationInstant)?
     private let limits: Limits
-    /// Whether somebody can be asked for a credential; else it comes from outside, whenever it comes.
+    /// Whether the realm can fetch a credential itself.
     private let canRefresh: Bool
 
     package init(limits: Limits, canRefresh: Bool) {
@@ -78,13 +79,13 @@ package struct PostponementMachine<Credential: Sendable>: Sendable {
 
     package var isRefreshing: Bool { if case .refreshing = state { true } else { false } }
     package var waitingCount: Int { line.count }
-    /// Whether it is that refresh for which is waited.
+    /// Returns whether operations wait for this refresh.
     package func isUnderWay(_ refresh: Int) -> Bool {
         if case .refreshing(refresh, _, _) = state { true } else { false }
     }
-    /// Whether what that refresh gives would be taken.
+    /// Returns whether the credential of this refresh would be accepted.
     package func isOfUse(_ refresh: Int) -> Bool { isUnderWay(refresh) || late.contains(refresh) }
-    /// The last one that there was, whether or not it may be used.
+    /// The last credential, whether or not it may be used.
     package var lastCredential: Credential? {
         switch state {
         case .valid(let credential, _, _): credential
@@ -92,11 +93,11 @@ package struct PostponementMachine<Credential: Sendable>: Sendable {
         case .absent: nil
         }
     }
-    /// What made the last refresh fail, as long as that is remembered.
+    /// The error of the last failed refresh, as long as it is in effect.
     package var lastError: (any Error)? {
         if case .failed(let failure, _, _) = state { failure.error } else { pause?.failure.error }
     }
-    /// The one that may be used.
+    /// The credential, if it may be used.
     package var credential: Credential? {
         switch state {
         case .valid(let credential, _, _): credential
@@ -105,18 +106,18 @@ package struct PostponementMachine<Credential: Sendable>: Sendable {
     }
 }
 
-// What operations ask.
+// Calls of the operations.
 extension PostponementMachine {
-    /// The credential that may be used now, as far as nothing else has to be done for it.
+    /// Returns the credential if it can be used now without further actions.
     package func current(now: OperationInstant) -> (credential: Credential, version: Int)? {
         guard case .valid(let credential, let staleAt, _) = state, staleAt.map({ now < $0 }) ?? true else { return nil }
         return (credential, version)
     }
 
-    /// Whether a request may be sent that waited with that one for its turn.
+    /// Returns whether a request with the credential of a version may be sent.
     package func mayLeave(_ version: Int) -> Bool { if case .valid = state { version == self.version } else { false } }
 
-    /// A request is ready and wants a credential.
+    /// Requests a credential for a request that is ready.
     package mutating func want(now: OperationInstant) -> (Answer, [Action]) {
         switch state {
         case .valid(let credential, let staleAt, let end):
@@ -134,9 +135,9 @@ extension PostponementMachine {
         }
     }
 
-    /// The credential of that version was rejected.
+    /// Reports that the credential of a version was rejected.
     ///
-    /// - Parameter isSecond: Whether it came after an older one had been rejected in the same operation.
+    /// - Parameter isSecond: Whether the same operation already had an older credential rejected.
     package mutating func reject(_ version: Int, isSecond: Bool, now: OperationInstant) -> (Answer, [Action]) {
         switch state {
         case .valid(let credential, _, _):
@@ -154,7 +155,7 @@ extension PostponementMachine {
         }
     }
 
-    /// The same, said as early as possible: nobody waits yet, and whoever comes gets none that was rejected.
+    /// Reports a rejection as early as possible, so that no other request gets the credential.
     package mutating func noteRejected(_ version: Int, now: OperationInstant) -> [Action] {
         switch state {
         case .valid(let credential, _, _):
@@ -169,19 +170,20 @@ extension PostponementMachine {
         }
     }
 
-    /// One that is being renewed before its end is not used until then if it is rejected meanwhile.
+    /// Prevents the use of a credential that is rejected during its early refresh.
     private mutating func noteOldRejected(_ version: Int) {
         guard case .refreshing(let refresh, let old, _) = state, version == self.version else { return }
         state = .refreshing(refresh, old: old, usableUntil: nil)
     }
 
-    /// Why no refresh is to begin for now although there is a credential.
+    /// Returns the reason not to begin an early refresh now.
     private func pauseFailure(_ now: OperationInstant) -> Failure? {
         pause.flatMap { now < $0.until ? $0.failure : nil }
     }
 
-    /// What was still used although its renewal had failed was rejected: until the pause is over there is none, and
-    /// who is still in the line fails.
+    /// Fails the waiting operations if a credential is rejected whose early refresh has failed.
+    ///
+    /// Until the end of the pause, there is no credential.
     private mutating func fallBack(_ now: OperationInstant) -> Failure? {
         guard case .valid(let credential, _, _) = state, let pause, let failure = pauseFailure(now) else { return nil }
         state = .failed(failure, until: pause.until, old: credential)
@@ -189,7 +191,7 @@ extension PostponementMachine {
         return failure
     }
 
-    /// The operation does not wait any more.
+    /// Removes an operation that no longer waits.
     package mutating func leave(_ ticket: Ticket) { line.remove(ticket) }
 
     private mutating func wait(_ actions: [Action]) -> (Answer, [Action]) { (.wait(line.append()), actions) }
@@ -211,7 +213,7 @@ extension PostponementMachine {
         old: Credential?, usableUntil end: OperationInstant? = nil, _ now: OperationInstant
     ) -> [Action] {
         refreshes += 1
-        // What was being released waits on, for it would get the credential that is not to be used.
+        // An operation in a release would get the invalid credential, so it keeps waiting.
         nextRelease = nil
         pause = nil
         state = .refreshing(refreshes, old: old, usableUntil: end)
@@ -220,19 +222,19 @@ extension PostponementMachine {
     }
 }
 
-// What becomes of a refresh.
+// Events of a refresh.
 extension PostponementMachine {
-    /// It gave a credential, which is good for so long; false if nobody wants it any more.
+    /// Records the credential of a refresh, and returns false if the credential is no longer needed.
     package mutating func refreshed(
         _ refresh: Int, _ credential: Credential, lifetime: Duration?, now: OperationInstant
     ) -> (isTaken: Bool, actions: [Action]) {
         guard isOfUse(refresh) else { return (false, []) }
-        // Of two that run because one of them did not stop when it was told to, the first that gives something counts.
+        // If a refresh that timed out did not stop, two refreshes run, and the first credential is accepted.
         let dropped = isUnderWay(refresh) ? [] : droppedRefresh
         return (true, dropped + take(credential, lifetime, isFresh: true, now))
     }
 
-    /// It gave none.
+    /// Records the failure of a refresh.
     package mutating func refreshFailed(_ refresh: Int, _ failure: Failure, now: OperationInstant) -> [Action] {
         guard case .refreshing(refresh, let old, let usableUntil) = state else {
             late.remove(refresh)
@@ -250,13 +252,13 @@ extension PostponementMachine {
         return failAll(failure)
     }
 
-    /// The user has a new credential: what was remembered of the old one is forgotten.
+    /// Sets a credential of the user, and discards the state of the old one.
     package mutating func set(_ credential: Credential, lifetime: Duration?, now: OperationInstant) -> [Action] {
         let dropped = droppedRefresh
         return dropped + take(credential, lifetime, isFresh: false, now)
     }
 
-    /// No credential is to be used from now on, until there is another.
+    /// Removes the credential, so that no credential is used until there is another.
     package mutating func signOut() -> [Action] {
         let dropped = droppedRefresh
         version += 1
@@ -266,14 +268,14 @@ extension PostponementMachine {
         return dropped + failAll(Failure(.signedOut))
     }
 
-    /// Those that wait fail; those that come later do not.
+    /// Fails the operations that wait now, but not later ones.
     package mutating func failWaiting(_ failure: Failure, now: OperationInstant) -> [Action] {
-        // The next that comes asks for a credential again, which nobody fetches by now.
+        // The next operation asks for a credential again, which no refresh is fetching.
         if !canRefresh, case .refreshing(_, let old, _) = state { state = .failed(failure, until: now, old: old) }
         return failAll(failure)
     }
 
-    /// What made refreshes fail until then is over: the next that comes need not wait for the end of the pause.
+    /// Ends the pause after earlier failures, because their cause is gone.
     package mutating func forgetFailure(before moment: OperationInstant, now: OperationInstant) {
         if let (failure, until) = pause, until <= moment.advanced(by: length(of: failure)) {
             pause = (failure, min(until, now))
@@ -302,14 +304,14 @@ extension PostponementMachine {
         late = []
         pause = nil
         var staleAt = lifetime.map { now.advanced(by: $0 - limits.leeway) }
-        // One that is fetched nearly out of date would be fetched for ever: it is used until it is rejected.
+        // A new credential with too short a lifetime would be refreshed forever, so it is used until it is rejected.
         if isFresh, let moment = staleAt, moment <= now { staleAt = nil }
         state = .valid(credential, staleAt: staleAt, endsAt: lifetime.map { now.advanced(by: $0) })
         nextRelease = now
         return passTime(now)
     }
 
-    /// Time has passed: the next of the line may go.
+    /// Records that time has passed, so that the next operations may continue.
     package mutating func passTime(_ now: OperationInstant) -> [Action] {
         guard isValid, let moment = nextRelease, moment <= now else { return [] }
         let tickets = line.take(limits.pace.count)
@@ -325,19 +327,19 @@ extension PostponementMachine {
 
 extension PostponementMachine {
     package struct Limits: Sendable {
-        /// How long before its end a credential is no longer used.
+        /// The time before the expiration of a credential at which it is no longer used.
         package var leeway = Duration.seconds(60)
-        /// How many refreshes may begin within the window.
+        /// The maximum number of refreshes that may begin within the window.
         package var mostRefreshes = 5
         package var window = Duration.seconds(30)
-        /// How long a failure counts that may pass.
+        /// The time for which a temporary failure remains in effect.
         package var pauseAfterFailure = Duration.seconds(10)
         package var pace = PostponementPace.standard
 
         package init() {}
     }
 
-    /// What is remembered of a refresh that gave nothing.
+    /// The failure of a refresh.
     package struct Failure: Sendable {
         package enum Kind: Sendable, Equatable {
             case failed
@@ -348,9 +350,9 @@ extension PostponementMachine {
 
         package let kind: Kind
         package let error: (any Error)?
-        /// Whether another refresh may do better, later.
+        /// Whether another refresh may succeed later.
         package let mayPass: Bool
-        /// After which time, at least.
+        /// The minimum time before another refresh.
         package let pause: Duration?
 
         package init(_ kind: Kind, error: (any Error)? = nil, mayPass: Bool = false, pause: Duration? = nil) {
@@ -362,11 +364,11 @@ extension PostponementMachine {
     }
 }
 
-/// Stands in a queue of choice for an operation that was put aside, and goes on when its turn comes there.
+/// An operation that waits in a chosen queue in place of a paused operation, which continues when this one starts.
 ///
-/// It takes a place for as long as the operation works, and none while that waits.
+/// It holds a slot while the paused operation works, and none while that operation waits.
 final class PostponedRun: AsyncOperation<Void, Never>, @unchecked Sendable {
-    // Sendable: what it keeps does not change.
+    // Sendable: its stored properties do not change.
     private let operation: any AttemptHost
     private let begin: @Sendable () -> Void
 
@@ -375,14 +377,14 @@ final class PostponedRun: AsyncOperation<Void, Never>, @unchecked Sendable {
         self.begin = begin
         super.init()
         name = operation.name.map { "\($0), again" }
-        // Whether or not its turn had come.
+        // This applies whether or not the operation has started.
         whenEnded { [weak self, operation] in
             if let cause = self?.outcome?.cancellationCause { operation.cancelIfUndecided(because: cause) }
         }
     }
 
     override func main() {
-        // Whoever stood for it before has done so.
+        // The previous stand-in has done its work.
         (operation.networkAttempts.takeStandIn() as? PostponedRun)?.finish(withResult: ())
         operation.whenEnded { [weak self] in self?.finish(withResult: ()) }
         operation.networkAttempts.stand(self)
@@ -390,7 +392,7 @@ final class PostponedRun: AsyncOperation<Void, Never>, @unchecked Sendable {
     }
 }
 
-/// Those that wait, in the order in which they came; one leaves at constant cost.
+/// The waiting operations in the order of their arrival, from which one is removed at constant cost.
 struct TicketLine: Sendable {
     private var present: Set<UInt64> = []
     private var order = Fifo<UInt64>()
@@ -408,7 +410,7 @@ struct TicketLine: Sendable {
 
     mutating func remove(_ ticket: UInt64) {
         present.remove(ticket)
-        // What has left stays in the order until it would be the most of it.
+        // Removed tickets stay in the order until they are the majority.
         guard order.count > 64, order.count > present.count * 2 else { return }
         var kept = Fifo<UInt64>()
         while let ticket = order.popFirst() { if present.contains(ticket) { kept.append(ticket) } }

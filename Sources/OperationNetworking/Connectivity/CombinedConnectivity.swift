@@ -3,16 +3,17 @@
 
 import OperationCore
 
-/// Puts together what is known of the way out of this machine, and what a probe finds behind it.
+/// A monitor that combines the information of the system with a probe that sends requests to a server.
 ///
-/// While there is no way out, there is no network, and nothing is asked. When one comes, or another interface takes
-/// over, what the probe found before is forgotten, and it asks at once: once in a second or two, if that happens often.
-/// Until it knows something the state is unknown, which is treated as if the network were there.
+/// While the system reports no network, the network counts as unavailable, and the probe sends no requests. When the
+/// network returns or another interface replaces the current one, the monitor discards the last result of the probe.
+/// The probe then sends a request immediately, but at most once in one to two seconds. Until the probe has a result,
+/// the status is unknown, which operations treat as available.
 public final class CombinedConnectivity: ConnectivityMonitor {
     private let board: ConnectivityBoard
     private let observations: [ConnectivityObservation]
 
-    /// Makes a monitor of both.
+    /// Creates a monitor from a monitor of the system and a probe.
     public init(path: any ConnectivityMonitor, probe: ProbeMonitor) {
         let views = Views(probe), board = ConnectivityBoard(.unknown)
         self.board = board
@@ -23,22 +24,24 @@ public final class CombinedConnectivity: ConnectivityMonitor {
 
     deinit { for observation in observations { observation.cancel() } }
 
-    /// What is known now.
+    /// The current state of the network.
     public var connectivity: Connectivity { board.connectivity }
 
-    /// Calls `body` with what is known now, and whenever that has changed: on the thread of either monitor.
+    /// Calls a closure with the current state of the network, and again whenever the state changes.
+    ///
+    /// The first call happens within this method. The later calls happen on the thread of either monitor.
     public func observe(_ body: @escaping @Sendable (Connectivity) -> Void) -> ConnectivityObservation {
         board.observe(for: self, body)
     }
 }
 
-/// What both say.
+/// The states of both monitors.
 private final class Views: Sendable {
     private struct State {
         var path: Connectivity?
-        /// Counts up with each change of the path.
+        /// The number of changes of the path, counted at the start and at the end of each change.
         var number = 0
-        /// How many changes there are of which the probe does not know yet: what it says is about what was before.
+        /// The number of path changes that the probe does not know yet, so that its result belongs to the old path.
         var changing = 0
         var writing = RepeatFlag()
     }
@@ -59,8 +62,8 @@ private final class Views: Sendable {
         if path.isOffline {
             probe.rest()
         } else if let before {
-            // What was found behind another interface says nothing about this one; what the user pays for it does not
-            // matter. At first the probe asks by itself.
+            // The result for one interface does not apply to another one. A change of the costs does not matter. At
+            // first, the probe starts automatically.
             if before.isOffline || before.interfaces.first != path.interfaces.first {
                 probe.beginAnew()
             } else {
@@ -74,12 +77,14 @@ private final class Views: Sendable {
         write(on: board)
     }
 
-    /// Writes what both say now: one thread at a time, which looks again if there was news meanwhile.
+    /// Writes the combined state.
+    ///
+    /// Only one thread writes at a time, and repeats this if there was a change meanwhile.
     func write(on board: ConnectivityBoard) {
         state.runRounds(of: \.writing) { board.write(both) }
     }
 
-    /// What both say of the same moment.
+    /// The states of both monitors at the same moment.
     private var both: Connectivity {
         while true {
             let (path, number, isChanging) = state.withLock { ($0.path, $0.number, $0.changing > 0) }

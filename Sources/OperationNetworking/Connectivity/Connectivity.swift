@@ -17,7 +17,7 @@ public struct Connectivity: Sendable, Hashable {
         case satisfied
         /// The network is unavailable, and requests would fail.
         case unsatisfied
-        /// The status is not known, or not known yet. Operations treat the network as available.
+        /// The status is unknown, and operations treat the network as available.
         case unknown
     }
 
@@ -49,11 +49,11 @@ public struct Connectivity: Sendable, Hashable {
         self.isConstrained = isConstrained
     }
 
-    /// A description of an available network.
+    /// An available network.
     public static let satisfied = Connectivity(.satisfied)
-    /// A description of an unavailable network.
+    /// An unavailable network.
     public static let unsatisfied = Connectivity(.unsatisfied)
-    /// A description of a network whose status is not known.
+    /// A network whose status is not known.
     public static let unknown = Connectivity(.unknown)
 
     /// A Boolean value that indicates whether requests would certainly fail.

@@ -5,9 +5,10 @@ import Dispatch
 import Foundation
 import OperationCore
 
-/// That a queue is held while the network is gone: to be kept for as long as that shall be so.
+/// A token that holds a queue while the network is unavailable, until you cancel or release the token.
 ///
-/// It keeps the queue, so that what a queue holds that nobody else has any more runs when the network is back.
+/// The token keeps a strong reference to the queue. So the operations of a queue that has no other reference run when
+/// the network returns.
 public final class NetworkHold: Sendable {
     private let observation: ConnectivityObservation
     private let switching: HoldSwitch
@@ -21,25 +22,25 @@ public final class NetworkHold: Sendable {
 
     deinit { cancel() }
 
-    /// Ends it: the queue goes on, unless it is suspended for other reasons.
+    /// Ends the hold, so that the queue continues unless it is suspended for another reason.
     public func cancel() {
         observation.cancel()
         switching.end()
     }
 }
 
-/// Holds the queue at once, and lets it go on when the network has been back for a while.
+/// Holds the queue immediately, and releases it when the network has been available for a while.
 final class HoldSwitch: Sendable {
     private struct State {
-        /// What was noted last; nil at first.
+        /// The last reported state, or nil before the first report.
         var isOffline: Bool?
         var isHeld = false
         /// Whether a thread is notifying the hold.
         var telling = RepeatFlag()
         var timer: (any OperationTimer)?
-        /// How often the network went, came or was let go of: a timer of the past is not heard.
+        /// The number of state changes, by which an outdated timer is ignored.
         var number = 0
-        /// Who is told, where, and what of last.
+        /// The listener, its queue, and the value of its last call.
         var listener: (@Sendable (Bool) -> Void)?
         var callbacks: DispatchQueue?
         var wasTold = false
@@ -60,16 +61,16 @@ final class HoldSwitch: Sendable {
         self.chance = chance
     }
 
-    /// Has somebody told, before the first note.
+    /// Sets the listener, before the first report.
     func listen(on queue: DispatchQueue, _ listener: @escaping @Sendable (Bool) -> Void) {
         state.withLock { ($0.callbacks, $0.listener) = (queue, listener) }
     }
 
-    /// Called by one thread at a time: that of the monitor.
+    /// Handles a report of the monitor, which comes from one thread at a time.
     func note(isOffline: Bool) {
         let pause = isOffline ? .zero : settling * (1 + chance().asChance)
         let (old, number): ((any OperationTimer)?, Int?) = state.withLock { state in
-            // Another interface is no other network that has to settle.
+            // A change of the interface is not a return of the network, which would have to settle.
             guard state.isOffline != isOffline else { return (nil, nil) }
             state.isOffline = isOffline
             state.number += 1
@@ -101,7 +102,9 @@ final class HoldSwitch: Sendable {
         tell()
     }
 
-    /// The queue's hold is told by one thread at a time, which looks again whether it told the last.
+    /// Updates the hold and the listener.
+    ///
+    /// Only one thread does this at a time, and repeats it after a change.
     private func tell() {
         state.runRounds(of: \.telling) {
             let isHeld = state.withLock { $0.isHeld }
@@ -129,29 +132,31 @@ final class HoldSwitch: Sendable {
 }
 
 extension QueueManager {
-    /// Lets nothing begin while the network is gone, and until it has been back for a while; what runs goes on.
+    /// Starts no operation while the network is unavailable, and until it has been available again for a while.
     ///
     /// ```swift
     /// let uploads = QueueManager("uploads", width: 2)
     /// let hold = uploads.hold(whileOffline: .system) { isHeld in print(isHeld ? "No network" : "") }
     /// ```
     ///
-    /// `explain(_:)` says so of what waits, and the queue counts as suspended. Your own suspension of
-    /// the queue and this one do not know each other: it goes on when both are over. What waits then begins as the
-    /// queue's width allows, and not at a pace: give a queue that may hold many a width.
+    /// Running operations continue. During the hold, the queue counts as suspended, and `explain(_:)` names the
+    /// missing network as the reason. The hold is independent of your own suspension of the queue, so that the queue
+    /// continues when both are over. The waiting operations then start as the width of the queue allows, without a
+    /// pace. So set a width for a queue that may hold many operations.
     ///
     /// - Parameters:
-    ///   - monitor: What says whether the network is there.
-    ///   - settling: How long the network must have been back, and up to twice that by chance: half a second. One that
-    ///     comes and goes within that time lets nothing begin, and many machines do not all begin at the same moment.
-    ///   - clock: On which that is counted.
-    ///   - callbackQueue: Where `offlineHandler` is called. The default is `nil`, which means the callback queue of this queue, or
-    ///     else `OperationDefaults.callbackQueue`.
-    ///   - offlineHandler: Told true when the queue begins to wait, and false when it goes on: once for each time. Not after
-    ///     the token was cancelled.
-    ///   - chance: Gives a number from 0 up to 1 for each return of the network.
-    /// - Returns: A token, which keeps the queue; when it is cancelled or let go of, the queue takes no more notice of
-    ///   the network.
+    ///   - monitor: The monitor that reports whether the network is available.
+    ///   - settling: The minimum time for which the network must be available before operations start. The default is
+    ///     half a second. The actual time is a random value between this value and twice this value. The
+    ///     randomization prevents many machines from starting at the same moment.
+    ///   - clock: The clock that measures this time. The default is the system clock.
+    ///   - callbackQueue: The queue on which `offlineHandler` is called. The default is `nil`, which uses the
+    ///     callback queue of this queue, or else `OperationDefaults.callbackQueue`.
+    ///   - offlineHandler: A closure that is called with `true` when the queue begins to wait, and with `false` when
+    ///     it continues. It is not called after you cancel the token. The default is `nil`.
+    ///   - chance: A closure that returns a random number from 0 to 1 for each return of the network.
+    /// - Returns: A token, which keeps a strong reference to the queue. When you cancel or release the token, the
+    ///   queue ignores the state of the network.
     public func hold(
         whileOffline monitor: any ConnectivityMonitor, settling: Duration = OfflineResumePace.standard.settling,
         clock: any OperationClock = .system, callbackQueue: DispatchQueue? = nil,
@@ -165,8 +170,7 @@ extension QueueManager {
         return NetworkHold(self, monitor, switching)
     }
 
-    /// Carries on when the network returns, and repeats what had failed for want of it by then: the preset for a queue that
-    /// shall get everything through.
+    /// Holds the queue while the network is unavailable, and then repeats the operations that failed because of it.
     ///
     /// ```swift
     /// let uploads = QueueManager("uploads", width: 2)
@@ -174,22 +178,32 @@ extension QueueManager {
     /// try uploads.add(remaking: { ClosureOperation { try Data(contentsOf: URL(fileURLWithPath: "/tmp/it")) } })
     /// ```
     ///
-    /// The queue is held as by ``hold(whileOffline:settling:clock:callbackQueue:offlineHandler:chance:)``. When it goes on,
-    /// those of its `failures` are run again that came of a network that is gone (``OfflineRule/standard``, or
-    /// the end of a wait for it), a minute before that was noticed or since then, and can be made anew: add them by
-    /// `add(remaking:)`. Their errors may be ``NetworkError`` or `URLError`. What failed for another
-    /// reason, or long before, stays in the list, for it would fail again; so does what notices the loss only later (a transfer that runs out
-    /// of time), until the next return or `runAgain(_:)`. A request that is repeated so is a new one: its server may have
-    /// acted upon the first, so give it an ``IdempotencyKey`` that its closure keeps, if that must not happen.
+    /// Use this method for a queue whose operations must all succeed in the end. The queue is held as by
+    /// ``hold(whileOffline:settling:clock:callbackQueue:offlineHandler:chance:)``. When the queue continues, it
+    /// repeats the operations in its `failures` that meet these conditions:
     ///
-    /// - Returns: A token, which keeps the queue; when it is cancelled or let go of, that is over.
+    /// - The error is a ``NetworkError`` or a `URLError` that an unavailable network can cause. These are the errors
+    ///   of ``OfflineRule/standard`` and the end of a wait for the network.
+    /// - The operation failed after the loss of the network was reported, or at most one minute before.
+    /// - The operation can be created again, because it was added by `add(remaking:)`.
+    ///
+    /// The other failures stay in the list. An operation that notices the loss of the network later, for example by a
+    /// timeout, also stays in the list until the next return of the network or until `runAgain(_:)`.
+    ///
+    /// A repeated request is a new request, and the server may have processed the first one. If it must not be
+    /// processed twice, give it an ``IdempotencyKey`` that is stored in the closure.
+    ///
+    /// The parameters are the same as for the other method.
+    ///
+    /// - Returns: A token, which keeps a strong reference to the queue. When you cancel or release the token, the
+    ///   queue ignores the state of the network.
     public func carryOn(
         whileOffline monitor: any ConnectivityMonitor, settling: Duration = OfflineResumePace.standard.settling,
         clock: any OperationClock = .system, callbackQueue: DispatchQueue? = nil,
         offlineHandler: (@Sendable (_ isHeld: Bool) -> Void)? = nil,
         chance: @escaping @Sendable () -> Double = { .random(in: 0..<1) }
     ) -> NetworkHold {
-        // What the closures of the failed ones do is the user's, and may take long: on a queue of its own.
+        // The closures that create the operations are user code and may take long, so they run on a separate queue.
         let since = Locked(Date())
         let callbackQueue = callbackQueue ?? self.callbackQueue ?? OperationDefaults.callbackQueue
         return hold(
@@ -202,11 +216,12 @@ extension QueueManager {
             }, chance: chance)
     }
 
-    /// Runs again what failed for want of a network, a minute before that was noticed or since then.
+    /// Repeats the operations that failed because of the network, after the loss was noticed or at most a minute
+    /// before.
     package func runNetworkFailuresAgain(_ noticed: Date) {
         for failure in failures where failure.canRunAgain && failure.date.timeIntervalSince(noticed) > -60 {
             guard AuthenticationOptions.networkError(in: failure.error)?.isAboutNetwork == true else { continue }
-            // Somebody else may have run it again, or the queue is full or shut down: then it stays in the list.
+            // The failure stays in the list if other code has repeated it, or if the queue is full or shut down.
             _ = try? runAgain(failure)
         }
     }

@@ -4,7 +4,7 @@
 import Foundation
 import OperationCore
 
-/// What a ``ProbeMonitor`` asks, how it reads the answer, and how often it asks.
+/// The request of a ``ProbeMonitor``, the interpretation of its response, and the interval between requests.
 ///
 /// ```swift
 /// func probe(_ url: URL) -> NetworkProbe {
@@ -15,45 +15,52 @@ import OperationCore
 /// }
 /// ```
 public struct NetworkProbe: Sendable {
-    /// What an answer says.
+    /// The meaning of a response.
     ///
-    /// No case will be added.
+    /// Future versions add no cases.
     public enum Verdict: Sendable, Hashable {
-        /// It is from whom it was asked of.
+        /// The server itself responded.
         case reached
-        /// It is somebody else's: the page on which one signs in to a network.
+        /// Another server responded, such as the sign-in page of a network.
         case intercepted
-        /// It says nothing about the network, such as an error of the server.
+        /// The response contains no information about the network, such as an error of the server.
         case unclear
     }
 
-    /// What is asked for.
+    /// The URL of the request.
     public var url: URL
-    /// By which method: HEAD.
+    /// The HTTP method of the request.
+    ///
+    /// The default is `HEAD`.
     public var method = "HEAD"
-    /// How often it is asked while the network is there: every minute.
+    /// The interval between requests while the network is available.
     ///
-    /// Chance makes it up to a tenth longer.
+    /// The default is 60 seconds. Each interval is extended by a random value of up to a tenth.
     public var interval: Duration = .seconds(60)
-    /// How soon it is asked again while it is not: after one second, two, four … 30, or down to half of that by chance.
+    /// The interval between requests while the server does not respond.
     ///
-    /// One probe without an answer may have been lost: only after a second one the network counts as gone.
+    /// The default is an exponential backoff from 1 to 30 seconds, in which each interval is shortened by a random
+    /// value of up to a half. The network counts as unavailable only after two requests without a response, because a
+    /// single one may have been lost.
     public var backoff = RetryBackoff.exponential(from: .seconds(1), upTo: .seconds(30), jitter: .equal)
-    /// How long an answer may take: 10 seconds.
-    public var timeout: Duration = .seconds(10)
-    /// Reads an answer: 204 is the right one.
+    /// The time limit for a response.
     ///
-    /// Another that is a success or a redirect, and 511, are somebody else's; anything else says nothing. Nobody else can
-    /// answer in the place of a host that is asked by https, so there each success or redirect is right, and 511 says
-    /// nothing. It is that of the URL with which the probe was made.
+    /// The default is 10 seconds.
+    public var timeout: Duration = .seconds(10)
+    /// A closure that interprets a response.
+    ///
+    /// The default closure depends on the scheme of the URL with which the probe was created. With `http`, the status
+    /// 204 means that the server responded. Any other status of success or redirection, and the status 511, mean that
+    /// another server responded. With `https`, no other server can respond in place of the host. So every status of
+    /// success or redirection means that the server responded. All other responses prove nothing about the network.
     public var judge: @Sendable (ResponseHead) -> Verdict
-    /// Gives a number from 0 up to 1 for each pause.
+    /// A closure that returns a random number from 0 to 1 for each interval.
     public var chance: @Sendable () -> Double = { .random(in: 0..<1) }
 
-    /// Makes a probe that expects the status 204, or by https any success or redirect.
+    /// Creates a probe that expects the status 204, or any success or redirect if the URL's scheme is `https`.
     ///
-    /// A page on which one signs in is only found by a URL with `http`: by `https` there is no answer, or a certificate
-    /// that is not trusted, which says nothing.
+    /// Only a URL with the scheme `http` can detect a sign-in page. With `https`, there is no response or an
+    /// untrusted certificate, which proves nothing about the network.
     public init(_ url: URL) {
         self.url = url
         let isSecure = url.scheme?.lowercased() == "https"
@@ -68,12 +75,11 @@ public struct NetworkProbe: Sendable {
     }
 }
 
-/// Watches whether a server can be reached, by asking it again and again.
+/// A monitor that checks whether a server can be reached, by sending requests to it repeatedly.
 ///
-/// It is for those who must know more than that there is a way out of this machine: whether there is a network behind
-/// it, or only the page on which one signs in (``Connectivity/isCaptive``). It costs a request each time, so ask a
-/// server of yours, and not too often; together with the system's monitor (``CombinedConnectivity``) it can do with
-/// seldom.
+/// Use this monitor if you need to know whether there is a network behind the interface of the device, or only a
+/// sign-in page (``Connectivity/isCaptive``). Each check costs a request, so use your own server and a long interval.
+/// With the monitor of the system in a ``CombinedConnectivity``, a long interval is sufficient.
 ///
 /// ```swift
 /// func watch(_ url: URL) -> some ConnectivityMonitor {
@@ -81,20 +87,21 @@ public struct NetworkProbe: Sendable {
 /// }
 /// ```
 ///
-/// The session should not follow redirects (as an ``ExchangeSession`` does), for then a sign-in page is hardly known
-/// from what was asked for. It asks from the beginning until it is let go of. It takes two probes without an answer, one
-/// soon after the other, for the network to count as gone; failures that have other causes, such as a certificate that
-/// is not trusted, say nothing about it, and what is known stays.
+/// The session should not follow redirects, as an ``ExchangeSession`` does, because a sign-in page can then hardly be
+/// recognized. The monitor sends requests from its creation until you release it.
+///
+/// The network counts as unavailable after two consecutive requests without a response. Failures with other causes,
+/// such as an untrusted certificate, do not change the state.
 public final class ProbeMonitor: ConnectivityMonitor {
     private let board = ConnectivityBoard(.unknown)
     private let run: ProbeRun
 
-    /// Makes a monitor, which begins to ask at once.
+    /// Creates a monitor, which sends its first request immediately.
     ///
     /// - Parameters:
-    ///   - probe: What is asked.
-    ///   - session: By what it is asked.
-    ///   - clock: On which the pauses are counted.
+    ///   - probe: The request to send and its intervals.
+    ///   - session: The session that sends the requests. The default is ``DefaultNetworkSession/platformTransport``.
+    ///   - clock: The clock that measures the intervals. The default is the system clock.
     public init(
         _ probe: NetworkProbe, session: any NetworkSession = DefaultNetworkSession.platformTransport,
         clock: any OperationClock = .system
@@ -105,45 +112,49 @@ public final class ProbeMonitor: ConnectivityMonitor {
 
     deinit { run.end() }
 
-    /// What came of the last probe that says something; unknown before.
+    /// The result of the last conclusive request, or an unknown state before it.
     public var connectivity: Connectivity { board.connectivity }
 
-    /// Calls `body` with what is known now, and whenever that has changed: on the session's thread, or the clock's.
+    /// Calls a closure with the current state of the network, and again whenever the state changes.
+    ///
+    /// The first call happens within this method. The later calls happen on the thread of the session or the clock.
     public func observe(_ body: @escaping @Sendable (Connectivity) -> Void) -> ConnectivityObservation {
         board.observe(for: self, body)
     }
 
-    /// Asks now, and not only when it is time to.
+    /// Sends a request now, before the interval is over.
     ///
-    /// A probe that has been under way for a second or more is given up, since it may be about what was before.
+    /// If a request has been in progress for at least one second, it is canceled, because it may concern an earlier
+    /// state.
     public func askNow() { run.askNow() }
 
-    /// Forgets what it knew, since there is another way out, and asks as soon as it may: a path that comes and goes
-    /// has it ask once in a second or two.
+    /// Discards the current state because the path has changed, and sends a request as soon as possible.
+    ///
+    /// If the path changes often, a request is sent only once in one to two seconds.
     package func beginAnew() {
         run.rest()
         run.askSoon()
     }
 
-    /// Asks as soon as it may, unless it is asking: something about the way out has changed, and it may be the same.
+    /// Sends a request as soon as possible, unless one is in progress, because the path has changed slightly.
     package func lookAgain() { run.lookAgain() }
 
-    /// What is known in this moment, which those who observe are told.
+    /// The current state of the machine, which observers receive.
     var known: Connectivity { run.known }
 
-    /// Asks no more until `askNow()`, and knows nothing meanwhile.
+    /// Discards the current state, and sends no requests until `askNow()` is called.
     package func rest() { run.rest() }
 }
 
-/// Sends the probes of one monitor, and writes on its board what comes of them: the shell of ``ProbeMachine``.
+/// Sends the requests of one monitor, and writes the results of a ``ProbeMachine`` to its board.
 final class ProbeRun: Sendable {
     private struct State {
         var machine = ProbeMachine()
-        /// What is under way.
+        /// The request or pause that is in progress.
         var work = Work()
     }
 
-    /// A probe and its limit, or the pause before the next one.
+    /// A request with its time limit, or the pause before the next one.
     private struct Work {
         var task: (any NetworkTask)?
         var timer: (any OperationTimer)?
@@ -180,7 +191,7 @@ final class ProbeRun: Sendable {
         apply { $0.lookAgain(now, chance: chance) }
     }
 
-    /// What is known in this moment.
+    /// The current state of the machine.
     var known: Connectivity { state.withLock { $0.machine.known } }
 
     func rest() {
@@ -190,7 +201,7 @@ final class ProbeRun: Sendable {
 
     func end() { take { $0.end() }.cancel() }
 
-    /// Applies an event after which nothing is under way any more.
+    /// Applies an event, and removes the work in progress.
     private func take(_ event: (inout ProbeMachine) -> Void) -> Work {
         state.withLock { state in
             event(&state.machine)
@@ -198,7 +209,7 @@ final class ProbeRun: Sendable {
         }
     }
 
-    /// Applies an event, and does what follows; what was under way goes if something follows, and stays if not.
+    /// Applies an event and performs its action, which replaces the work in progress.
     private func apply(_ event: (inout ProbeMachine) -> ProbeMachine.Action) {
         let (action, old) = state.withLock { state in
             let action = event(&state.machine)
@@ -224,7 +235,7 @@ final class ProbeRun: Sendable {
         do throws(NetworkError) {
             request = try NetworkRequest(probe.method, url: probe.url)
         } catch {
-            // Nothing can be asked so, and nobody knows.
+            // No request can be created, so the state is unknown.
             return ended(number, .answer(.unclear))
         }
         let receiver = ProbeReceiver(probe.judge) { [weak self] result in self?.ended(number, result) }
@@ -235,7 +246,7 @@ final class ProbeRun: Sendable {
             return true
         }
         guard isPresent else { return task.cancel() }
-        // What ends the probe cancels its task.
+        // The end of the probe cancels its task.
         keep(clock.schedule(after: probe.timeout) { [weak self] in self?.ended(number, .silence) }, number)
         task.resume()
     }
@@ -249,9 +260,9 @@ final class ProbeRun: Sendable {
         if !isPresent { timer.cancel() }
     }
 
-    /// Each probe ends once.
+    /// Records the end of a probe, which happens once.
     private func ended(_ number: Int, _ result: ProbeMachine.Result) {
-        // The chance is the user's, and so asked for outside the lock.
+        // The closure is user code, so it is called outside the lock.
         let chance = probe.chance()
         apply { $0.ended(number, result, of: probe, chance: chance) ?? .none }
     }
@@ -262,7 +273,7 @@ final class ProbeRun: Sendable {
     private func write() { applyLatest({ known }) { board.write($0) } }
 }
 
-/// Hears of one probe: its head is all that counts.
+/// A receiver for the response of one probe, which needs only the headers.
 private final class ProbeReceiver: NetworkReceiver {
     private let judge: @Sendable (ResponseHead) -> NetworkProbe.Verdict
     private let end: Locked<(@Sendable (ProbeMachine.Result) -> Void)?>
@@ -283,67 +294,69 @@ private final class ProbeReceiver: NetworkReceiver {
 
     func task(_ task: any NetworkTask, didReceive bytes: UnsafeRawBufferPointer) {}
 
-    /// Only what may come of a network that is gone says something about it: no certificate does, nor a proxy, nor a
-    /// process that has no more files to open.
+    /// Handles the end of the task, where only an error that an unavailable network can cause counts as silence.
+    ///
+    /// An untrusted certificate, a failed proxy or a lack of file descriptors does not.
     func task(_ task: any NetworkTask, didEndWith error: NetworkError?) {
         let isSilence = OfflineRule.standard.contains { $0.code == error?.code }
         end.withLock { $0.take() }?(isSilence ? .silence : .nothing)
     }
 }
 
-/// When a probe is sent, and what follows from its answer: a pure value, told the time and chance.
+/// A state machine for the requests of a probe, which receives the time and random numbers as arguments.
 ///
-/// Each probe and each pause has a number. What comes with another than the present one is not heard. One probe that is
-/// not answered may have been lost on the way: what is known stays until the next one, which comes soon.
+/// Each request and each pause has a number, and an event with an outdated number is ignored. After one request
+/// without a response, which may have been lost, the state does not change until the next one.
 package struct ProbeMachine: Sendable, Equatable {
     package enum Action: Sendable, Equatable {
         case none
-        /// Give up what is under way, ask, and say what came of it with this number.
+        /// Cancel the work in progress, send a request, and report its result with this number.
         case ask(Int)
-        /// Say with this number that so much time has passed.
+        /// Report with this number that the time has passed.
         case wait(Duration, Int)
     }
 
     package enum Result: Sendable, Equatable {
         case answer(NetworkProbe.Verdict)
-        /// No answer came, which may be because the network is gone.
+        /// There was no response, possibly because the network is unavailable.
         case silence
-        /// No answer came, for a reason that says nothing about the network: what is known stays.
+        /// There was no response for another reason, so that the state does not change.
         case nothing
     }
 
     private enum State: Sendable, Equatable {
-        /// Not begun, or nobody wants to know.
+        /// Not started, or stopped.
         case resting
         case asking
         case waiting
         case ended
     }
 
-    /// What is known.
+    /// The current state of the network.
     package private(set) var known = Connectivity.unknown
     private var state = State.resting
     private var number = 0
-    /// How many probes in a row did not come through.
+    /// The number of consecutive requests without a connection to the server.
     private var failures = 0
-    /// How many of the last probes that said something were not answered.
+    /// The number of consecutive conclusive requests without a response.
     private var silences = 0
     private var lastAsked: OperationInstant?
 
-    /// After so many that were not answered there is no network.
+    /// The number of requests without a response after which the network counts as unavailable.
     private static let silenceLimit = 2
-    /// The least time from a probe to the one for another way out, up to twice of it by chance.
+    /// The minimum time between a request and the next one for another path, which is randomly extended up to twice
+    /// this value.
     ///
-    /// A probe that is younger is as good as another. The pauses after probes that did not come through are those of the
-    /// user's backoff, and may be shorter.
+    /// A request that is younger than this is not replaced. The pauses after failed requests follow the user's
+    /// backoff and may be shorter.
     private static let leastDistance = Duration.seconds(1)
 
     package init() {}
 
-    /// Asks now: at the beginning, or when the user wants to know.
+    /// Sends a request now, at the start or on demand.
     ///
-    /// A probe that is under way for long may be about what was before, and is given up; one that was sent just now is
-    /// as good as another.
+    /// A request that has been in progress for long may concern an earlier state, and is replaced. A recent request
+    /// is kept.
     package mutating func askNow(_ now: OperationInstant) -> Action {
         switch state {
         case .resting, .waiting: return ask(now)
@@ -354,7 +367,8 @@ package struct ProbeMachine: Sendable, Equatable {
         }
     }
 
-    /// Asks as soon as it may: there is another way out, which may come and go quickly, on many machines at once.
+    /// Sends a request as soon as possible for another path, which may change often and on many machines at the same
+    /// time.
     package mutating func askSoon(_ now: OperationInstant, chance: Double) -> Action {
         if state == .ended { return .none }
         let distance = Self.leastDistance * (1 + chance.asChance)
@@ -365,7 +379,7 @@ package struct ProbeMachine: Sendable, Equatable {
         return .wait(left, number)
     }
 
-    /// The same, but what is known stays, and so does a probe that is under way: it is as good as another.
+    /// Sends a request as soon as possible, but keeps the state and a request that is in progress.
     package mutating func lookAgain(_ now: OperationInstant, chance: Double) -> Action {
         state == .waiting ? askSoon(now, chance: chance) : .none
     }
@@ -377,7 +391,7 @@ package struct ProbeMachine: Sendable, Equatable {
         return .ask(number)
     }
 
-    /// Asks no more until it is told to, and knows nothing meanwhile.
+    /// Discards the state, and sends no requests until the next event.
     package mutating func rest() {
         if state == .ended { return }
         state = .resting
@@ -385,7 +399,7 @@ package struct ProbeMachine: Sendable, Equatable {
         (failures, silences, known) = (0, 0, .unknown)
     }
 
-    /// What is to be done then; nil if that probe does not matter any more.
+    /// Records the result of a request, and returns nil if the request is outdated.
     package mutating func ended(
         _ number: Int, _ result: Result, of probe: NetworkProbe, chance: Double
     ) -> Action? {
@@ -419,21 +433,21 @@ package struct ProbeMachine: Sendable, Equatable {
         }
     }
 
-    /// Whether that probe, or the pause after it, is under way.
+    /// Returns whether the request or the pause with this number is in progress.
     package func isPresent(_ number: Int) -> Bool {
         number == self.number && [.asking, .waiting].contains(state)
     }
 
-    /// The pause is over.
+    /// Records that a pause is over.
     package mutating func waited(_ number: Int, _ now: OperationInstant) -> Action {
         state == .waiting && number == self.number ? ask(now) : .none
     }
 
-    /// It is over.
+    /// Ends the probe.
     package mutating func end() { state = .ended }
 }
 
 extension Double {
-    /// The number that a user gave as chance: from 0 to 1, whatever it is.
+    /// The random number of a user's closure, limited to the range from 0 to 1.
     var asChance: Double { self >= 0 ? min(self, 1) : 0 }
 }

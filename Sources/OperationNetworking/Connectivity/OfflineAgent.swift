@@ -78,7 +78,7 @@ final class OfflineAgent: AttemptPolicy, AttemptGate {
         }
         if let refusal { return answer(fail(refusal, after: report.error)) }
         let note = "attempt \(report.number) failed (\(report.error.code)): waits for the network. \(rule.reason)"
-        turns.first { answer(AttemptAnswer(.park(.network), note: note)) }
+        turns.first { answer(AttemptAnswer(.pause(.network), note: note)) }
         tell(host)
     }
 
@@ -114,7 +114,7 @@ final class OfflineAgent: AttemptPolicy, AttemptGate {
         let waiting = policy.waiting
         // A failure caused by a missing network says nothing about the credential.
         let endOutage = host.networkAttempts.policy(of: CredentialAgent.self)?.outage()
-        let ticket = waiting.park(atMost: left) { [weak self, weak host] end, duration in
+        let ticket = waiting.enter(atMost: left) { [weak self, weak host] end, duration in
             // A suspended operation does not run out of time. When it resumes, it checks the network and waits again if
             // necessary.
             if end == .limitReached, host?.state == .suspended {
@@ -243,11 +243,11 @@ public final class OfflineWaiting: Sendable {
     /// the limit only while the network is unavailable.
     ///
     /// - Returns: A ticket for the wait, or `nil` if the capacity is exhausted.
-    package func park(atMost limit: Duration?, _ body: @escaping Body) -> Ticket? {
+    package func enter(atMost limit: Duration?, _ body: @escaping Body) -> Ticket? {
         watch()
         let (now, chance) = (clock.now, chance())
         let ticket = state.withLock { state in
-            let ticket = state.machine.park(atMost: limit, now: now, chance: chance)
+            let ticket = state.machine.enter(atMost: limit, now: now, chance: chance)
             if let ticket { state.waiters[ticket] = Waiter(body: body, since: state.machine.offlineTime(at: now)) }
             return ticket
         }
@@ -407,7 +407,7 @@ package struct OfflineWaitingMachine {
     /// Adds an operation to the line, and returns `nil` if the capacity is exhausted.
     ///
     /// - Parameter limit: The maximum time to wait without a network, or `nil` for no limit.
-    package mutating func park(atMost limit: Duration?, now: OperationInstant, chance: Double) -> Ticket? {
+    package mutating func enter(atMost limit: Duration?, now: OperationInstant, chance: Double) -> Ticket? {
         guard waits.count < capacity else { return nil }
         lastTicket += 1
         let due = limit.map { offlineTime(at: now).advanced(by: $0) }

@@ -123,12 +123,12 @@ public struct OfflineRule: Sendable, Hashable {
 extension OfflineRule {
     /// The failures after which an operation waits for the network by default.
     public static let standard: [OfflineRule] = [
-        .failure(.notConnected, because: "The system knows no way to the host."),
-        .failure(.cannotFindHost, because: "Names are looked up over the network."),
-        .failure(.cannotConnect, because: "Without a network there are no connections."),
-        .failure(.timedOut, because: "What was sent, or answered, went nowhere."),
-        .failure(.connectionLost, because: "The connection broke when the network went."),
-        .failure(.truncatedBody, because: "The response ended when the network went."),
+        .failure(.notConnected, because: "The system has no route to the host."),
+        .failure(.cannotFindHost, because: "A DNS lookup needs the network."),
+        .failure(.cannotConnect, because: "A connection needs the network."),
+        .failure(.timedOut, because: "The request or its response was lost with the network."),
+        .failure(.connectionLost, because: "The connection broke when the network became unavailable."),
+        .failure(.truncatedBody, because: "The response ended when the network became unavailable."),
     ]
 }
 

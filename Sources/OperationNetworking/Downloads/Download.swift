@@ -4,19 +4,19 @@
 import Dispatch
 import OperationCore
 
-/// The file side of a download for whoever makes the requests: as many as it takes, one after another.
+/// The file work of a download, which may consist of several requests in sequence.
 ///
-/// For each: `prepare` it, make a task with the receiver of `makeReceiver`, and do what its conclusion says. At the end,
-/// however it comes, `close`. All work with files is done on a queue of its own; a transfer that is faster than the disk
-/// is held.
+/// For each request, call `prepare`, make a task with the receiver from `makeReceiver`, and follow its conclusion. At
+/// the end, call `close`. All work with files is done on the download's own queue. A transfer that is faster than the
+/// disk is held.
 package final class Download: Sendable {
-    /// How long a place that is taken is waited for.
+    /// The maximum time to wait for a destination that another download uses.
     private static let patience = Duration.seconds(1)
 
     private let queue = DispatchQueue(label: "OperationKit.Download", autoreleaseFrequency: .workItem)
     private let clock: any OperationClock
     private let cancellation = DownloadCancellation()
-    /// Whether its part is known to this object alone.
+    /// Whether only this object knows the partial file.
     let isTemporary: Bool
     private let turn = Locked(DownloadTurn())
     // Sendable: only used on `queue`.
@@ -35,18 +35,19 @@ package final class Download: Sendable {
             keptBytes: keptBytes, accepts: accepts)
     }
 
-    /// Ends it as cancelled, wherever it is with its files; the task of its request is for whoever made that.
+    /// Cancels the work with files, but not the task of the request, which the caller must cancel.
     ///
-    /// What was received stays, if it can be gone on with. When this returns the file will not come to its destination any
-    /// more, unless it is being renamed just now.
+    /// Received bytes are kept if the download can be resumed. After this method returns, the file is not moved to its
+    /// destination, unless the move has already begun.
     package func cancel() { cancellation.set() }
 
-    /// Whether it was cancelled, so that nobody can go on with it.
+    /// Whether the download was canceled, so that it cannot be resumed with this object.
     var isCancelled: Bool { cancellation.isSet }
 
-    /// Makes the files ready, and gives the request as it is to be sent: with `Range` and `If-Range`, if a part is there.
+    /// Prepares the files and returns the request to send, with `Range` and `If-Range` if there is a partial file.
     ///
-    /// A download to the same place that was just cancelled may still be letting go of its part: that is waited for.
+    /// A canceled download to the same destination may not have released its partial file yet. In this case, the method
+    /// waits for it.
     package func prepare(
         _ request: NetworkRequest, whenReady: @escaping @Sendable (Result<NetworkRequest, NetworkError>) -> Void
     ) {
@@ -60,7 +61,7 @@ package final class Download: Sendable {
         queue.async { [self] in
             do throws(NetworkError) {
                 let prepared = try cancellation.isSet ? nil : work.prepare(request)
-                // To make the files ready may have taken long.
+                // The preparation of the files may have taken long.
                 guard let prepared, !cancellation.isSet else { return whenReady(.failure(.cancelledDownload)) }
                 whenReady(.success(prepared))
             } catch {
@@ -70,18 +71,21 @@ package final class Download: Sendable {
         }
     }
 
-    /// Makes the receiver of the request that was prepared.
+    /// Creates the receiver for the prepared request.
     ///
     /// - Parameters:
-    ///   - watcher: The receiver of the attempt that downloads.
-    ///   - refuses: Asked on the download's queue about each head: whether nothing of its response is to be written.
-    ///   - mayLeave: Asked on the session's thread whether the request may still be sent, when its turn has come.
-    ///   - tellHead: Called on the download's queue with the head of a response that is the file, or its rest, and with what
-    ///     becomes of what was there before.
-    ///   - tellSent: Called by the session while the request's body is sent.
-    ///   - tellProgress: Called on the download's queue after each portion that was written.
-    ///   - tellMetrics: Called there before the end, if the session measured.
-    ///   - whenDone: Called there once.
+    ///   - watcher: The receiver of the attempt to which the download belongs.
+    ///   - refuses: A closure that is called on the download's queue with the headers of each response. It returns
+    ///     whether the response must not be written to the file.
+    ///   - mayLeave: A closure that is called on the session's thread when the request gets a slot. It returns whether
+    ///     the request may still be sent.
+    ///   - tellHead: A closure that is called on the download's queue when a response contains the file or the rest of
+    ///     it. The closure also receives the numbers of resumed and discarded bytes.
+    ///   - tellSent: A closure that the session calls while the request body is sent.
+    ///   - tellProgress: A closure that is called on the download's queue after each written portion.
+    ///   - tellMetrics: A closure that is called on the download's queue before the end, if the session measured the
+    ///     transfer.
+    ///   - whenDone: A closure that is called once on the download's queue.
     package func makeReceiver(
         watcher: (any HopWatcher)? = nil, refuses: @escaping @Sendable (ResponseHead) -> Bool = { _ in false },
         mayLeave: @escaping @Sendable (any NetworkTask) -> Bool = { _ in true },
@@ -96,15 +100,15 @@ package final class Download: Sendable {
             tellProgress: tellProgress, tellMetrics: tellMetrics, whenDone: whenDone)
     }
 
-    /// Begins the requests of a run when those of the one before are over, which may have been given up in their middle.
+    /// Starts a run as soon as the previous run has ended, even if that run was abandoned.
     func takeTurn(_ begin: @escaping @Sendable () -> Void) {
         if turn.withLock({ $0.take(begin) }) { begin() }
     }
 
-    /// The run that has the turn is over.
+    /// Ends the turn of the current run.
     func passTurn() { turn.withLock { $0.pass() }?() }
 
-    /// Lets go of everything: what can be gone on with stays, if it is to, and the rest is removed.
+    /// Releases the files, and keeps or removes the partial file, as the options and the response require.
     package func close(whenClosed: @escaping @Sendable () -> Void = {}) {
         queue.async { [self] in
             work.close()
@@ -112,7 +116,7 @@ package final class Download: Sendable {
         }
     }
 
-    /// Lets go of everything and removes what was received: nobody will go on with it.
+    /// Releases the files and removes the partial file, because the download will not be resumed.
     func discard(whenGone: @escaping @Sendable () -> Void = {}) {
         queue.async { [self] in
             work.discard()
@@ -125,8 +129,9 @@ package final class Download: Sendable {
     }
 }
 
-/// A download over a session, with as many requests as the server makes necessary, but none that is sent again because
-/// of a failure: that is for others to decide.
+/// A download over a session, with as many requests as the server makes necessary.
+///
+/// A run does not send a request again after a failure. That is the task of the retry.
 package final class DownloadRun: Sendable {
     private let request: NetworkRequest
     private let session: any NetworkSession
@@ -164,28 +169,28 @@ package final class DownloadRun: Sendable {
         self.whenDone = whenDone
     }
 
-    /// Starts it, or lets it go on where it was suspended.
+    /// Starts the run, or resumes it after it was suspended.
     package func resume() {
         if steering.withLock({ $0.resume() }) { download.takeTurn { [self] in ask() } } else { settle() }
     }
 
-    /// Stops it on the wire.
+    /// Suspends the transfer.
     package func suspend() {
         steering.withLock { $0.suspend() }
         settle()
     }
 
-    /// Ends it as cancelled.
+    /// Cancels the run.
     ///
-    /// When this returns the file will not come to its destination any more, unless it is being renamed just now.
+    /// After this method returns, the file is not moved to its destination, unless the move has already begun.
     package func cancel() {
         download.cancel()
         stop()
     }
 
-    /// Ends it as cancelled, so that another run may go on with what it received.
+    /// Cancels the run, so that another run can continue with the bytes that it received.
     package func giveUp() {
-        // What lies at a place on the disk is found there by whoever comes next.
+        // The next download finds a partial file on disk without this object.
         if !download.isTemporary { download.cancel() }
         stop()
     }
@@ -221,7 +226,9 @@ package final class DownloadRun: Sendable {
         if steering.withLock({ $0.take(task) }) { settle() } else { task.cancel() }
     }
 
-    /// Brings the present task to what is wanted now, unless another thread is at it: that one looks again.
+    /// Suspends or resumes the current task as requested, unless another thread is doing so.
+    ///
+    /// That thread checks the requested state again afterward.
     private func settle() {
         var step = steering.withLock { $0.firstStep() }
         while let present = step {
@@ -239,7 +246,7 @@ package final class DownloadRun: Sendable {
         download.close { [self] in
             download.passTurn()
             switch conclusion {
-            // In its place, whoever cancelled meanwhile.
+            // The file is at its destination, even if the run was canceled meanwhile.
             case .saved: whenDone(conclusion)
             case .failed(let error) where error.code == .cancelled: whenDone(conclusion)
             case .answered, .failed, .again: whenDone(isCancelled ? .failed(.cancelledDownload) : conclusion)
@@ -248,23 +255,23 @@ package final class DownloadRun: Sendable {
     }
 }
 
-/// How far a run is, and what is wanted of its present task.
+/// The progress of a run, and the requested state of its current task.
 ///
-/// Any thread may change what is wanted, but only one at a time brings the task to it: who asks for the first step and gets
-/// one does it, without a lock, and asks for the next until there is none. So no step that is late undoes a newer one.
+/// Any thread may change the requested state, but only one thread at a time applies it. A thread that gets a first step
+/// performs it without a lock and asks for the next step until there is none. So a late step cannot undo a newer one.
 package struct DownloadSteering {
-    /// What is to be asked of a task.
+    /// A call to make on a task.
     package enum Step {
         case resume(any NetworkTask)
         case suspend(any NetworkTask)
     }
 
-    /// What a cancellation finds.
+    /// The state of a run when it is canceled.
     package enum Cancelled {
-        /// Nothing had begun: this is the end.
+        /// The run had not begun, so this is its end.
         case ended
         case task(any NetworkTask)
-        /// No task is there, or none any more.
+        /// There is no task.
         case noTask
     }
 
@@ -282,7 +289,7 @@ package struct DownloadSteering {
 
     package init() {}
 
-    /// Lets it go on; true if it is to be begun.
+    /// Records that the run is resumed, and returns whether it must be started.
     package mutating func resume() -> Bool {
         isSuspended = false
         guard case .ready = state else { return false }
@@ -305,9 +312,9 @@ package struct DownloadSteering {
         }
     }
 
-    /// Another request is about to be made, in the place of the last; false if it is not wanted any more.
+    /// Prepares for another request, and returns whether it is still wanted.
     ///
-    /// The last task is handed out, for whoever asks to let it go.
+    /// The method also returns the last task, so that the caller releases it outside the lock.
     package mutating func askAgain() -> (isWanted: Bool, last: (any NetworkTask)?) {
         guard !isCancelled else { return (false, nil) }
         let last = task
@@ -315,18 +322,18 @@ package struct DownloadSteering {
         return (true, last)
     }
 
-    /// Takes the task that was made; false if it is to be cancelled at once.
+    /// Stores the task, and returns `false` if the task must be canceled immediately.
     package mutating func take(_ task: any NetworkTask) -> Bool {
         state = .running(task, isResumed: false)
         return !isCancelled
     }
 
-    /// The first step of a thread that wants to bring the task to what is wanted; nil if another one is at it.
+    /// Returns the first step, or `nil` if there is none or if another thread is applying the requested state.
     package mutating func firstStep() -> Step? {
         settling.request() ? nextStep() : nil
     }
 
-    /// The step that comes after one that was done.
+    /// Returns the step after the one that was performed.
     package mutating func nextStep() -> Step? {
         guard !isCancelled, case .running(let task, let isResumed) = state, isResumed == isSuspended else {
             settling.stop()
@@ -336,7 +343,7 @@ package struct DownloadSteering {
         return isSuspended ? .suspend(task) : .resume(task)
     }
 
-    /// Whether it was cancelled before this end, and the last task, for whoever asks to let it go.
+    /// Returns whether the run was canceled, and the last task, so that the caller releases it outside the lock.
     package mutating func end() -> (isCancelled: Bool, last: (any NetworkTask)?) {
         let last = task
         state = .ended
@@ -348,28 +355,28 @@ package struct DownloadSteering {
     }
 }
 
-/// What came of a response and was not yet written: filled by the session's thread, emptied by the download's queue.
+/// The received but unwritten parts of a response, which the session's thread adds and the download's queue removes.
 struct DownloadInbox {
-    /// What is worked off at once.
+    /// The parts to process together.
     struct Batch {
         var head: ResponseHead?
         var bytes: [UInt8]
         var metrics: TransferMetrics?
-        /// The end, if it came; the error in it is nil if the response is complete.
+        /// The end if it was received, which is a success if the response is complete.
         var end: Result<Void, NetworkError>?
-        /// Whether the transfer was held, and may go on now.
+        /// Whether the transfer was held and can now proceed.
         var proceeds: Bool
     }
 
-    /// How many bytes may wait before the transfer is held.
+    /// The number of waiting bytes at which the transfer is held.
     static let capacity = 256 << 10
-    /// So many are worth waking the queue for, where more may come at once.
+    /// The number of waiting bytes at which the queue starts to work, even if more bytes may arrive soon.
     static let portion = 128 << 10
 
-    /// Whether the queue must be set to work.
+    /// Whether the caller must start the work on the queue.
     enum Need: Equatable {
         case none, now
-        /// When the session's thread has nothing else to do.
+        /// The work must start when the session's thread has nothing else to do.
         case soon
     }
 
@@ -380,15 +387,15 @@ struct DownloadInbox {
     private var isHeld = false
     /// Whether the queue is working.
     ///
-    /// It also takes what arrives meanwhile.
+    /// The queue also processes the parts that arrive meanwhile.
     private var working = RepeatFlag()
-    /// Whether nobody wants the bytes any more.
+    /// Whether further bytes are ignored.
     private var dropsBytes = false
 
-    /// Whether so many bytes more are enough for the transfer to be held.
+    /// Returns whether the given number of bytes would fill the inbox, so that the transfer must be held.
     func isFilled(by count: Int) -> Bool { !isHeld && !dropsBytes && bytes.count + count >= Self.capacity }
 
-    // Each returns whether the queue must be set to work.
+    // Each method returns whether the queue must start to work.
 
     mutating func put(_ head: ResponseHead) -> Bool {
         self.head = head
@@ -402,7 +409,7 @@ struct DownloadInbox {
         return startWorking() ? .now : .none
     }
 
-    /// What was put off is due.
+    /// Returns whether the postponed work must start now.
     mutating func settle() -> Bool { !bytes.isEmpty && startWorking() }
 
     mutating func put(_ metrics: TransferMetrics) -> Bool {
@@ -415,13 +422,13 @@ struct DownloadInbox {
         return startWorking()
     }
 
-    /// From now on only the end counts.
+    /// Ignores all further parts except the end.
     mutating func dropBytes() {
         dropsBytes = true
         bytes = []
     }
 
-    /// Hands out what is there, and takes memory for what comes next; nil if nothing is there.
+    /// Returns the waiting parts and uses the given memory for the next ones, or returns `nil` if there are none.
     mutating func take(_ memory: consuming [UInt8]) -> Batch? {
         guard head != nil || metrics != nil || end != nil || !bytes.isEmpty || isHeld else {
             working.stop()

@@ -3,12 +3,14 @@
 
 import Foundation
 
-/// Names for downloaded files, made of what servers say.
+/// Functions that create safe file names for downloads from the responses of servers.
 ///
-/// A name is always one plain name in its directory: without slashes of either kind, control characters and signs that
-/// turn the direction of writing, not hidden, not longer than file systems allow, and never empty.
+/// A name is always one plain name in its directory. It contains no slashes, backslashes, control characters or
+/// characters that change the writing direction. It is not hidden, not longer than file systems allow, and never empty.
 public enum DownloadFileName {
-    /// The name for a response's file: of its `Content-Disposition`, or else the last part of its URL, or else `download`.
+    /// Returns the file name for a response.
+    ///
+    /// The name is that in the `Content-Disposition` header, or the last path component of the URL, or `download`.
     public static func name(for head: ResponseHead) -> String {
         if let field = head.headers["Content-Disposition"], let given = ContentDisposition.fileName(in: field) {
             let name = cleaned(given)
@@ -20,9 +22,9 @@ public enum DownloadFileName {
         return name.isEmpty ? "download" : name
     }
 
-    /// What is left of a name that may not be trusted; empty if nothing is.
+    /// Returns the safe part of an untrusted name, or an empty string if nothing remains.
     public static func cleaned(_ name: String) -> String {
-        // Of a path only its end counts: some servers send that of the uploader's disk.
+        // Use only the last component of a path, because some servers send the path on the uploader's disk.
         let parts = name.unicodeScalars.split { $0 == "/" || $0 == "\\" || $0 == "\u{0}" }
         var scalars = (parts.last.map { Array($0) } ?? []).filter { !isDangerous($0) }
         while let last = scalars.last, last == "." || last.properties.isWhitespace { scalars.removeLast() }
@@ -37,7 +39,7 @@ public enum DownloadFileName {
         }
     }
 
-    /// At most 200 bytes, for 255 are all that a name may have; the ending stays.
+    /// Shortens a name to 200 bytes, because file systems allow 255 bytes, and keeps the extension.
     private static func shortened(_ name: String) -> String {
         let limit = 200
         guard name.utf8.count > limit else { return name }
@@ -56,7 +58,7 @@ public enum DownloadFileName {
             result.append(character)
         }
         guard result.isEmpty else { return result }
-        // What people see as one character may be longer than all that a name may have.
+        // A single character may be longer than the limit, so cut between its scalars.
         count = 0
         for scalar in text.unicodeScalars {
             count += UTF8.width(scalar)
@@ -67,11 +69,11 @@ public enum DownloadFileName {
     }
 }
 
-/// The name that a `Content-Disposition` field gives to a file (RFC 6266, RFC 8187).
+/// The file name in a `Content-Disposition` header (RFC 6266, RFC 8187).
 package enum ContentDisposition {
-    /// The name, just as the server gave it: it is not to be trusted.
+    /// Returns the file name as the server sent it, or `nil` if there is no valid name.
     ///
-    /// That of `filename*` goes before that of `filename`. Nil if there is none that can be read.
+    /// The name is not safe to use. `filename*` takes precedence over `filename`.
     package static func fileName(in field: String) -> String? {
         var plain: String?
         var extended: String?
@@ -104,7 +106,7 @@ package enum ContentDisposition {
         return result
     }
 
-    /// Drops what comes up to a character, itself included, and does not look into quoted strings.
+    /// Drops everything up to and including a character, and ignores that character in quoted strings.
     private static func skip(_ rest: inout ArraySlice<UInt8>, to end: UInt8) {
         while let byte = rest.first, byte != end {
             if byte == UInt8(ascii: "\"") { _ = quoted(&rest) } else { rest = rest.dropFirst() }
@@ -113,7 +115,7 @@ package enum ContentDisposition {
     }
 
     private static func token(_ rest: inout ArraySlice<UInt8>) -> [UInt8] {
-        // Names with spaces in them and without quotation marks are common, and mean what they say.
+        // Names with spaces and without quotation marks are common, and their meaning is clear.
         let value = rest.prefix { $0 != UInt8(ascii: ";") }
         rest = rest.dropFirst(value.count)
         return Array(value.withoutBlanksAround)
@@ -134,7 +136,7 @@ package enum ContentDisposition {
         return value
     }
 
-    /// `UTF-8'en'%e2%82%ac%20rates`.
+    /// Decodes a value such as `UTF-8'en'%e2%82%ac%20rates`.
     private static func extendedValue(_ bytes: [UInt8]) -> String? {
         let parts = bytes.split(separator: UInt8(ascii: "'"), maxSplits: 2, omittingEmptySubsequences: false)
         guard parts.count == 3, let value = percentDecoded(parts[2]) else { return nil }

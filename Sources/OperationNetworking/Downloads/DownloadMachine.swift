@@ -4,42 +4,42 @@
 import Foundation
 import OperationCore
 
-/// Decides what becomes of what a server sends for a file of which a part may be there already.
+/// A state machine that decides how to use the responses for a file of which a part may already exist.
 ///
 /// One machine serves one download. Each of its requests begins with `ask` and ends with `end`. The bytes of a response
-/// are added to a part only if the response names the version of the part. So bytes of two versions can be in one file
-/// only if a server gives both versions the same name.
+/// are added to a partial file only if the response names the version of that file. So one file can contain bytes of
+/// two versions only if a server gives both versions the same name.
 package struct DownloadMachine: Sendable {
-    /// What the next request asks for.
+    /// The range to request.
     package enum Ask: Hashable, Sendable {
         case whole
         case rest(from: Int64, DownloadValidator)
     }
 
-    /// What is done when the head is there.
+    /// The action after the headers of a response.
     package enum HeadAction: Hashable, Sendable {
-        /// The part is emptied and written from its beginning.
+        /// Empty the partial file and write it from its beginning.
         case begin(DownloadMetadata)
-        /// The part is cut off there, and written on.
+        /// Truncate the partial file at the offset and append to it.
         case goOn(from: Int64, DownloadMetadata)
-        /// It was all there; what comes is let go by.
+        /// The partial file is complete, so ignore the body.
         case alreadyComplete
-        /// It is no file: what comes is for whoever looks at responses.
+        /// The response is not the file, so pass it to the caller.
         case leave
-        /// The request ends, for another must be made that asks for everything.
+        /// End the request and request the whole file.
         case askAnew
-        /// The request ends, and the part is thrown away.
+        /// End the request and discard the partial file.
         case fail(NetworkError)
     }
 
-    /// What is done when it is over.
+    /// The action at the end of a request.
     package enum EndAction: Hashable, Sendable {
         case finish(length: Int64, isLengthKnown: Bool)
-        /// There is more to be asked for.
+        /// Request the next part.
         case askOn
-        /// The part is thrown away, and everything begins anew.
+        /// Discard the partial file and start from scratch.
         case askAnew
-        /// It was no file.
+        /// The response was not the file.
         case left
         case keep(NetworkError)
         case discard(NetworkError)
@@ -57,27 +57,27 @@ package struct DownloadMachine: Sendable {
     }
 
     private struct Writing {
-        /// Where this response begins.
+        /// The offset at which this response begins.
         let start: Int64
         var offset: Int64
-        /// Where this response ends, if that is known.
+        /// The offset at which this response ends, if it is known.
         let end: Int64?
-        let card: DownloadMetadata
+        let metadata: DownloadMetadata
     }
 
     private let source: String
     private let limits: DownloadLimits
-    /// Whether bytes may be asked for from the middle on.
+    /// Whether requests may ask for a range that begins in the middle.
     private let resumes: Bool
-    /// Whether a response that is no success may be the file, if it was accepted.
+    /// Whether an accepted response can be the file even if its status code is not a success.
     private let takesEveryStatus: Bool
     private var state = State.idle
-    /// How many responses gave a small piece of the file and no error.
+    /// The number of responses that contained only a small part of the file.
     private var smallPieces = 0
 
-    /// A response that gives less is worth little more than the question.
+    /// The size below which a part does not justify a request.
     private static let smallPiece: Int64 = 64 << 10
-    /// So many such pieces are taken: how often it is asked is not for the server to say.
+    /// The maximum number of small parts, so that a server cannot cause any number of requests.
     private static let mostSmallPieces = 100
 
     package init(
@@ -89,7 +89,7 @@ package struct DownloadMachine: Sendable {
         self.resumes = resumes
     }
 
-    /// A request is about to be made.
+    /// Begins a request, and returns the range to request.
     package mutating func ask(havingPart part: DownloadPart?) -> Ask {
         let (usable, ask) = question(part)
         state = .asking(usable, ask)
@@ -97,37 +97,37 @@ package struct DownloadMachine: Sendable {
     }
 
     private func question(_ part: DownloadPart?) -> (DownloadPart?, Ask) {
-        guard resumes, let part, part.card.source == source, let validator = part.card.validator, part.length > 0,
-            part.length <= part.card.total ?? .max
+        guard resumes, let part, part.metadata.source == source, let validator = part.metadata.validator, part.length > 0,
+            part.length <= part.metadata.total ?? .max
         else { return (nil, .whole) }
         // If the part may be complete, its last byte is requested again. Only a response with bytes of the file names
         // its version and its length.
-        let mayBeComplete = part.length == part.card.total ?? part.length
+        let mayBeComplete = part.length == part.metadata.total ?? part.length
         let offset = mayBeComplete ? part.length - 1 : part.length
         return offset > 0 ? (part, .rest(from: offset, validator)) : (nil, .whole)
     }
 
-    /// The head of a response came that is no file: what comes is for whoever looks at responses.
+    /// Records that the response is not the file, so that its body is passed to the caller.
     package mutating func leaveResponse() {
         state = .left
     }
 
-    /// Whether what comes is written.
+    /// Whether received bytes are written to the file.
     package var isWriting: Bool {
         if case .writing = state { true } else { false }
     }
 
-    /// Whether the response is of no use, and another is to be asked for.
+    /// Whether the response is unusable and another request must be sent.
     package var isAskingAnew: Bool {
         if case .askingAnew = state { true } else { false }
     }
 
-    /// Whether the present request asks for a part.
+    /// Whether the current request asks for a range.
     package var asksForRest: Bool {
         if case .asking(_, .rest) = state { true } else { false }
     }
 
-    /// The head of the response came.
+    /// Processes the headers of the response.
     package mutating func receive(_ head: ResponseHead) -> HeadAction {
         guard case .asking(let part, let ask) = state else { return .leave }
         let action: HeadAction
@@ -135,7 +135,7 @@ package struct DownloadMachine: Sendable {
         case (.rest(let offset, let validator), 206):
             if let part, let writing = writing(part, from: offset, validator, head) {
                 state = .writing(writing)
-                return checked(.goOn(from: offset, writing.card), total: writing.card.total)
+                return checked(.goOn(from: offset, writing.metadata), total: writing.metadata.total)
             }
             action = .askAnew
         case (.rest(_, let validator), 416):
@@ -160,33 +160,33 @@ package struct DownloadMachine: Sendable {
     }
 
     private mutating func begin(_ head: ResponseHead) -> HeadAction {
-        var card = DownloadMetadata(source: source)
-        card.total = head.expectedLength
+        var metadata = DownloadMetadata(source: source)
+        metadata.total = head.expectedLength
         let isEncoded = head.isDecoded || head.headers.contains("Content-Encoding")
-        if resumes, head.status == 200, !isEncoded { card.validator = DownloadValidator(of: head) }
-        state = .writing(Writing(start: 0, offset: 0, end: card.total, card: card))
-        return checked(.begin(card), total: card.total)
+        if resumes, head.status == 200, !isEncoded { metadata.validator = DownloadValidator(of: head) }
+        state = .writing(Writing(start: 0, offset: 0, end: metadata.total, metadata: metadata))
+        return checked(.begin(metadata), total: metadata.total)
     }
 
-    /// How a part goes on with what the server sends; nil if it does not fit to the last byte.
+    /// Returns how a response continues a partial file, or `nil` if it does not fit exactly.
     private func writing(
         _ part: DownloadPart, from offset: Int64, _ validator: DownloadValidator, _ head: ResponseHead
     ) -> Writing? {
         let fields = head.headers.values("Content-Range")
         guard fields.count == 1, let range = ContentRange(fields[0]), let bytes = range.bytes, let total = range.total,
-            bytes.lowerBound == offset, total == part.card.total ?? total, validator.isProven(by: head),
+            bytes.lowerBound == offset, total == part.metadata.total ?? total, validator.isProven(by: head),
             !head.isDecoded, !head.headers.contains("Content-Encoding"),
             head.expectedLength.map({ $0 - 1 == bytes.upperBound - bytes.lowerBound }) ?? true
         else { return nil }
-        var card = part.card
-        card.total = total
-        return Writing(start: offset, offset: offset, end: bytes.upperBound + 1, card: card)
+        var metadata = part.metadata
+        metadata.total = total
+        return Writing(start: offset, offset: offset, end: bytes.upperBound + 1, metadata: metadata)
     }
 
     private func isComplete(_ part: DownloadPart, _ validator: DownloadValidator, _ head: ResponseHead) -> Bool {
         let fields = head.headers.values("Content-Range")
         guard fields.count == 1, let range = ContentRange(fields[0]), range.bytes == nil else { return false }
-        return range.total == part.length && part.length == part.card.total ?? part.length
+        return range.total == part.length && part.length == part.metadata.total ?? part.length
             && validator.isProven(by: head)
     }
 
@@ -200,7 +200,7 @@ package struct DownloadMachine: Sendable {
         return .fail(error)
     }
 
-    /// Bytes came: how many of them are written, or why none is and the request ends.
+    /// Returns the number of received bytes to write, or the error that ends the request.
     package mutating func receive(count: Int) -> Result<Int, NetworkError> {
         guard case .writing(var writing) = state else { return .success(0) }
         let (offset, overflows) = writing.offset.addingReportingOverflow(Int64(count))
@@ -218,17 +218,21 @@ package struct DownloadMachine: Sendable {
         return .success(count)
     }
 
-    /// The file could not be written: whatever comes is let go by, and the end is this one.
+    /// Records that the file cannot be written.
+    ///
+    /// Further bytes are ignored, and the request ends with this error.
     package mutating func fail(writing error: NetworkError) {
         state = .failed(error)
     }
 
-    /// The file has no place to go to: whatever comes is let go by, and what is there already stays.
+    /// Records that the destination is not available.
+    ///
+    /// Further bytes are ignored, and the partial file is kept.
     package mutating func refuse(_ error: NetworkError) {
         state = .refused(error)
     }
 
-    /// The request is over.
+    /// Processes the end of the request.
     package mutating func end(_ error: NetworkError?) -> EndAction {
         defer { state = .idle }
         switch state {
@@ -247,18 +251,18 @@ package struct DownloadMachine: Sendable {
     }
 
     private mutating func end(_ writing: Writing, _ error: NetworkError?) -> EndAction {
-        if let error { return writing.card.validator == nil ? .discard(error) : .keep(error) }
+        if let error { return writing.metadata.validator == nil ? .discard(error) : .keep(error) }
         if let end = writing.end, writing.offset < end {
             return .keep(
                 NetworkError(
                     code: .truncatedBody, phase: .receiving, message: "The body ended before its stated length."))
         }
-        if let total = writing.card.total, writing.offset < total {
+        if let total = writing.metadata.total, writing.offset < total {
             if writing.offset - writing.start < Self.smallPiece { smallPieces += 1 }
             return smallPieces <= Self.mostSmallPieces ? .askOn : .keep(Self.crumbs)
         }
         if let error = limits.error(forTotal: writing.offset) { return .discard(error) }
-        return .finish(length: writing.offset, isLengthKnown: writing.card.total != nil)
+        return .finish(length: writing.offset, isLengthKnown: writing.metadata.total != nil)
     }
 
     private static let crumbs = NetworkError(
@@ -266,22 +270,22 @@ package struct DownloadMachine: Sendable {
         message: "The server sends the file in too many small pieces. Remove the part, to ask for all of it at once.")
 }
 
-/// What tells one version of a file on a server from every other (RFC 9110, section 8.8).
+/// A validator that distinguishes the versions of a file on a server (RFC 9110, section 8.8).
 package enum DownloadValidator: Hashable, Sendable, Codable {
-    /// A strong entity tag, quotes included.
+    /// A strong entity tag, including its quotation marks.
     case entityTag(String)
-    /// The date of the last change, where it is strong.
+    /// The date of the last modification, if it is a strong validator.
     case date(String)
 
-    /// How much older than the response a date must be: within one second a file may change twice.
+    /// The minimum age of a modification date, because a file may change twice within one second.
     ///
-    /// A minute, since the clock of the server that answers and that of the one that wrote the file may differ.
+    /// The age is one minute, because the clocks of the server and of the computer that wrote the file may differ.
     private static let leastAge: TimeInterval = 60
 
-    /// The validator of a response; nil if it has none that would show every change.
+    /// Creates the validator of a response, or returns `nil` if the response has none that reveals every change.
     package init?(of head: ResponseHead) {
         if let tag = head.headers["ETag"] {
-            // A weak tag says that a change may not show: then the date would not show it either.
+            // If a weak tag does not reveal a change, the date does not reveal it either.
             guard Self.isStrong(tag), head.headers.values("ETag").count == 1 else { return nil }
             self = .entityTag(tag)
             return
@@ -293,7 +297,7 @@ package enum DownloadValidator: Hashable, Sendable, Codable {
         self = .date(text)
     }
 
-    /// Whether it is one as responses have them.
+    /// Whether the validator has the form in which servers send it.
     var isSound: Bool {
         switch self {
         case .entityTag(let tag): Self.isStrong(tag)
@@ -301,18 +305,18 @@ package enum DownloadValidator: Hashable, Sendable, Codable {
         }
     }
 
-    /// The value of the `If-Range` field.
+    /// The value of the `If-Range` header.
     package var field: String {
         switch self {
         case .entityTag(let text), .date(let text): text
         }
     }
 
-    /// Whether a response names this version.
+    /// Returns whether a response names this version.
     ///
-    /// A server that ignores `If-Range` may send the rest of any version, so a response that names no version proves
-    /// nothing. A 206 must name its entity tag (RFC 9110, section 15.3.7). It may leave out the date if the request
-    /// named it. The file is then requested again from its beginning.
+    /// A server that ignores `If-Range` may send the rest of any version, so a response without a version proves
+    /// nothing. A 206 response must contain its entity tag (RFC 9110, section 15.3.7). It may omit the date if the
+    /// request contained it. In this case, the file is requested again from its beginning.
     package func isProven(by head: ResponseHead) -> Bool {
         switch self {
         case .entityTag(let tag): head.headers.values("ETag") == [tag]
@@ -327,7 +331,7 @@ package enum DownloadValidator: Hashable, Sendable, Codable {
     }
 }
 
-/// How long a file must be, or may be.
+/// The expected or maximum length of a file.
 package struct DownloadLimits: Hashable, Sendable {
     package var expected: Int64?
     package var maximum: Int64?
@@ -337,13 +341,13 @@ package struct DownloadLimits: Hashable, Sendable {
         self.maximum = maximum
     }
 
-    /// What is wrong with a file of that length.
+    /// Returns the error for a file with the given length, or `nil` if the length is allowed.
     func error(forTotal total: Int64) -> NetworkError? {
         if let expected, total != expected { return unexpected("The file has \(total) bytes, not \(expected).") }
         return error(forReceived: total)
     }
 
-    /// What is wrong once so many bytes of a file were received.
+    /// Returns the error after the given number of bytes was received, or `nil` if the number is allowed.
     func error(forReceived count: Int64) -> NetworkError? {
         if let expected, count > expected {
             return unexpected("The file has more than the expected \(expected) bytes.")
@@ -361,32 +365,32 @@ package struct DownloadLimits: Hashable, Sendable {
     }
 }
 
-/// What is known of a part: it lies beside it on the disk, so that somebody can go on.
+/// The metadata of a partial file, which is stored beside it so that a later download can resume.
 package struct DownloadMetadata: Hashable, Sendable, Codable {
-    /// Of what it is a part: a hash, for URLs have secrets in them.
+    /// The hash of the URL or the key, because URLs can contain secrets.
     package var source: String
-    /// Which version; a part without one is never gone on with.
+    /// The version of the file, without which the download is never resumed.
     package var validator: DownloadValidator?
-    /// How many bytes the whole has, if that is known.
+    /// The length of the whole file, if it is known.
     package var total: Int64?
-    /// The name that the server gave, cleaned.
+    /// The cleaned name from the server.
     package var fileName: String?
-    /// So many bytes of the part are on the disk for certain.
+    /// The number of bytes of the partial file that were flushed to disk.
     package var synchronized: Int64 = 0
-    /// Since when the system runs: all that was written since then is there, synchronized or not.
+    /// The boot session of the system, in which all written bytes are valid even if they were not flushed.
     package var boot: String?
 
     package init(source: String) {
         self.source = source
     }
 
-    /// How many bytes of a part of a length can be trusted.
+    /// Returns the number of trusted bytes in a partial file of the given length.
     package func trusted(of length: Int64, boot: String?) -> Int64 {
         let isSameBoot = boot != nil && boot == self.boot
         return min(length, isSameBoot ? length : synchronized)
     }
 
-    /// The card as it is written: a line with the checksum of the rest, and the rest.
+    /// Returns the content of the metadata file, whose first line contains the checksum of the rest.
     package func text() throws -> [UInt8] {
         let encoder = JSONEncoder()
         encoder.outputFormatting = .sortedKeys
@@ -394,17 +398,17 @@ package struct DownloadMetadata: Hashable, Sendable, Codable {
         return Array((Self.title + Self.checksum(of: content) + "\n").utf8) + content
     }
 
-    /// Reads a card; nil if it is damaged, of another version, or says what no card says.
+    /// Reads the content of a metadata file, or returns `nil` if it is damaged, invalid or of another version.
     package init?(text: [UInt8]) {
         guard let lineEnd = text.firstIndex(of: UInt8(ascii: "\n")) else { return nil }
         let content = Array(text[(lineEnd + 1)...])
         guard text[..<lineEnd].elementsEqual((Self.title + Self.checksum(of: content)).utf8),
-            let card = try? JSONDecoder().decode(DownloadMetadata.self, from: Data(content)),
-            card.synchronized >= 0, card.total ?? 0 >= 0, card.validator?.isSound ?? true
+            let metadata = try? JSONDecoder().decode(DownloadMetadata.self, from: Data(content)),
+            metadata.synchronized >= 0, metadata.total ?? 0 >= 0, metadata.validator?.isSound ?? true
         else { return nil }
-        self = card
-        // What lies on a disk is trusted with it as little as a server.
-        fileName = card.fileName.map { DownloadFileName.cleaned($0) }
+        self = metadata
+        // A name on disk is no more trustworthy than a name from a server.
+        fileName = metadata.fileName.map { DownloadFileName.cleaned($0) }
     }
 
     private static let title = "OperationKit download 1 "
@@ -414,14 +418,14 @@ package struct DownloadMetadata: Hashable, Sendable, Codable {
     }
 }
 
-/// Which part of a file a response has (RFC 9110, section 14.4).
+/// The range of a file that a response contains (RFC 9110, section 14.4).
 package struct ContentRange: Hashable, Sendable {
-    /// The bytes; nil where the server says that it cannot give those that were asked for.
+    /// The range, or `nil` if the server cannot provide the requested range.
     package let bytes: ClosedRange<Int64>?
-    /// How many the file has; nil if the server does not say.
+    /// The length of the whole file, or `nil` if the server does not state it.
     package let total: Int64?
 
-    /// Reads `bytes 0-499/1234`, `bytes 0-499/*` and `bytes */1234`; nil if it is none of them, or contradicts itself.
+    /// Reads `bytes 0-499/1234`, `bytes 0-499/*` or `bytes */1234`, or returns `nil` if the text is not valid.
     package init?(_ text: String) {
         let words = text.split(separator: " ")
         guard words.count == 2, words[0].lowercased() == "bytes" else { return nil }
@@ -447,15 +451,15 @@ package struct ContentRange: Hashable, Sendable {
     }
 }
 
-/// What is there of a file already.
+/// The trusted part of a partial file.
 package struct DownloadPart: Hashable, Sendable {
-    /// What is known of it.
-    package var card: DownloadMetadata
-    /// How many bytes of it can be trusted.
+    /// The metadata of the partial file.
+    package var metadata: DownloadMetadata
+    /// The number of trusted bytes.
     package var length: Int64
 
-    package init(card: DownloadMetadata, length: Int64) {
-        self.card = card
+    package init(metadata: DownloadMetadata, length: Int64) {
+        self.metadata = metadata
         self.length = length
     }
 }

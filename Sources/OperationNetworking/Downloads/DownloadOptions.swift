@@ -48,8 +48,8 @@ public struct DownloadOptions: Sendable {
     /// A Boolean value that indicates whether the received data stays on disk after a failure or a cancellation.
     ///
     /// The default is `true`, so that the next download to the same destination can resume. The data is stored next to
-    /// the destination in hidden files (`.operationkit-….part` and `….card`). A temporary download keeps the data only
-    /// as long as its operation exists.
+    /// the destination in hidden files (`.operationkit-….part` and `….metadata`). A temporary download keeps the data
+    /// only as long as its operation exists.
     public var keepsPart = true
 
     /// A key that identifies the file in addition to the URL, so that a later download can resume.

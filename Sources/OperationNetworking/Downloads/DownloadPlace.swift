@@ -4,14 +4,13 @@
 import Foundation
 import OperationCore
 
-/// Where the file of a download is to appear, and under which names it lies beside that until then.
+/// The destination of a download, and the names of its files in that directory until it is complete.
 struct DownloadPlace {
     let names: DownloadNames
     let folder: PreparedFolder
     private let destination: DownloadDestination
     private let existingItem: ExistingItemRule
-    /// What would be written to, if it were not written beside it; of a download into a folder the part, for only the
-    /// response says the name.
+    /// The URL of the destination, or of the partial file if only the response determines the file name.
     private let url: URL
 
     /// Opens the directory.
@@ -35,39 +34,39 @@ struct DownloadPlace {
         folder = try PreparedFolder(of: url, makingFolders: makesFolders, action: .writing, files: files)
     }
 
-    var isTemporary: Bool { names.card == nil }
+    var isTemporary: Bool { names.metadata == nil }
 
-    /// Whether the name of the file is known before the response is.
+    /// Whether the name of the file is known before the response.
     var isNamed: Bool {
         if case .file = destination.place { true } else { false }
     }
 
-    /// The part's name in the directory.
+    /// The partial file in the directory.
     var part: FolderEntry { folder.entry(names.part) }
 
-    /// Refuses a place that is taken by something that is to stay.
-    func check(for card: DownloadMetadata?) throws(FileOperationError) {
-        guard !isTemporary, case .success(let status) = folder.files.status(of: folder.entry(name(card)))
+    /// Throws an error if an item at the destination must not be replaced.
+    func check(for metadata: DownloadMetadata?) throws(FileOperationError) {
+        guard !isTemporary, case .success(let status) = folder.files.status(of: folder.entry(name(metadata)))
         else { return }
         guard existingItem == .replace else { throw folder.error(.alreadyExists) }
         guard status.kind != .directory else { throw folder.error(.isDirectory) }
         guard status.kind == .regular || status.kind == .symbolicLink else { throw folder.error(.unsupportedKind) }
     }
 
-    /// The name under which the file is to appear: one plain name, whatever the card says.
-    func name(_ card: DownloadMetadata?) -> String {
+    /// Returns the name of the file, which is always one plain name, regardless of the metadata.
+    func name(_ metadata: DownloadMetadata?) -> String {
         guard case .folder = destination.place else { return folder.name.description }
-        let name = DownloadFileName.cleaned(card?.fileName ?? "")
+        let name = DownloadFileName.cleaned(metadata?.fileName ?? "")
         return name.isEmpty ? "download" : name
     }
 
-    /// Where the file is when it has that name.
+    /// Returns the URL of the file with a given name.
     func url(named name: String) -> URL {
         guard case .folder(let folder) = destination.place else { return url }
         return folder.appendingPathComponent(name)
     }
 
-    /// Gives the part its name, in one step.
+    /// Moves the partial file to its destination in one step.
     func rename(to target: FolderEntry) throws(FileOperationError) {
         guard existingItem == .replace else {
             return try folder.get(folder.files.renameExclusively(part, to: target, isDirectory: false))
@@ -75,10 +74,10 @@ struct DownloadPlace {
         try folder.get(folder.files.rename(part, to: target))
     }
 
-    /// Whether a name is that of an open file: somebody else's is neither moved nor removed.
+    /// Returns whether a name still refers to an open file, so that no other file is moved or removed.
     func isHere(_ file: OpenFile, _ entry: FolderEntry) -> Bool { status(of: file, at: entry) != nil }
 
-    /// The status of an open file that has the name; nil if another file has it.
+    /// Returns the status of an open file if it has the given name, or `nil` if another file has it.
     func status(of file: OpenFile, at entry: FolderEntry) -> FileStatus? {
         let files = folder.files
         guard case .success(let status) = files.status(of: file), case .success(let named) = files.status(of: entry),
@@ -88,20 +87,20 @@ struct DownloadPlace {
     }
 }
 
-/// The part of a download, open and claimed: one that was there, or a new one.
+/// The existing or new partial file of a download, open and claimed.
 ///
-/// Whatever stands under its name and is no plain file of one name (a link that somebody laid there, say), or may have been
-/// written by another user, is taken away and never written through.
+/// Another item with its name is removed and never written to. Such an item is not a regular file, has a second name (a
+/// hard link), or could have been written by another user.
 struct DownloadClaim {
-    /// Of a part: its owner's alone.
+    /// The permissions of a partial file, which only its owner can access.
     static let permissions: UInt16 = 0o600
     private static let attempts = 64
 
     let file: OpenFile
-    /// How many bytes it had; nil if there was none.
+    /// The number of bytes in the existing partial file, or `nil` if the file is new.
     let size: Int64?
 
-    /// Opens the part, or makes it.
+    /// Opens the partial file, or creates it.
     init(_ place: DownloadPlace) throws(FileOperationError) {
         let (folder, entry) = (place.folder, place.part)
         let files = folder.files
@@ -111,7 +110,8 @@ struct DownloadClaim {
                 guard let status = try Self.take(file, place) else { continue }
                 if status.isTrusted(as: .regular) {
                     if status.permissions != Self.permissions {
-                        // Who had it before may have been killed when it was about to take its place.
+                        // The previous process may have been terminated when it was about to move the file to its
+                        // destination.
                         try folder.get(files.setPermissions(Self.permissions, of: file))
                     }
                     (self.file, size) = (file, status.size)
@@ -124,9 +124,10 @@ struct DownloadClaim {
                 guard try Self.take(file, place) != nil else { continue }
                 (self.file, size) = (file, nil)
                 return
-            // A link, or a socket.
+            // The item is a symbolic link or a socket.
             case .failure(SystemError(ELOOP)), .failure(SystemError(ENXIO)): break
-            // A part to which its owner may not write, because of a kill just before it took its place.
+            // Its owner cannot write to the file, because a process was terminated immediately before it moved the
+            // file.
             case .failure(SystemError(EACCES)) where Self.isOurs(entry, files): break
             case .failure(let error): _ = try folder.get(Result<Void, SystemError>.failure(error))
             }
@@ -135,9 +136,9 @@ struct DownloadClaim {
         throw folder.error(.busy)
     }
 
-    /// Claims an open file; nil if it is not that of the part's name any more.
+    /// Claims an open file, and returns `nil` if the name of the partial file no longer refers to it.
     ///
-    /// Who had the claim before may have put it in its place, or thrown it away: even one that was just made.
+    /// The previous owner of the claim may have moved or removed the file, even one that was just created.
     private static func take(_ file: OpenFile, _ place: DownloadPlace) throws(FileOperationError) -> FileStatus? {
         let (folder, files) = (place.folder, place.folder.files)
         let result = files.claim(file)

@@ -4,49 +4,53 @@
 import Foundation
 import OperationCore
 
-/// The files of one download: the part, the card beside it, and the place where the file is to appear.
+/// The files of one download: the partial file, its metadata file, and the file at the destination.
 ///
-/// The part is claimed for as long as it is open (``DownloadClaim``), so that two downloads to one place cannot write into
-/// each other. Until it is complete nobody else may read it.
+/// The partial file is claimed while it is open (``DownloadClaim``), so that two downloads to one destination cannot
+/// both write to it. Other users cannot read it until it is complete.
 ///
-/// Not Sendable on purpose: it stays on the queue of its download.
+/// The class is not `Sendable` on purpose, because it stays on the queue of its download.
 final class DownloadStore {
     private static let chunkSize = 256 << 10
-    /// From so many bytes on a part is worth a card, to be gone on with after a kill: to make one takes longer than to ask
-    /// for less anew, and most small downloads end without ever having had one.
-    private static let worthCard: Int64 = 64 << 10
+    /// The minimum size of a partial file to write metadata for.
+    ///
+    /// Below this size, writing the metadata takes longer than requesting the bytes again. Most small downloads never
+    /// need it.
+    private static let worthMetadata: Int64 = 64 << 10
 
     private let place: DownloadPlace
     private let options: DownloadOptions
-    private let cardFile: DownloadMetadataFile?
+    private let metadataFile: DownloadMetadataFile?
     private var file: OpenFile?
-    /// The file in its place, even if not all that was to be done afterwards succeeded; nil before, and of a temporary file.
+    /// The status of the file at its destination, even if a later step failed.
+    ///
+    /// The value is `nil` before the file is there, and for a temporary file.
     private(set) var published: FileStatus?
-    /// Whether there was no part before this one.
+    /// Whether there was no partial file before this one.
     private var isNew: Bool
-    /// Whether there was a part when it was opened.
+    /// Whether there was a partial file when the store was opened.
     let hadPart: Bool
-    private var card: DownloadMetadata?
-    /// Whether what the card says is not on the disk yet.
-    private var owesCard = false
-    /// Whether there may be a card on the disk.
-    private var mayHaveCard = true
-    /// How many bytes the part has.
+    private var metadata: DownloadMetadata?
+    /// Whether the current metadata was not written yet.
+    private var owesMetadata = false
+    /// Whether a metadata file may exist.
+    private var mayHaveMetadata = true
+    /// The number of bytes in the partial file.
     private(set) var length: Int64 = 0
-    /// The checksum of all bytes of the part; nil if not all of them came by.
+    /// The checksum of all bytes of the partial file, or `nil` if it was not computed for all of them.
     private var checksum: (any ChecksumStream)?
 
     private var folder: PreparedFolder { place.folder }
     private var files: FileSystem { place.folder.files }
     private var isTemporary: Bool { place.isTemporary }
 
-    /// Opens the directory, and refuses early what would be refused in the end.
+    /// Opens the directory, and immediately throws the errors that would otherwise occur at the end.
     init(
         _ destination: DownloadDestination, source: String, options: DownloadOptions, files: FileSystem
     ) throws(FileOperationError) {
         self.options = options
         place = try DownloadPlace(destination, source: source, options: options, files: files)
-        cardFile = DownloadMetadataFile(place.names, in: place.folder)
+        metadataFile = DownloadMetadataFile(place.names, in: place.folder)
         let claim: DownloadClaim
         do throws(FileOperationError) {
             if place.isNamed { try place.check(for: nil) }
@@ -59,95 +63,95 @@ final class DownloadStore {
         isNew = claim.size == nil
         hadPart = claim.size != nil
         guard let size = claim.size else { return }
-        card = cardFile?.read()
-        length = card?.trusted(of: size, boot: SystemBoot.identity) ?? 0
+        metadata = metadataFile?.read()
+        length = metadata?.trusted(of: size, boot: SystemBoot.identity) ?? 0
     }
 
     deinit {
         if isTemporary { discard() }
     }
 
-    /// What is there of the file, as far as it can be trusted.
-    var part: DownloadPart? { card.map { DownloadPart(card: $0, length: length) } }
+    /// The trusted part of the partial file.
+    var part: DownloadPart? { metadata.map { DownloadPart(metadata: $0, length: length) } }
 
-    /// The bytes that may still be written to the volume, where so many are wanted.
+    /// Returns the number of bytes that can still be written to the volume.
     func freeBytes(wanted: Int64) -> Int64 { (try? files.freeBytes(of: folder.folder, wanted: wanted).get()) ?? .max }
 
-    /// Whether there is a part still, to be gone on with or thrown away.
+    /// Whether there is a partial file to resume or remove.
     var hasPart: Bool { file != nil }
 
-    /// Refuses a place that is taken by something that is to stay.
-    func checkPlace(for card: DownloadMetadata?) throws(FileOperationError) { try place.check(for: card) }
+    /// Throws an error if an item at the destination must not be replaced.
+    func checkPlace(for metadata: DownloadMetadata?) throws(FileOperationError) { try place.check(for: metadata) }
 }
 
-// Writing
+// Methods that write the partial file.
 extension DownloadStore {
-    /// Empties the part, for another version of the file or the first.
-    func begin(_ card: DownloadMetadata) throws(FileOperationError) {
+    /// Empties the partial file for the first version or another version of the file.
+    func begin(_ metadata: DownloadMetadata) throws(FileOperationError) {
         let file = try opened()
-        // No card may ever be found beside bytes of which it does not speak, not even after a power cut: whatever bears
-        // its name goes first, and for certain. Only beside a new part one that is gone cannot come back, for then the
-        // part itself would not be there.
+        // Metadata must never describe other bytes, not even after a power failure. So it is removed first, and durably
+        // if it could come back. Beside a new partial file it cannot come back, because that file would be missing,
+        // too.
         let mayComeBack = !isNew && !isTemporary
-        if try removeCard() || mayComeBack { try folder.synchronize() }
+        if try removeMetadata() || mayComeBack { try folder.synchronize() }
         isNew = false
         try folder.get(files.truncate(file, to: 0))
         length = 0
         checksum = options.checksum?.algorithm.makeStream()
-        note(card)
+        note(metadata)
     }
 
-    /// Cuts the part off where the server goes on.
-    func goOn(from offset: Int64, _ card: DownloadMetadata) throws(FileOperationError) {
+    /// Truncates the partial file to the offset at which the server continues.
+    func goOn(from offset: Int64, _ metadata: DownloadMetadata) throws(FileOperationError) {
         if checksum == nil || offset != length {
             checksum = nil
             try folder.get(files.truncate(try opened(), to: offset))
         }
         length = offset
-        var card = card
-        card.synchronized = min(card.synchronized, offset)
-        note(card)
-        try writeCard(isDurable: false)
+        var metadata = metadata
+        metadata.synchronized = min(metadata.synchronized, offset)
+        note(metadata)
+        try writeMetadata(isDurable: false)
     }
 
-    /// Adds bytes to the part.
+    /// Appends bytes to the partial file.
     func write(_ bytes: UnsafeRawBufferPointer) throws(FileOperationError) {
         let file = try opened()
         var rest = bytes
         while !rest.isEmpty {
             let count = try folder.get(files.write(file, rest))
-            // A file that takes nothing, and says that this is no failure, would be written to for ever.
+            // A file that accepts no bytes without an error would cause an infinite loop.
             guard count > 0 else { throw folder.error(.ioFailed) }
             length += Int64(count)
             checksum?.update(UnsafeRawBufferPointer(rebasing: rest[..<count]))
             rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(count))
         }
-        if owesCard, length >= Self.worthCard { try writeCard(isDurable: false) }
+        if owesMetadata, length >= Self.worthMetadata { try writeMetadata(isDurable: false) }
     }
 
-    /// Brings the part to the disk, and then the card that says so.
+    /// Flushes the partial file to disk, and then records this in the metadata.
     func checkpoint() throws(FileOperationError) {
-        guard var card, card.synchronized < length, !isTemporary else { return }
+        guard var metadata, metadata.synchronized < length, !isTemporary else { return }
         try folder.get(files.synchronize(try opened()))
-        card.synchronized = length
-        note(card)
-        try writeCard(isDurable: true)
+        metadata.synchronized = length
+        note(metadata)
+        try writeMetadata(isDurable: true)
     }
 
-    /// Keeps the card, to be written where somebody may go on with the part.
-    private func note(_ card: DownloadMetadata) {
-        var card = card
-        card.boot = SystemBoot.identity
-        self.card = card
-        owesCard = card.validator != nil && options.keepsPart && cardFile != nil
+    /// Stores the metadata, to be written when the download could be resumed with it.
+    private func note(_ metadata: DownloadMetadata) {
+        var metadata = metadata
+        metadata.boot = SystemBoot.identity
+        self.metadata = metadata
+        owesMetadata = metadata.validator != nil && options.keepsPart && metadataFile != nil
     }
 
-    /// Writes the card that is owed.
-    private func writeCard(isDurable: Bool) throws(FileOperationError) {
-        guard owesCard, let card else { return }
-        mayHaveCard = true
-        try cardFile?.write(card, isDurable: isDurable)
-        owesCard = false
+    /// Writes the metadata if it changed.
+    private func writeMetadata(isDurable: Bool) throws(FileOperationError) {
+        guard owesMetadata, let metadata else { return }
+        mayHaveMetadata = true
+        try metadataFile?.write(metadata, isDurable: isDurable)
+        owesMetadata = false
     }
 
     private func opened() throws(FileOperationError) -> OpenFile {
@@ -155,18 +159,20 @@ extension DownloadStore {
         return file
     }
 
-    /// Returns whether there was one on the disk, of this download or of whichever.
-    private func removeCard() throws(FileOperationError) -> Bool {
-        (card, owesCard) = (nil, false)
-        let wasThere = try cardFile?.remove() ?? false
-        mayHaveCard = false
+    /// Removes the metadata file, and returns whether one existed, even one of another download.
+    private func removeMetadata() throws(FileOperationError) -> Bool {
+        (metadata, owesMetadata) = (nil, false)
+        let wasThere = try metadataFile?.remove() ?? false
+        mayHaveMetadata = false
         return wasThere
     }
 }
 
-// Ending
+// Methods that complete or discard the partial file.
 extension DownloadStore {
-    /// The checksum of the whole part, of which is read again what did not come by; nil if it was cancelled meanwhile.
+    /// Returns the checksum of the whole partial file, or `nil` if the download was canceled meanwhile.
+    ///
+    /// The method reads the bytes again if the running checksum does not cover all of them.
     func takeChecksum(
         _ algorithm: ChecksumAlgorithm, unless cancellation: DownloadCancellation
     ) throws(FileOperationError) -> [UInt8]? {
@@ -186,19 +192,20 @@ extension DownloadStore {
         return stream.finish()
     }
 
-    /// Brings the part to the disk, if that is to be certain.
+    /// Flushes the partial file to disk if the options require it.
     ///
-    /// After a failure the system may have forgotten what it did not write: no second try, the part is lost.
+    /// After a failure, the system may already have dropped the unwritten bytes. The flush is not repeated, and the
+    /// partial file is lost.
     func secure() throws(FileOperationError) {
         if options.isDurable, !isTemporary { try folder.get(files.synchronize(try opened())) }
     }
 
-    /// Puts the part in its place, in one step, and returns where it is.
+    /// Moves the partial file to its destination in one step, and returns its URL.
     ///
-    /// A temporary file is in its place already, and somebody else's from now on.
+    /// A temporary file is already at its destination. From now on, it belongs to the caller.
     func publish() throws(FileOperationError) -> URL {
         let file = try opened()
-        let name = place.name(card)
+        let name = place.name(metadata)
         guard !isTemporary else {
             try folder.get(files.close(file))
             self.file = nil
@@ -207,10 +214,10 @@ extension DownloadStore {
         guard place.isHere(file, place.part), try folder.get(files.status(of: file)).size == length else {
             throw folder.error(.changedMeanwhile)
         }
-        try checkPlace(for: card)
-        let permissions = try cardFile?.permissions(asked: options.permissions & 0o777)
+        try checkPlace(for: metadata)
+        let permissions = try metadataFile?.permissions(asked: options.permissions & 0o777)
         do throws(FileOperationError) {
-            // At the last moment: with them, nobody might be able to go on with the part.
+            // Set the permissions at the last moment, because they could prevent resuming the download.
             try folder.get(files.setPermissions(permissions ?? DownloadClaim.permissions, of: file))
             try place.rename(to: folder.entry(name))
         } catch {
@@ -222,9 +229,9 @@ extension DownloadStore {
             throw folder.error(.changedMeanwhile)
         }
         published = status
-        forgetCard()
+        forgetMetadata()
         if options.isDurable {
-            // The permissions, that is: the bytes are there.
+            // This flushes the permissions. The bytes were flushed before.
             try folder.get(files.synchronize(file))
             try folder.synchronize()
         }
@@ -232,62 +239,64 @@ extension DownloadStore {
         return place.url(named: name)
     }
 
-    /// Takes away the card of a part that is in its place now.
+    /// Removes the metadata of a partial file that was moved to its destination.
     ///
-    /// The claim went with the part, so whoever begins anew may have a card of their own by now. Only with a claim on what
-    /// bears the part's name may it be removed; one that stays is removed before anything else is written.
-    private func forgetCard() {
-        (card, owesCard) = (nil, false)
-        guard mayHaveCard,
+    /// The claim moved with the file, so a new download may already have its own metadata. The metadata may be removed
+    /// only with a claim on a file with the name of the partial file. If it remains, the next download removes it
+    /// before it writes anything.
+    private func forgetMetadata() {
+        (metadata, owesMetadata) = (nil, false)
+        guard mayHaveMetadata,
             case .success(let mark) = files.openToAppend(place.part, makingItWith: DownloadClaim.permissions),
             case .success = files.claim(mark), place.isHere(mark, place.part)
         else { return }
-        _ = try? removeCard()
+        _ = try? removeMetadata()
         _ = files.remove(place.part, isDirectory: false)
     }
 
-    /// Whether somebody may go on with the part who has this object, and nobody else.
+    /// Whether only the owner of this object can resume the download.
     var isKeptHere: Bool { isTemporary && isWorthKeeping }
 
-    private var isWorthKeeping: Bool { options.keepsPart && card?.validator != nil && length > 0 }
+    private var isWorthKeeping: Bool { options.keepsPart && metadata?.validator != nil && length > 0 }
 
-    /// Leaves the part for whoever goes on with it, brought to the disk or not, or takes it away if nobody could.
+    /// Keeps the partial file for a later download, flushed to disk if requested, or removes it if no download could
+    /// resume it.
     func leave(isSynchronized: Bool) {
         guard !isTemporary, isWorthKeeping else { return discard() }
         do throws(FileOperationError) {
             if isSynchronized { try checkpoint() }
-            try writeCard(isDurable: false)
+            try writeMetadata(isDurable: false)
         } catch {
             return discard()
         }
         file = nil
     }
 
-    /// Removes all of it, and the directories that were made for it.
+    /// Removes all files, and the directories that were created for them.
     func discard() {
         guard let file = exchange(&file, with: nil) else { return }
-        // While it is still claimed: nobody else's is removed.
-        _ = try? removeCard()
+        // Remove the files while they are still claimed, so that they belong to this download.
+        _ = try? removeMetadata()
         if place.isHere(file, place.part) { _ = files.remove(place.part, isDirectory: false) }
         _ = files.close(file)
         folder.discard()
     }
 }
 
-/// The card of a download on the disk.
+/// The metadata file of a download.
 ///
-/// All of it is done by whoever has the claim on the part.
+/// Only the owner of the claim on the partial file uses it.
 struct DownloadMetadataFile {
     private static let largest = 64 << 10
 
     private let folder: PreparedFolder
     private let entry: FolderEntry
-    /// Of a card that is being written.
+    /// The file to which new metadata is written before it replaces the old metadata.
     private let passing: FolderEntry
 
-    /// The file under the names of a download; nil if it has none.
+    /// Creates the file for the names of a download, or returns `nil` if the download has no metadata file.
     init?(_ names: DownloadNames, in folder: PreparedFolder) {
-        guard let name = names.card, let passing = names.passing else { return nil }
+        guard let name = names.metadata, let passing = names.passing else { return nil }
         self.folder = folder
         entry = folder.entry(name)
         self.passing = folder.entry(passing)
@@ -295,7 +304,7 @@ struct DownloadMetadataFile {
 
     private var files: FileSystem { folder.files }
 
-    /// What the card says; nil if there is none, or none that only this program's user can have written.
+    /// Reads the metadata, or returns `nil` if there is none or if another user could have written it.
     func read() -> DownloadMetadata? {
         guard case .success(let (file, status)) = files.openTrusted(entry), status.size <= Self.largest else {
             return nil
@@ -306,9 +315,9 @@ struct DownloadMetadataFile {
         return DownloadMetadata(text: bytes)
     }
 
-    /// Puts a card in the place of the last one, in one step.
-    func write(_ card: DownloadMetadata, isDurable: Bool) throws(FileOperationError) {
-        guard let text = try? card.text() else { throw folder.error(.ioFailed) }
+    /// Replaces the metadata in one step.
+    func write(_ metadata: DownloadMetadata, isDurable: Bool) throws(FileOperationError) {
+        guard let text = try? metadata.text() else { throw folder.error(.ioFailed) }
         try removePassing()
         do throws(FileOperationError) {
             let file = try folder.get(files.createFile(passing, permissions: 0o600))
@@ -323,9 +332,9 @@ struct DownloadMetadataFile {
         }
     }
 
-    /// Takes away whatever bears the card's name, and returns whether something did.
+    /// Removes the metadata file, and returns whether one existed.
     func remove() throws(FileOperationError) -> Bool {
-        // There is one only where a program was killed while it wrote it.
+        // This file remains only if the process was terminated while it wrote the file.
         _ = files.remove(passing, isDirectory: false)
         let result = files.remove(entry, isDirectory: false)
         if case .failure(SystemError(ENOENT)) = result { return false }
@@ -333,8 +342,9 @@ struct DownloadMetadataFile {
         return true
     }
 
-    /// What becomes of permissions of a new file here: the `umask` is taken off, and where the system does not tell it, a
-    /// file must be made to see it.
+    /// Returns the permissions that a new file gets here, reduced by the `umask`.
+    ///
+    /// If the system does not report the `umask`, the method creates a file to find out.
     func permissions(asked: UInt16) throws(FileOperationError) -> UInt16 {
         if let permissions = files.permissions(asked: asked, in: folder.folder) { return permissions }
         try removePassing()
@@ -348,54 +358,54 @@ struct DownloadMetadataFile {
     }
 }
 
-/// Under which names the files of a download lie.
+/// The file names of a download.
 struct DownloadNames {
-    /// The file that is being written.
+    /// The name of the partial file.
     let part: String
-    /// What is known of it; nil for a temporary file, with which nobody else goes on.
-    let card: String?
-    /// What is there for a moment only, such as a card that is being written.
+    /// The name of the metadata file, or `nil` for a temporary file, which no other download resumes.
+    let metadata: String?
+    /// The name of a file that exists only for a moment, such as metadata that is being written.
     ///
-    /// One that a killed program left is taken away.
-    var passing: String? { card.map { $0 + ".new" } }
+    /// If a terminated process left such a file, the next download removes it.
+    var passing: String? { metadata.map { $0 + ".new" } }
 
-    /// Names that are found again by who downloads to the same place.
+    /// Creates names that the next download to the same destination finds again.
     init(identity: String) {
-        // Not made of the destination's name, which may be as long as names can be.
+        // The names do not contain the destination's name, which may already have the maximum length.
         let key = Hexadecimal.lower(SHA256.checksum(of: identity.utf8, startingWith: SHA256()).prefix(16))
         part = ".operationkit-\(key).part"
-        card = ".operationkit-\(key).card"
+        metadata = ".operationkit-\(key).metadata"
     }
 
-    /// The name of a file that nobody finds again.
+    /// Creates the name of a file that no other download finds.
     init() {
         let random = (UInt64.random(in: .min ... .max), UInt64.random(in: .min ... .max))
         part = "operationkit-\(String(random.0, radix: 36))\(String(random.1, radix: 36)).download"
-        card = nil
+        metadata = nil
     }
 
-    /// Of what a part is: of a URL, unless a key says something else.
+    /// Returns the identity of the downloaded resource, which is its URL or the key from the options.
     static func source(of request: NetworkRequest, _ options: DownloadOptions) -> String {
         hash(options.resumeKey.map { "key \($0)" } ?? "url \(request.url.absoluteString)")
     }
 
-    /// The hash of a text that is not to lie about on the disk.
+    /// Returns the hash of a text that must not be stored on disk.
     static func hash(_ text: String) -> String {
         Hexadecimal.lower(SHA256.checksum(of: text.utf8, startingWith: SHA256()))
     }
 }
 
 extension Result where Success == Void, Failure == SystemError {
-    /// Success, if the failure is that there is nothing.
+    /// Returns a success if the failure is that the file does not exist.
     func ignoringAbsence() -> Self {
         if case .failure(SystemError(ENOENT)) = self { return .success(()) }
         return self
     }
 }
 
-/// Since when the system runs: until it goes down, what a program wrote is not lost, even if the program is.
+/// The current boot session of the system, during which written bytes survive the end of the process.
 enum SystemBoot {
-    /// A text that is another after each start of the system; nil where the system does not tell.
+    /// A text that changes with each boot of the system, or `nil` if the system does not provide one.
     static let identity: String? = {
         #if canImport(Darwin)
             var bytes = [CChar](repeating: 0, count: 64)

@@ -4,13 +4,13 @@
 import Foundation
 import OperationCore
 
-/// The file side of one download, step by step: the machine's decisions, carried out on the disk.
+/// The file work of one download, which carries out the decisions of the ``DownloadMachine`` on disk.
 ///
-/// Not Sendable on purpose: all calls come on the queue of its download, and block for as long as the disk does.
+/// The class is not `Sendable` on purpose. All calls are made on the queue of the download and may block for the disk.
 package final class DownloadWork {
-    /// How much is kept of a response that is no file, if nobody says how much.
+    /// The default number of bytes to keep of a response that is not the file.
     package static let usualKeptBytes = 64 << 10
-    /// How much of such a response is read at all.
+    /// The maximum number of bytes to read of a response that is not the file.
     private static let patience = 1 << 20
 
     private let destination: DownloadDestination
@@ -18,7 +18,7 @@ package final class DownloadWork {
     private let files: FileSystem
     private let clock: any OperationClock
     private let cancellation: DownloadCancellation
-    /// Whether a response with that head is the file; if not, nothing of it comes to the destination.
+    /// Whether a response with these headers is the file, so that its body may be written to the destination.
     private let accepts: @Sendable (ResponseHead) -> Bool
     private let keptBytes: Int
     private var source = ""
@@ -26,14 +26,14 @@ package final class DownloadWork {
     private var store: DownloadStore?
     private var head: ResponseHead?
     private var keptBody: [UInt8] = []
-    /// How much came of it.
+    /// The number of bytes that were received of a response that is not the file.
     private var strayCount = 0
     private var lastCheckpoint: OperationInstant
-    /// How many bytes were there before the present response, and those that it goes on with.
+    /// The number of bytes of an earlier download that the current response continues.
     private var resumed: Int64 = 0
-    /// How many bytes were there before, and had to be thrown away.
+    /// The number of bytes of an earlier download that were discarded.
     private var discarded: Int64 = 0
-    /// Whether the present response goes on with the one before, of which the server had not sent all.
+    /// Whether the current response continues the previous one, which the server did not send completely.
     private var isContinuation = false
 
     package init(
@@ -52,21 +52,21 @@ package final class DownloadWork {
         lastCheckpoint = clock.now
     }
 
-    /// The head of the response, as it would be of the whole, if it is that of the file.
+    /// The headers of the response if it is the file, as they would be for the whole file.
     package var presentHead: ResponseHead? { machine?.isWriting == true ? head?.asWhole(length: nil) : nil }
 
-    /// Whether the present response is of no use, so that another request is made.
+    /// Whether the current response is unusable, so that another request is sent.
     package var asksAnew: Bool { machine?.isAskingAnew == true }
 
-    /// What became of what was there before.
+    /// The bytes of an earlier download that were resumed or discarded.
     package var start: DownloadStart { DownloadStart(resumedBytes: resumed, discardedBytes: discarded) }
 
-    /// How much is there.
+    /// The number of bytes in the partial file, and the total number.
     package var progress: DownloadProgress {
-        DownloadProgress(received: store?.length ?? 0, total: store?.part?.card.total)
+        DownloadProgress(received: store?.length ?? 0, total: store?.part?.metadata.total)
     }
 
-    /// Makes ready for a request, and returns it as it is to be sent.
+    /// Prepares the files for a request, and returns the request to send.
     package func prepare(_ request: NetworkRequest) throws(NetworkError) -> NetworkRequest {
         head = nil
         keptBody = []
@@ -98,17 +98,17 @@ package final class DownloadWork {
         do throws(FileOperationError) {
             return try DownloadStore(destination, source: source, options: options, files: files)
         } catch {
-            // Another request of the same URL, with another body maybe, is something else, and its file may get another
-            // name. Nobody ever goes on with what it leaves, so its part need not be found again.
+            // A request for the same URL, perhaps with another body, is a different download whose file may get another
+            // name. It can never be resumed, so its partial file needs no name that is found again.
             guard !resumes, error.code == .busy, destination.isFolder else { throw error }
             let name = UUID().uuidString
             return try DownloadStore(destination, source: name, options: options, files: files)
         }
     }
 
-    /// Takes the head of a response; false if the request is to be ended.
+    /// Processes the headers of a response, and returns `false` if the request must be ended.
     ///
-    /// - Parameter refuses: Says that nothing of it is to come to its place, whatever else it is.
+    /// - Parameter refuses: A closure that returns whether the response must not be written to the destination.
     package func receive(_ head: ResponseHead, refuses: (ResponseHead) -> Bool = { _ in false }) -> Bool {
         self.head = head
         if !isAcceptable(head, refuses) {
@@ -118,31 +118,31 @@ package final class DownloadWork {
         guard let action = machine?.receive(head) else { return false }
         let continues = exchange(&isContinuation, with: false)
         switch action {
-        case .begin(var card):
-            card.fileName = DownloadFileName.name(for: head)
+        case .begin(var metadata):
+            metadata.fileName = DownloadFileName.name(for: head)
             resumed = 0
-            guard hasPlace(for: card) else { return false }
+            guard hasPlace(for: metadata) else { return false }
             noteLoss()
-            return put { store throws(FileOperationError) in try store.begin(card) } && hasRoom(for: card)
-        case .goOn(let offset, let card):
+            return put { store throws(FileOperationError) in try store.begin(metadata) } && hasRoom(for: metadata)
+        case .goOn(let offset, let metadata):
             if !continues { resumed = offset }
-            return hasPlace(for: card) && put { store throws(FileOperationError) in try store.goOn(from: offset, card) }
-                && hasRoom(for: card)
+            return hasPlace(for: metadata) && put { store throws(FileOperationError) in try store.goOn(from: offset, metadata) }
+                && hasRoom(for: metadata)
         case .alreadyComplete:
             guard let part = store?.part else { return false }
             if !continues { resumed = part.length }
-            // What may lie behind the bytes that are known to be there is cut off.
-            return hasPlace(for: part.card)
-                && put { store throws(FileOperationError) in try store.goOn(from: part.length, part.card) }
+            // Bytes after the trusted bytes are truncated.
+            return hasPlace(for: part.metadata)
+                && put { store throws(FileOperationError) in try store.goOn(from: part.length, part.metadata) }
         case .leave: return true
         case .askAnew, .fail: return false
         }
     }
 
-    /// Finds out early, and with what is there kept, what would be found out in the end.
-    private func hasPlace(for card: DownloadMetadata) -> Bool {
+    /// Checks early for an error that would otherwise occur at the end, and keeps the partial file.
+    private func hasPlace(for metadata: DownloadMetadata) -> Bool {
         do throws(FileOperationError) {
-            try store?.checkPlace(for: card)
+            try store?.checkPlace(for: metadata)
             return true
         } catch {
             machine?.refuse(NetworkError(error))
@@ -165,17 +165,17 @@ package final class DownloadWork {
         func accepts(_ head: ResponseHead) -> Bool { !refuses(head) && self.accepts(head) }
         guard machine?.asksForRest == true else { return accepts(head) }
         switch head.status {
-        // What is said of ranges is for the machine to judge.
+        // The machine judges responses about ranges.
         case 412, 416: return true
-        // With what is there already it is the whole.
+        // Together with the bytes of the partial file, this response is the whole file.
         case 206: return accepts(head.asWhole(length: nil))
         default: return accepts(head)
         }
     }
 
-    private func hasRoom(for card: DownloadMetadata) -> Bool {
+    private func hasRoom(for metadata: DownloadMetadata) -> Bool {
         lastCheckpoint = clock.now
-        guard let store, let total = card.total else { return true }
+        guard let store, let total = metadata.total else { return true }
         let missing = total - store.length
         let free = store.freeBytes(wanted: missing)
         guard missing > free else { return true }
@@ -186,7 +186,7 @@ package final class DownloadWork {
         return false
     }
 
-    /// Takes bytes of the body; false if the request is to be ended.
+    /// Writes bytes of the body, and returns `false` if the request must be ended.
     package func receive(_ bytes: UnsafeRawBufferPointer) -> Bool {
         switch machine?.receive(count: bytes.count) {
         case .success(0)?, nil:
@@ -204,9 +204,9 @@ package final class DownloadWork {
         }
     }
 
-    /// Takes the end of a request.
+    /// Processes the end of a request.
     package func end(_ error: NetworkError?) -> DownloadConclusion {
-        // What was cut off because enough of it had come ended well.
+        // A transfer that was canceled because enough bytes were received did not fail.
         switch machine?.end(strayCount > Self.patience ? nil : error) {
         case .finish(let length, let isLengthKnown)?: return finish(length: length, isLengthKnown: isLengthKnown)
         case .askOn?:
@@ -233,10 +233,10 @@ package final class DownloadWork {
             }
             if !cancellation.isSet { try store.secure() }
         } catch {
-            // It is the bytes themselves that cannot be relied on.
+            // The bytes themselves are unreliable.
             return discard(NetworkError(error))
         }
-        // The last look: who cancels from now on finds the file in its place.
+        // This is the last check. After it, the file appears at its destination even if the download is canceled.
         if cancellation.isSet { return keep(.cancelledDownload) }
         do throws(FileOperationError) {
             let url = try store.publish()
@@ -244,7 +244,8 @@ package final class DownloadWork {
             let file = DownloadedFile(url: url, length: length, start: start, isLengthKnown: isLengthKnown)
             return .saved(file, head, store.published)
         } catch {
-            // The bytes are good, and may be gone on with when there is a place for them; but a full disk is made free.
+            // The bytes are valid, and the download can be resumed once the destination is available. If the disk is
+            // full, the partial file is removed to free space.
             if store.published != nil { return discard(.uncertain(error)) }
             let isLost = [.noSpace, .changedMeanwhile].contains(error.code) || !store.hasPart
             return isLost ? discard(NetworkError(error)) : keep(NetworkError(error))
@@ -252,13 +253,13 @@ package final class DownloadWork {
     }
 
     private func keep(_ error: NetworkError) -> DownloadConclusion {
-        // Whoever cancels may want it again at once, and is not to wait for a disk: only a power cut can take away what was
-        // written and not synchronized, and then it is known how much of it.
+        // Do not wait for the disk, because the download may be started again immediately. Only a power failure can
+        // lose bytes that were not flushed, and the metadata records how many.
         if cancellation.isSet { return .failed(error) }
         do throws(FileOperationError) {
             try store?.checkpoint()
         } catch {
-            // What was not brought to the disk may be lost, whatever the system says next.
+            // Bytes that could not be flushed may be lost, whatever the system reports next.
             return discard(NetworkError(error))
         }
         return .failed(error)
@@ -269,7 +270,7 @@ package final class DownloadWork {
         return .failed(error)
     }
 
-    /// What is there is of no use any more.
+    /// Records that the received bytes are discarded.
     private func noteLoss() {
         discarded = max(discarded, store?.length ?? 0)
     }
@@ -279,35 +280,38 @@ package final class DownloadWork {
         store = nil
     }
 
-    /// Lets go of everything: what can be gone on with stays, if it is to, and the rest is removed.
+    /// Releases the files, and keeps or removes the partial file, as the options and the response require.
     package func close() {
-        // Of a temporary file it stays for as long as this object, and goes with it.
+        // The partial file of a temporary download exists as long as this object.
         if store?.isKeptHere == true { return }
         store?.leave(isSynchronized: !cancellation.isSet)
         store = nil
     }
 
-    /// Removes what was received.
+    /// Removes the partial file.
     package func discard() { forgetStore() }
 
     private static let misuse = NetworkError(
         code: .invalidResponse, phase: .receiving, message: "The request ended without a response.")
 }
 
-/// What came of one request of a download.
+/// The outcome of one request of a download.
 package enum DownloadConclusion: Sendable {
-    /// The file is there, whole, and had this status when it came to its destination; nil for a temporary file.
+    /// The complete file is at its destination, where it had this status, which is `nil` for a temporary file.
     case saved(DownloadedFile, ResponseHead, FileStatus?)
-    /// Another request must be made, at once: what the server sent does not go on with what is there, or not to its end.
+    /// Another request must be sent immediately, because the response does not continue the partial file or does not
+    /// complete it.
     case again
-    /// It was no file: the response and the first bytes of its body.
+    /// The response is not the file, but has these headers and these first bytes of its body.
     case answered(ResponseHead, [UInt8])
-    /// It failed. What is there stays until the download is closed, for another request to go on with.
+    /// The request failed, and the partial file remains for another request until the download is closed.
     case failed(NetworkError)
 }
 
-/// Whether a download was cancelled: set by whoever cancels it, and looked at by its queue where it works for long, and
-/// once more just before the file takes its place.
+/// A flag that indicates whether a download was canceled.
+///
+/// The download's queue reads the flag during long work, and once more immediately before it moves the file to its
+/// destination.
 package final class DownloadCancellation: Sendable {
     private let state = Locked(false)
 
@@ -318,12 +322,12 @@ package final class DownloadCancellation: Sendable {
     package func set() { state.withLock { $0 = true } }
 }
 
-/// Whose turn it is with the files of a download: one run after another, in the order in which they came.
+/// The order in which the runs of a download use its files.
 struct DownloadTurn: Sendable {
     private var isTaken = false
     private var waiting: [@Sendable () -> Void] = []
 
-    /// Takes the turn; false if another run has it, which passes it on to `begin`.
+    /// Takes the turn, or returns `false` and stores `begin` if another run has the turn.
     mutating func take(_ begin: @escaping @Sendable () -> Void) -> Bool {
         guard isTaken else {
             isTaken = true
@@ -333,7 +337,7 @@ struct DownloadTurn: Sendable {
         return false
     }
 
-    /// The turn is over; returns what begins the next, outside of the lock.
+    /// Ends the turn, and returns the closure that starts the next run, to be called outside the lock.
     mutating func pass() -> (@Sendable () -> Void)? {
         if waiting.isEmpty {
             isTaken = false
@@ -343,11 +347,12 @@ struct DownloadTurn: Sendable {
     }
 }
 
-/// What a download found of an earlier one, and what became of that.
+/// The bytes of an earlier download that a download found when it began.
 public struct DownloadStart: Sendable, Hashable {
-    /// How many bytes were there before, and are gone on with.
+    /// The number of bytes that an earlier, incomplete download had already received.
     public let resumedBytes: Int64
-    /// How many bytes were there before and were thrown away: the file on the server has changed, or the server cannot go on
-    /// with them.
+    /// The number of bytes from an earlier download that were discarded.
+    ///
+    /// Bytes are discarded if the file on the server has changed, or if the server could not resume the download.
     public let discardedBytes: Int64
 }

@@ -5,7 +5,7 @@ import Foundation
 import OperationCore
 
 extension NetworkError {
-    /// What a failure of the file system means for a download.
+    /// Creates a download error from an error of the file system.
     init(_ error: FileOperationError) {
         let code: Code
         switch error.code {
@@ -26,7 +26,7 @@ extension NetworkError {
     static let cancelledDownload = NetworkError(
         code: .cancelled, phase: .saving, message: "The download was cancelled.")
 
-    /// The file is in its place, and whether it stays there is not known.
+    /// The complete file is at its destination, but may not survive a power failure.
     static func uncertain(_ error: FileOperationError) -> NetworkError {
         saving(
             error,
@@ -34,7 +34,7 @@ extension NetworkError {
                 + "take it away. Keep it, or remove it and download it again.")
     }
 
-    /// An error of a file, with a sentence before its own.
+    /// Returns an error with an additional sentence before the message of a file error.
     private static func saving(_ error: FileOperationError, _ sentence: String) -> NetworkError {
         let known = NetworkError(error)
         return NetworkError(
@@ -47,7 +47,7 @@ extension NetworkError {
             message: "The file does not have the \(algorithm) checksum that was expected, and was removed.")
     }
 
-    /// The file that the evaluator refused is in the way of the next attempt, and cannot be removed.
+    /// The evaluator rejected the file, and the file cannot be removed before the next attempt.
     static func irremovable(_ error: FileOperationError) -> NetworkError {
         saving(
             error,
@@ -55,7 +55,7 @@ extension NetworkError {
                 + "attempt. Remove the file and start a new operation.")
     }
 
-    /// Another file is in the place of the one that the evaluator refused.
+    /// Another file has replaced the file that the evaluator rejected.
     static func replaced(_ file: DownloadedFile) -> NetworkError {
         NetworkError(
             code: .destinationExists, phase: .saving,

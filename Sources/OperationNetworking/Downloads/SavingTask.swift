@@ -4,7 +4,7 @@
 import Foundation
 import OperationCore
 
-/// A download as a task: one head, one end, and whatever requests it takes beneath.
+/// A task that downloads a file with any number of requests, but reports only one response.
 final class SavingTask: NetworkTask, AbandonableTask {
     private let run: DownloadRun
     private let telling: SavingNotification
@@ -19,7 +19,7 @@ final class SavingTask: NetworkTask, AbandonableTask {
         run = DownloadRun(
             request, over: session, with: download,
             watcher: HopObserverReceiver.watcher(behind: receiver) == nil ? nil : telling,
-            // Those who have a say learn of each head, as soon as it is there.
+            // The attempt policies see the headers of each response as soon as they arrive.
             refuses: { telling.refuses($0) },
             mayLeave: { telling.mayLeave($0) },
             tellHead: { head, start in
@@ -49,30 +49,30 @@ final class SavingTask: NetworkTask, AbandonableTask {
         run.giveUp()
     }
 
-    // What comes in is held where the disk is slower, and the receiver gets none of it.
+    // The transfer is held when the disk is slower, and the receiver gets none of the bytes.
     func hold() {}
     func proceed() {}
 }
 
 /// The receiver of a download that belongs to an operation.
 protocol DownloadHost: NetworkReceiver {
-    /// The download will deliver this head, unless it fails.
+    /// Announces the headers that the download will deliver, unless it fails.
     func foresee(_ head: ResponseHead)
-    /// Returns whether the file of that response must not be put in its place.
+    /// Returns whether the file of a response must not be moved to its destination.
     func refuses(_ head: ResponseHead) -> Bool
-    /// Some of the body of the request was sent.
+    /// Reports that bytes of the request body were sent.
     func sent(_ count: Int64, of total: Int64?)
-    /// Some of the file is on the disk.
+    /// Reports that bytes of the file were written to disk.
     func saved(_ progress: DownloadProgress)
 }
 
-/// Tells the receiver of a ``SavingTask`` what came of it, once; whoever keeps the task keeps no receiver after that.
+/// An object that reports the outcome of a ``SavingTask`` to its receiver once, and then releases the receiver.
 private final class SavingNotification: Sendable {
     private struct State {
         var receiver: (any NetworkReceiver)?
-        /// The receiver, if it is that of an operation.
+        /// The receiver if it belongs to an operation.
         var host: (any DownloadHost)?
-        /// The task, from its beginning to its end: it keeps itself alive.
+        /// The task, which keeps itself alive from its start to its end.
         var task: SavingTask?
         var metrics: TransferMetrics?
     }
@@ -85,7 +85,7 @@ private final class SavingNotification: Sendable {
         self.didSave = didSave
     }
 
-    /// The receiver, if it is that of an operation; nil after the end.
+    /// The receiver if it belongs to an operation, or `nil` after the end.
     var host: (any DownloadHost)? { state.withLock { $0.host } }
 
     func refuses(_ head: ResponseHead) -> Bool {
@@ -104,7 +104,7 @@ private final class SavingNotification: Sendable {
         }
     }
 
-    /// Those of the last request are told, before the end.
+    /// Stores the metrics of a request, because only those of the last request are reported, before the end.
     func keep(_ metrics: TransferMetrics) {
         state.withLock { $0.metrics = metrics }
     }
@@ -128,7 +128,7 @@ private final class SavingNotification: Sendable {
         switch conclusion {
         case .saved(let file, let head, let published):
             didSave(file, published)
-            // It may have been there before, and nothing have come.
+            // The file may have been complete before, so that no bytes were received.
             host?.saved(DownloadProgress(received: file.length, total: file.length))
             receiver.task(task, didReceive: head.asWhole(length: file.length))
         case .answered(let head, let body):
@@ -152,10 +152,10 @@ extension SavingNotification: HopWatcher {
     func hopIsOver() { watcher?.hopIsOver() }
 }
 
-/// A session whose responses lie at a destination on the disk before their end is told.
+/// A session that writes each response to its destination on disk before it reports the end of the task.
 ///
-/// Whoever made a task is told the head and the end, and the bytes only of a response that is no file. For one task it may
-/// make several requests.
+/// The receiver of a task gets the headers and the end. It gets the bytes only of a response that is not the file. The
+/// session may send several requests for one task.
 final class SavingSession: NetworkSession {
     private let session: any NetworkSession
     private let makeDownload: @Sendable (NetworkRequest) -> Download
@@ -174,16 +174,16 @@ final class SavingSession: NetworkSession {
     }
 
     func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask {
-        // What has no body is no file.
+        // A response without a body is not a file.
         if request.method == "HEAD" { return session.makeTask(with: request, receiver: receiver) }
         return SavingTask(request, session, makeDownload(request), receiver, didStart, didSave)
     }
 }
 
-/// Takes in the response of one request of a download.
+/// The receiver of the response to one request of a download.
 final class DownloadReceiver: NetworkReceiver {
     private let download: Download
-    /// That of the attempt that downloads, if it wants to know of each request.
+    /// The watcher of the attempt, if it observes each request.
     private let hopWatcher: (any HopWatcher)?
     private let refuses: @Sendable (ResponseHead) -> Bool
     private let mayLeave: @Sendable (any NetworkTask) -> Bool
@@ -219,8 +219,8 @@ final class DownloadReceiver: NetworkReceiver {
     }
 
     func task(_ task: any NetworkTask, didReceive bytes: UnsafeRawBufferPointer) {
-        // Only this thread adds bytes: what is full now will be when they are there. The brake comes first, or the queue
-        // might loose it before it was set.
+        // Only this thread adds bytes, so the inbox will be full after they are added. Hold the transfer first, because
+        // the queue might otherwise let it proceed before it is held.
         let holds = inbox.withLock { $0.isFilled(by: bytes.count) }
         if holds { task.hold() }
         switch inbox.withLock({ $0.put(bytes, isHeld: holds) }) {
@@ -290,30 +290,30 @@ final class DownloadReceiver: NetworkReceiver {
     }
 }
 
-/// Gives the place of a file that was saved while it came.
+/// A collector whose result is the URL of the file that was saved during the transfer.
 final class SavedFileCollector: ResponseCollector<URL>, TemporaryFileHolder, @unchecked Sendable {
     // Sendable: as its superclass.
 
     let temporaryFile: TemporaryFile?
     private let url: URL?
-    /// The bytes of an answer that is no file: only of such a one any come here, and not more than were kept.
+    /// The first bytes of a response that is not the file.
     private var answer = Data()
 
-    /// One that stays where it is.
+    /// Creates a collector for a file that remains.
     init(_ url: URL?) {
         self.url = url
         temporaryFile = nil
         super.init()
     }
 
-    /// One that goes with this object, unless it is handed over.
+    /// Creates a collector for a file that is removed with this object, unless it is handed over.
     init(_ file: TemporaryFile) {
         url = file.url
         temporaryFile = file
         super.init()
     }
 
-    /// The file may have been complete before.
+    /// The value is `false` because the file may have been complete before the transfer.
     override var mayBeEmpty: Bool { false }
 
     override func receive(_ bytes: UnsafeRawBufferPointer, flow: any NetworkTask) {

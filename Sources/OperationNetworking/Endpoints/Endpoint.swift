@@ -48,20 +48,25 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
     /// Other content types are not accepted, unless ``ResponseRules/contentTypes`` allows them.
     public var accepts: String
     /// A closure that creates the request body.
+    ///
+    /// The operation calls the closure each time it creates the request, at least once for each attempt.
     public var makeBody: @Sendable (NetworkBase) throws -> RequestBody
     /// A closure that decodes the result.
+    ///
+    /// The operation calls the closure on the thread of the evaluation.
     public var decode: @Sendable (Data, HTTPURLResponse, NetworkBase) throws -> ResultType {
         didSet { read = nil }
     }
     /// The counterpart of ``decode`` that needs no `HTTPURLResponse`.
     ///
-    /// To create such a response takes longer than to decode a small body.
+    /// Creating an `HTTPURLResponse` takes longer than decoding a small body.
     private(set) var read: (@Sendable (Data, ResponseHead, NetworkBase) throws -> ResultType)?
     /// The URL that replaces the path, if there is one.
     private var place: EndpointPlace?
     /// A closure that creates the result of a response without a body.
     ///
-    /// The default is `nil`, which calls ``decode`` for an empty body, too.
+    /// The operation calls the closure on the thread of the evaluation. The default is `nil`, which calls ``decode``
+    /// for an empty body, too.
     public var emptyResult: (@Sendable () -> ResultType)?
 
     /// Creates an endpoint of any kind.

@@ -38,7 +38,7 @@ public struct NetworkBase: Sendable {
     public var options = TransferOptions.standard
     /// The encoder that writes queries and forms.
     public var formEncoder = FormEncoder()
-    /// A closure that creates the JSON decoder, called for each response.
+    /// A closure that creates the JSON decoder, called for each response that is decoded from JSON.
     public var makeDecoder: @Sendable () -> JSONDecoder = { JSONDecoder() }
     /// A closure that creates the JSON encoder, called for each attempt.
     ///
@@ -360,7 +360,7 @@ extension NetworkOperation {
     public final func using(_ base: NetworkBase) -> Self {
         guard maySet("base") else { return self }
         var service: NetworkOperationOptions.Service? = base.service
-        knobs.withLock { swap(&$0.service, &service) }
+        settings.withLock { swap(&$0.service, &service) }
         hasService.store(true, ordering: .releasing)
         take(base)
         return self

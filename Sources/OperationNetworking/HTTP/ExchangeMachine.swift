@@ -1,31 +1,31 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-/// Where a response comes from, as far as the life of an exchange depends on it.
+/// The source of a response, as the state machine of an exchange sees it.
 package protocol ExchangeSource: Sendable {
-    /// Whether it comes from a session, whose task can be braked.
+    /// Whether the response comes from a session, whose task can be paused.
     var isFlight: Bool { get }
-    /// Whether what comes after its head is to be read, as from the cache.
+    /// Whether the exchange itself reads the body, as from the cache.
     var isRead: Bool { get }
 }
 
-/// Why the bytes that come in are held.
+/// The reasons to hold the bytes of a response.
 package struct ExchangeBrakes: OptionSet, Sendable {
     package let rawValue: Int
 
     package init(rawValue: Int) { self.rawValue = rawValue }
 
-    /// The receiver said so.
+    /// The receiver holds the response.
     package static let receiver = ExchangeBrakes(rawValue: 1)
-    /// The cache has more than it can write.
+    /// The cache has too many bytes to write.
     package static let cache = ExchangeBrakes(rawValue: 2)
-    /// A rule is asked, or the head is being handed over.
+    /// A rule is being asked, or the response headers are being delivered.
     package static let decision = ExchangeBrakes(rawValue: 4)
 }
 
-/// The life of an exchange: events in, actions out.
+/// The state machine of an exchange, which receives events and returns actions.
 ///
-/// It knows no sessions, caches, receivers and threads.
+/// It does not depend on sessions, caches, receivers and threads.
 ///
 /// ```text
 ///          resume            asked           delivers
@@ -38,25 +38,26 @@ package struct ExchangeBrakes: OptionSet, Sendable {
 ///                                                delivers
 /// ```
 ///
-/// What is kept goes from `preparing` to `deciding`, `answering` or `delivering` at once, and a request that is answered
-/// under a brake from `asking` to `answering`. `finish` leads to the end from
-/// everywhere. Each request and each look into the cache has a number, the step; what comes with one that is no longer the
-/// present one changes nothing.
+/// A cached response goes from `preparing` directly to `deciding`, `answering` or `delivering`. A response that arrives
+/// while a brake is set goes from `asking` to `answering`. `finish` leads from every state to `ended`.
+///
+/// Each request and each cache lookup has a number, the step. An event of any other step than the present one changes
+/// nothing.
 package struct ExchangeMachine<Source: ExchangeSource, Next: Sendable, Copy: Sendable>: Sendable {
     enum State {
-        /// It was never resumed.
+        /// The exchange was never resumed.
         case waiting
-        /// The next request is being put together, or the cache is asked.
+        /// The next request is being prepared, or the cache is being searched.
         case preparing
-        /// A request is with the session, and its head is not there yet.
+        /// The session has a request, and the response headers have not arrived.
         case asking(Source)
-        /// A rule of the user's is asked what becomes of a response, which is held meanwhile; it may break then.
+        /// A rule of the user is being asked about a response, which is held and may fail meanwhile.
         case deciding(Source, broken: NetworkError?)
-        /// A response that is not the answer runs out.
+        /// The rest of an intermediate response is being read.
         case draining(Source, Next, Copy?, discarded: Int)
-        /// The head of the answer is there, and may not be told yet; what is behind it is held.
+        /// The headers of the final response arrived but may not be delivered yet, and the rest is held.
         case answering(Source, Copy?, ResponseHead)
-        /// The head was handed over, and the body follows.
+        /// The headers were delivered, and the body follows.
         case delivering(Source, Copy?, count: Int64, isReading: Bool)
         case ended
     }
@@ -65,13 +66,13 @@ package struct ExchangeMachine<Source: ExchangeSource, Next: Sendable, Copy: Sen
     var step = 0
     var isSuspended = true { didSet { changes += 1 } }
     var brakes: ExchangeBrakes = [] { didSet { changes += 1 } }
-    /// How often one of these two changed: the number of what is wanted now.
+    /// The number of changes of these two properties, which is the number of the present order.
     private var changes = 0
-    /// The number of the last order from above.
+    /// The number of the newest order that the exchange received.
     private var obeyed = Int.min
-    /// How many bytes of the request's body were told to be sent, whichever request it was.
+    /// The highest reported number of body bytes that any of the requests sent.
     var sent: Int64 = 0
-    /// Whether a server answered one of the requests, so that it cannot be said that nothing was sent.
+    /// Whether a server responded to one of the requests, so that an error must not claim that nothing was sent.
     var wasAnswered = false
 
     package init() {}
@@ -85,15 +86,15 @@ package struct ExchangeMachine<Source: ExchangeSource, Next: Sendable, Copy: Sen
         }
     }
 
-    /// Whether it is the first of all, so that nothing was sent by now.
+    /// Returns whether a step is the present and the first one, so that nothing was sent before.
     package func isFirst(_ step: Int) -> Bool { step == 1 && isPresent(step) }
 
-    /// Whether something with this number is still heard.
+    /// Returns whether events of a step are still accepted.
     package func isPresent(_ step: Int) -> Bool { !isEnded && step == self.step }
 
     package var isEnded: Bool { if case .ended = state { true } else { false } }
 
-    /// How far it has come, for errors from outside.
+    /// The phase that an error from outside the exchange reports.
     package var phase: NetworkError.Phase {
         switch state {
         case .waiting: .waiting
@@ -103,21 +104,21 @@ package struct ExchangeMachine<Source: ExchangeSource, Next: Sendable, Copy: Sen
     }
 }
 
-// Brakes.
+// Pausing.
 extension ExchangeMachine {
-    /// What is to be done after something was let go.
+    /// The action after a brake was released.
     package enum Release: Equatable, Sendable {
-        /// The first request is to be made.
+        /// Make the first request.
         case start
-        /// The task of the session is to be brought to what is wanted.
+        /// Bring the task of the session to the wanted state.
         case settle
-        /// The body is to be read on, if it is in the cache.
+        /// Continue reading the body if it is in the cache.
         case read
-        /// The same as `settle`, and the head that was kept is to be told if it may be.
+        /// Do the same as `settle`, and deliver the kept headers if no brake is set.
         case answer
     }
 
-    /// What is wanted of the task of the present source; nil if there is no such task.
+    /// The order for the task of the present source, or `nil` if there is no such task.
     package var wanted: (source: Source, order: BrakeOrder)? {
         guard let source, source.isFlight else { return nil }
         return (source, BrakeOrder(number: changes, isSuspended: isSuspended, isHeld: !brakes.isEmpty))
@@ -139,7 +140,7 @@ extension ExchangeMachine {
 
     package mutating func suspend() { isSuspended = true }
 
-    /// Follows an order from above; nil if that is older than the last one.
+    /// Follows an order, or returns `nil` if the order is not newer than the last one.
     package mutating func obey(_ order: BrakeOrder) -> Release? {
         guard order.number > obeyed else { return nil }
         obeyed = order.number
@@ -161,28 +162,29 @@ extension ExchangeMachine {
 
 // Requests and responses.
 extension ExchangeMachine {
-    /// Something new begins: its number, or nil if the exchange ended.
+    /// Begins a new step and returns its number, or returns `nil` if the exchange ended.
     package mutating func advance() -> Int? {
         if case .ended = state { return nil }
         step += 1
         return step
     }
 
-    /// A request was handed to the session; false if nobody wants it any more.
+    /// Records that the session has a request, and returns `false` if the request is no longer needed.
     package mutating func asked(_ source: Source, _ step: Int) -> Bool {
         guard isPresent(step), case .preparing = state else { return false }
         state = .asking(source)
         return true
     }
 
-    /// The head of a response came: to which request, or nil if nobody waits for it.
+    /// Records that response headers arrived, and returns their source, or `nil` if no response is expected.
     package mutating func answered(_ step: Int) -> Source? {
         guard isPresent(step), case .asking(let source) = state else { return nil }
         wasAnswered = true
         return source
     }
 
-    /// A rule is about to be asked about a response; false if nobody wants to know any more.
+    /// Records that a rule is about to be asked about a response, and returns `false` if the decision is no longer
+    /// needed.
     package mutating func asksRule(_ source: Source, _ step: Int) -> Bool {
         guard isPresent(step) else { return false }
         switch state {
@@ -194,26 +196,28 @@ extension ExchangeMachine {
         return true
     }
 
-    /// The response that a rule is asked about, if it is still this one.
+    /// Returns the response about which a rule is being asked, or `nil` if the step is over.
     package func beingDecided(_ step: Int) -> Source? {
         guard isPresent(step), case .deciding(let source, _) = state else { return nil }
         return source
     }
 
-    /// What broke while a rule was asked.
+    /// The failure of a response that occurred while a rule was asked.
     package var broken: NetworkError? { if case .deciding(_, let broken) = state { broken } else { nil } }
 
-    /// What is to be done with a response that is the answer.
+    /// The action for the final response.
     package enum Delivery: Sendable {
         case drop
-        /// Hand the head over, then this.
+        /// Deliver the headers, then take this action.
         case tellHead(then: After)
-        /// There is a brake, and so the head is kept: hold what is behind it.
+        /// Keep the headers because a brake is set, and hold the rest.
         case keep
-        /// The head is kept until no other call is being made, in which a brake may be set yet: then tell it (`tellsHead`). It
-        /// broke if there is an error: end with that.
+        /// Deliver the kept headers (`tellsHead`) as soon as no other call is in progress, because that call may still
+        /// set a brake.
+        ///
+        /// If there is an error, the response failed meanwhile. Finish with the error afterwards.
         case tellKept(thenFinish: NetworkError?)
-        /// It broke, and nothing of it was told: end with this.
+        /// Finish with this error, because the response failed before any part of it was delivered.
         case finish(NetworkError)
 
         package enum After: Sendable {
@@ -222,7 +226,7 @@ extension ExchangeMachine {
         }
     }
 
-    /// The response is the answer.
+    /// Accepts a response as the final one, and returns how to deliver it.
     package mutating func delivers(
         _ source: Source, _ head: ResponseHead, _ copy: Copy?, _ step: Int
     ) -> Delivery {
@@ -246,29 +250,29 @@ extension ExchangeMachine {
 
     private var mayTellHead: Bool { !isSuspended && brakes.isSubset(of: .decision) }
 
-    /// The head that was kept, if it may be told now: then hand it over.
+    /// Begins to deliver the response and returns its kept headers, or returns `nil` if a brake is set.
     package mutating func tellsHead() -> ResponseHead? {
         guard mayTellHead, case .answering(let source, let copy, let head) = state else { return nil }
         state = .delivering(source, copy, count: 0, isReading: false)
         return head
     }
 
-    /// The head that was kept was told, unless a brake came first: what is behind it is let go.
+    /// Releases the rest of the response after the kept headers were delivered, or returns `nil` if they were not.
     package mutating func headWasTold() -> Release? {
         guard case .delivering = state, brakes.contains(.decision) else { return nil }
         return release(.decision)
     }
 
-    /// What is to be done with a response that is not the answer.
+    /// The action for a response that is not the final one.
     package enum Leaving: Equatable, Sendable {
         case drop
-        /// There is nothing left of it: take the next step.
+        /// Take the next step, because nothing is left to read.
         case goOn
-        /// The rest of it runs out first.
+        /// Read the rest of the response first.
         case drain
     }
 
-    /// The response is not the answer, and `next` comes after it.
+    /// Leaves an intermediate response, after which `next` follows.
     package mutating func leaves(_ source: Source, for next: Next, _ copy: Copy?, _ step: Int) -> Leaving {
         guard isPresent(step) else { return .drop }
         var isBroken = false
@@ -291,15 +295,17 @@ extension ExchangeMachine {
 extension ExchangeMachine {
     package enum Bytes: Sendable {
         case ignore
-        /// Nobody wants them but perhaps the cache; `isEnough` once, when no more of them are to come.
+        /// Give the bytes only to the cache, if there is a copy.
+        ///
+        /// `isEnough` is `true` once, when no more bytes should be read.
         case discard(Copy?, isEnough: Bool)
         case tooMany
-        /// The task is held, and its session told them nevertheless: the answer lacks them, so end with `toldWhileHeld`.
+        /// Finish with `toldWhileHeld`, because the session delivered bytes of a held response and they are lost.
         case tooSoon
         case handOver(Copy?)
     }
 
-    /// Bytes came from the session.
+    /// Returns what to do with bytes of a body.
     package mutating func received(_ count: Int, limit: Int64, drainLimit: Int, _ step: Int) -> Bytes {
         guard isPresent(step) else { return .ignore }
         switch state {
@@ -319,7 +325,7 @@ extension ExchangeMachine {
         }
     }
 
-    /// What goes wrong where a session does not heed that its task is held: what it tells then nobody can take.
+    /// The error for a session that continues a response although its task is held, so that bytes are lost.
     package static var toldWhileHeld: NetworkError {
         NetworkError(
             code: .truncatedBody, phase: .receiving,
@@ -327,7 +333,7 @@ extension ExchangeMachine {
                 + "After hold() a session must tell neither bytes nor a complete end until proceed().")
     }
 
-    /// Whether a response runs out of which nothing is wanted any more.
+    /// Returns whether the rest of an intermediate response is being read.
     package func isDraining(_ step: Int) -> Bool {
         guard isPresent(step), case .draining = state else { return false }
         return true
@@ -336,40 +342,40 @@ extension ExchangeMachine {
     package enum End: Sendable {
         case ignore
         case finish(NetworkError?)
-        /// What was left of a response ran out: take the next step.
+        /// Take the next step, because the intermediate response ended.
         case goOn(Next, Copy?)
-        /// There was no response.
+        /// Handle a request that ended without a response.
         case failed(Source)
     }
 
-    /// The request ended.
+    /// Returns what to do after a request ended.
     package mutating func ended(_ error: NetworkError?, _ step: Int) -> End {
         guard isPresent(step) else { return .ignore }
         switch state {
         case .asking(let source): return .failed(source)
         case .draining(_, let next, let copy, _):
-            // However it ended: nothing was wanted of it any more.
+            // The rest of the response is not needed, so its error does not matter.
             state = .preparing
             return .goOn(next, copy)
         case .deciding(let source, _):
-            // If it is left behind, it does not matter how it ended.
+            // If the rule leaves the response, its error does not matter.
             state = .deciding(source, broken: error ?? Self.toldWhileHeld)
             return .ignore
-        // What is held does not end but by failing, and that is told whatever the brakes.
+        // A held response can only end with a failure, which is reported even while a brake is set.
         case .answering: return .finish(error ?? Self.toldWhileHeld)
         case .delivering: return .finish(error)
         case .waiting, .preparing, .ended: return .ignore
         }
     }
 
-    /// A request failed, and something that is kept takes its place; false if nobody wants it any more.
+    /// Replaces a failed request by a cached response, and returns `false` if the exchange no longer needs it.
     package mutating func failsOver(_ step: Int) -> Bool {
         guard isPresent(step), case .asking = state else { return false }
         state = .preparing
         return true
     }
 
-    /// Whether something of a response that is neither head nor body is handed on.
+    /// Returns whether parts of a response other than its headers and body are forwarded.
     package func handsOn(_ step: Int) -> Bool {
         guard isPresent(step) else { return false }
         switch state {
@@ -378,7 +384,7 @@ extension ExchangeMachine {
         }
     }
 
-    /// The request's body moved on; whether that is further than any before.
+    /// Records the progress of a request's body, and returns whether it exceeds all earlier progress.
     package mutating func sent(_ count: Int64, _ step: Int) -> Bool {
         guard isPresent(step), count > sent else { return false }
         sent = count
@@ -388,9 +394,9 @@ extension ExchangeMachine {
 
 // Reading from the cache.
 extension ExchangeMachine {
-    /// Whether somebody is to read on: from what, and with which number.
+    /// Begins to read from the cache, or returns `nil` if another thread reads or a brake is set.
     ///
-    /// Then nobody else does until `reads` was called.
+    /// No other thread reads until `reads` was called.
     package mutating func startsReading() -> (source: Source, step: Int)? {
         guard !isSuspended, brakes.isEmpty, case .delivering(let source, let copy, let count, false) = state,
             source.isRead
@@ -399,7 +405,7 @@ extension ExchangeMachine {
         return (source, step)
     }
 
-    /// Who reads is about to; false if it is not wanted any more.
+    /// Ends the wait of a reader for its turn, and returns `false` if the bytes are no longer needed now.
     package mutating func reads(_ step: Int) -> Bool {
         guard isPresent(step), case .delivering(let source, let copy, let count, _) = state else { return false }
         state = .delivering(source, copy, count: count, isReading: false)
@@ -409,16 +415,16 @@ extension ExchangeMachine {
 
 // The end.
 extension ExchangeMachine {
-    /// What an exchange leaves behind that is to be closed.
+    /// The resources of an ended exchange that must be closed.
     package struct Left: Sendable {
         package let source: Source?
         package let copy: Copy?
-        /// Whether the copy is of a body that was the answer.
+        /// Whether the copy belongs to a final response whose headers were delivered.
         package let isAnswer: Bool
         package let wasAnswered: Bool
     }
 
-    /// It is over; nil if it was before.
+    /// Ends the exchange, and returns `nil` if it ended before.
     package mutating func finish() -> Left? {
         var (copy, isAnswer): (Copy?, Bool) = (nil, false)
         switch state {

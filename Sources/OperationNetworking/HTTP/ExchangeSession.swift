@@ -9,8 +9,9 @@ import Synchronization
     import FoundationNetworking
 #endif
 
-/// A session that does what no session does itself: redirects, challenges, cookies, caching and bounds, the same way
-/// whichever session moves the bytes.
+/// A session that adds redirects, authentication, cookies, caching and limits to another session.
+///
+/// These features work the same way with every transport:
 ///
 /// ```swift
 /// func makeSession(over transport: any NetworkSession) -> ExchangeSession {
@@ -18,7 +19,7 @@ import Synchronization
 ///     configuration.cookies = CookieJar()
 ///     configuration.limits.bodyBytes = 10 << 20
 ///     configuration.challenges = ChallengePolicy { question in
-///         // Whoever else asks, after a redirect perhaps, gets nothing.
+///         // Other servers, for example after a redirect, get no credential.
 ///         guard question.space.origin.host == "example.com", question.space.origin.isSecure,
 ///             question.refused.isEmpty
 ///         else { return nil }
@@ -28,26 +29,33 @@ import Synchronization
 /// }
 /// ```
 ///
-/// Its tasks keep to the protocol like any other: one head, the bytes of one body, one end. Redirects that are followed
-/// and challenges that are answered are not seen; the head's `url` tells where the answer came from. The metrics are
-/// those of the last request. A `Cookie` or `Authorization` field of the request's own takes the place of the jar's and
-/// the rule's.
+/// The tasks of the session behave like the tasks of any other session. The receiver does not see redirects that are
+/// followed and challenges that are answered. The `url` of the response head is the URL of the final request, and the
+/// metrics are those of the final request. If a request has its own `Cookie` or `Authorization` header, the session
+/// does
+/// not replace it.
 public final class ExchangeSession: NetworkSession {
-    /// What moves the bytes.
+    /// The session that sends the requests.
     public let transport: any NetworkSession
-    /// What is done above it.
+    /// The configuration of the session.
     public let configuration: ExchangeConfiguration
     private let memory = Locked(ProofMemory())
     #if canImport(FoundationNetworking)
-        /// Whether the session is over a `URLSession`, whose own cookies are not used on Linux, and has no cookies itself.
+        /// Whether cookies are lost, because there is no jar and the cookies of a `URLSession` are not used on Linux.
         private let losesCookies: Bool
     #endif
-    /// Where a receiver is told what a caller of one of the brakes sets free.
+    /// Runs a closure that calls a receiver, away from the thread that released a brake.
     let tellLater: @Sendable (@escaping @Sendable () -> Void) -> Void
-    /// The addresses that are asked about while what is kept is served.
+    /// The addresses that are being revalidated while a stored response is served.
     private let revalidating = Locked<Set<String>>([])
 
-    /// Makes a session over another.
+    /// Creates a session that uses another session as its transport.
+    ///
+    /// - Parameters:
+    ///   - transport: The session that sends the requests.
+    ///   - configuration: The configuration, whose values cannot be changed later. By default, redirects are followed,
+    ///     and
+    ///     challenges, cookies and the cache are disabled.
     public convenience init(
         over transport: any NetworkSession, configuration: ExchangeConfiguration = ExchangeConfiguration()
     ) {
@@ -67,17 +75,17 @@ public final class ExchangeSession: NetworkSession {
         if configuration.rateLimit != nil { RateLimit.isUsedBySessions.store(true, ordering: .relaxed) }
     }
 
-    /// Makes a task that waits for its first `resume()`.
+    /// Creates a task that waits for its first `resume()`.
     public func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask {
         ExchangeTask(request, session: self, receiver: receiver)
     }
 
-    /// Forgets the credentials that servers accepted, as when the user signs out.
+    /// Removes the credentials that servers accepted, for example when the user signs out.
     public func forgetCredentials() {
         memory.withLock { $0.forgetAll() }
     }
 
-    /// Keeps the cookies that a response sets.
+    /// Stores the cookies that a response sets.
     func keepCookies(of head: ResponseHead) {
         configuration.cookies?.receive(head.headers.values("Set-Cookie"), from: head.url)
         #if canImport(FoundationNetworking)
@@ -102,7 +110,7 @@ public final class ExchangeSession: NetworkSession {
         memory.withLock { $0.forget(proof) }
     }
 
-    /// Asks the server whether a response still holds that is being served; once at a time for each address.
+    /// Revalidates a stored response while it is being served, at most once at a time for each address.
     func revalidate(_ request: NetworkRequest, resource: String) {
         guard revalidating.withLock({ $0.insert(resource).inserted }) else { return }
         let receiver = RevalidationReceiver { [weak self] in
@@ -112,7 +120,7 @@ public final class ExchangeSession: NetworkSession {
     }
 }
 
-/// Lets a response go by: what it is good for happens in the cache.
+/// A receiver that ignores a response, because only the cache uses it.
 private final class RevalidationReceiver: NetworkReceiver {
     private let whenDone: @Sendable () -> Void
 
@@ -125,54 +133,72 @@ private final class RevalidationReceiver: NetworkReceiver {
     func task(_ task: any NetworkTask, didEndWith error: NetworkError?) { whenDone() }
 }
 
-/// What an ``ExchangeSession`` does above the session that moves the bytes.
+/// The options of an ``ExchangeSession``.
 public struct ExchangeConfiguration: Sendable {
-    /// What becomes of redirects: they are followed unless changed.
-    public var redirects = RedirectPolicy.follow
-    /// Who answers when a server asks who one is; nobody unless changed.
-    public var challenges: ChallengePolicy?
-    /// The jar in which cookies are kept.
+    /// The policy for redirects.
     ///
-    /// The default is `nil`, so that no cookie is kept or sent.
+    /// The default is ``RedirectPolicy/follow``.
+    public var redirects = RedirectPolicy.follow
+    /// The policy that answers requests for authentication.
+    ///
+    /// The default is `nil`, which delivers a 401 response like any other response.
+    public var challenges: ChallengePolicy?
+    /// The jar that stores cookies.
+    ///
+    /// The default is `nil`, which disables cookies.
     public var cookies: CookieJar?
-    /// Where responses are kept; nowhere unless changed.
+    /// The cache that stores responses.
+    ///
+    /// The default is `nil`, which disables caching.
     public var cache: HTTPCache?
-    /// How much a server may send.
+    /// The limits on the size of responses.
     public var limits = ExchangeLimits()
-    /// The limit on how many requests the session sends in a time.
+    /// The limit on the number of requests that the session sends within a period.
     ///
     /// The default is `nil`, which disables it.
     ///
-    /// Each request that is sent counts, including those that follow a redirect. A response from the cache takes no token. A
-    /// request of an operation or a base with a limit of its own takes no token of this one. See ``RateLimit``.
+    /// Each request that is sent takes a token, including the requests that follow a redirect. A response from the
+    /// cache
+    /// takes no token. A request of an operation or a base with its own limit takes no token of this limit. See
+    /// ``RateLimit``.
     public var rateLimit: RateLimit?
-    /// How long one exchange may take, redirects, challenges and pauses included; nil, unless changed, for ever.
+    /// The maximum duration of one exchange, including redirects, challenges and pauses.
+    ///
+    /// The default is `nil`, which sets no limit.
     public var deadline: Duration?
-    /// Measures the deadline.
+    /// The clock that measures the deadline.
     public var clock: any OperationClock = .system
-    /// What time it is, for dates of cookies and responses.
+    /// A closure that returns the current date, which the session uses to calculate the age of responses.
+    ///
+    /// The session can call the closure on any thread. The default returns the date of the system.
     public var now: @Sendable () -> Date = { Date() }
 
-    /// Makes a configuration with the stated defaults.
+    /// Creates a configuration with the default values.
     public init() {}
 }
 
-/// How much a server may send, for all requests of an ``ExchangeSession``.
+/// The limits on the size of the responses of an ``ExchangeSession``.
 ///
-/// The sizes that only a session can enforce are handed to it with each request, where they are smaller than those of
-/// the request itself.
+/// The session passes ``headerBytes`` and ``expansion`` to the transport with each request. If a request has a lower
+/// limit of its own, the lower limit applies.
 public struct ExchangeLimits: Hashable, Sendable {
-    /// The bytes of the head of a response; 64 KiB unless changed.
+    /// The maximum size of the response headers in bytes.
+    ///
+    /// The default is 64 KiB.
     public var headerBytes = 64 << 10
-    /// The bytes of a body as they are handed over, decompressed; nil, unless changed, for as many as come.
+    /// The maximum size of a body in bytes, after decompression.
+    ///
+    /// The default is `nil`, which sets no limit.
     public var bodyBytes: Int64?
-    /// How many times as large as what was received a decompressed body may become; 100 unless changed.
+    /// The maximum ratio between the size of a decompressed body and the number of bytes received.
+    ///
+    /// The default is 100.
     public var expansion = 100
 
-    /// Makes the limits that are stated.
+    /// Creates limits with the default values.
     public init() {}
 
-    /// The options of a request, no wider than the limits.
+    /// Returns the options of a request with these limits applied.
     func narrowed(_ options: TransferOptions) -> TransferOptions {
         var options = options
         options.maximumHeaderSize = min(options.maximumHeaderSize, max(headerBytes, 1))
@@ -181,15 +207,17 @@ public struct ExchangeLimits: Hashable, Sendable {
     }
 }
 
-/// One request of an exchange, as the user or a redirect means it: what the jar, the challenges and the cache add to it
-/// comes later, and is never carried over to the next.
+/// One request of an exchange, as the user or a redirect specifies it.
+///
+/// It does not include the additions of cookies, credentials and the cache, which are never carried over to the next
+/// request.
 package struct Hop: Sendable {
     package var method: String
     package var address: WebAddress
     package var headers: HeaderFields
     package var body: RequestBody
     package var options: TransferOptions
-    /// The user's own request, which need not be checked again as long as nothing is changed in it.
+    /// The user's own request, which needs no new checks while it is unchanged.
     private var original: NetworkRequest?
 
     package init(
@@ -203,7 +231,7 @@ package struct Hop: Sendable {
         self.options = options
     }
 
-    /// What a request asks for; nil for an address that cannot be taken apart.
+    /// Creates a hop from a request, or returns `nil` if the URL of the request cannot be parsed.
     package init?(_ request: NetworkRequest) {
         guard let address = WebAddress(request.url) else { return nil }
         self.init(
@@ -212,12 +240,12 @@ package struct Hop: Sendable {
         original = request
     }
 
-    /// The hop to another address.
+    /// Returns the same hop to another address.
     package func moved(to address: WebAddress) -> Hop {
         Hop(method: method, address: address, headers: headers, body: body, options: options)
     }
 
-    /// The request with these header fields, checked like any other.
+    /// Returns a checked request with these headers.
     package func request(headers: HeaderFields) throws(NetworkError) -> NetworkRequest {
         if let original, original.options == options, original.headers == headers { return original }
         guard let url = address.url else {

@@ -4,9 +4,9 @@
 import Foundation
 import OperationCore
 
-// From a hop to a request with the session, or to what is kept.
+// From a hop to a request of the session, or to a stored response.
 extension ExchangeTask {
-    /// Begins with the next request; the phase is `preparing`.
+    /// Begins the next request, with the machine in the state `preparing`.
     func start(_ hop: Hop, proof: Proof?, isRedirect: Bool = false) {
         let prepared = PreparedHop(hop, proof: proof, session: session)
         let (step, failure): (Int?, RedirectFailure?) = state.withLock { state in
@@ -20,28 +20,28 @@ extension ExchangeTask {
         cache.perform { [self] disk, now in look(prepared, in: disk, now: now, step: step) }
     }
 
-    /// On the queue of the cache.
+    /// Searches the cache, on the queue of the cache.
     private func look(_ prepared: PreparedHop, in disk: DiskCache, now: Date, step: Int) {
-        let card = disk.card(prepared.resource, now: now)
+        let metadata = disk.metadata(prepared.resource, now: now)
         let decision = CacheDecision.decide(
-            method: prepared.hop.method, request: prepared.wishes, responses: card?.responses ?? [], now: now,
+            method: prepared.hop.method, request: prepared.selecting, responses: metadata?.responses ?? [], now: now,
             key: disk.key)
         switch decision {
         case .serve(let index, let age), .serveAndRevalidate(let index, let age):
-            guard let variant = card?.variants[index] else { break }
-            // Whoever is suspended sends nothing: then the next to come asks.
+            guard let variant = metadata?.variants[index] else { break }
+            // A suspended exchange sends nothing. The next exchange for the address revalidates the response.
             if case .serveAndRevalidate = decision, !state.withLock({ $0.machine.isSuspended }) {
                 revalidate(prepared)
             }
             return serve(variant, age: age, to: prepared, from: disk, now: now, step: step)
-        case .revalidate(let index): return send(prepared, kept: card?.variants[index], from: disk, step: step)
+        case .revalidate(let index): return send(prepared, kept: metadata?.variants[index], from: disk, step: step)
         case .unavailable: return refuse(prepared, step: step)
         case .forward: break
         }
         send(prepared, kept: nil, from: disk, step: step)
     }
 
-    /// The same as without the cache, but what is forgotten from now on is not brought back by the response.
+    /// Sends a request whose response does not restore anything that is removed from the cache from now on.
     func send(_ prepared: PreparedHop, kept: CacheMetadata.Variant?, from disk: DiskCache, step: Int) {
         var prepared = prepared
         prepared.moment = disk.moment
@@ -55,7 +55,8 @@ extension ExchangeTask {
         session.revalidate(request, resource: prepared.resource)
     }
 
-    /// Only what is kept was wanted, and nothing is (RFC 9111, section 5.2.1.7).
+    /// Responds with status 504, because the request accepts only a stored response and there is none (RFC 9111,
+    /// section 5.2.1.7).
     private func refuse(_ prepared: PreparedHop, step: Int) {
         guard let url = prepared.hop.address.url else { return }
         let head = ResponseHead(url: url, status: 504, headers: ["Content-Length": "0"], reason: "Not in the cache")
@@ -63,14 +64,14 @@ extension ExchangeTask {
         deliver(head, from: .nothing(prepared), step: step)
     }
 
-    /// Opens the body and hands over the head; on the queue of the cache.
+    /// Opens the body of a stored response and continues with its headers, on the queue of the cache.
     func serve(
         _ variant: CacheMetadata.Variant, age: Int, to prepared: PreparedHop, from disk: DiskCache, now: Date, step: Int
     ) {
         var body: Int?
         if prepared.hop.method != "HEAD" {
             body = disk.openReader(variant.body, of: prepared.resource, now: now)
-            // Damaged, or taken away by another program: as if it had never been there.
+            // A body that is damaged or was removed by another program counts as never stored.
             guard body != nil else {
                 return CacheDecision.onlyWantsKept(prepared.headers)
                     ? refuse(prepared, step: step) : send(prepared, kept: nil, from: disk, step: step)
@@ -98,7 +99,8 @@ extension ExchangeTask {
         guard let limit = request.ratePass?.limit ?? configuration.rateLimit else {
             return hand(request, prepared, kept: kept, step: step, nil)
         }
-        // The operation of a redirect has waited already, and keeps its slot.
+        // The operation has already waited for its first request and keeps its slot, so a redirect goes ahead of
+        // others.
         takeTurn(limit, request, step: step, isAhead: step > 1 || request.options.isAhead) {
             $0.hand(request, prepared, kept: kept, step: step, $1)
         }
@@ -108,13 +110,13 @@ extension ExchangeTask {
         _ request: NetworkRequest, _ prepared: PreparedHop, kept: CacheMetadata.Variant?, step: Int,
         _ token: RateLimit.Token?
     ) {
-        // Before the session has it: whoever resumes the exchange from then on starts it.
+        // This happens before the session has the request, because a `resume()` can start it from then on.
         let watcher = state.withLock { $0.machine.isPresent(step) ? $0.watcher : nil }
         watcher?.hopBegins(request)
         let task = session.transport.makeTask(with: request, receiver: HopReceiver(self, step: step))
         let flight = Flight(
             prepared: prepared, task: task, brakes: BrakeLine(task), sent: configuration.now(), kept: kept)
-        // A body may be all that keeps something of the user's: the last request goes outside of the lock.
+        // The last request may hold an object of the user, so it is released outside of the lock.
         let (isPresent, left) = state.withLock { state in
             let (isPresent, left) = (state.machine.asked(.network(flight), step), state.sent)
             if isPresent { state.sent = request }
@@ -122,7 +124,7 @@ extension ExchangeTask {
             return (isPresent, left)
         }
         withExtendedLifetime(left) {}
-        // One that was never resumed is not in anybody's way; it is let go of by its end.
+        // A task that was never resumed occupies nothing, and its end releases it.
         if isPresent { return settle() }
         task.cancel()
         token?.giveBack()
@@ -131,22 +133,22 @@ extension ExchangeTask {
     func isPresent(_ step: Int) -> Bool { state.withLock { $0.machine.isPresent(step) } }
 }
 
-/// How a request of an exchange stands with its rate limit.
+/// The state of a request of an exchange under its rate limit.
 enum RateTurn {
-    /// It waits in the line of the limit.
+    /// The request waits in the queue of the limit.
     case waiting(RateLimit.Ticket)
-    /// The exchange is suspended. Calling the closure asks the limit when the exchange resumes.
+    /// The exchange is suspended, and calling the closure when it resumes asks the limit again.
     case postponed(@Sendable (ExchangeTask) -> Void)
-    /// The session has the request, and has not asked yet whether it may be sent.
+    /// The session has the request, and has not yet asked whether to send it.
     case sent(RateLimit.Token)
 
-    /// The exchange ended.
+    /// Leaves the queue of the limit, because the exchange ended.
     func end() {
         if case .waiting(let ticket) = self { _ = ticket.leave() }
     }
 }
 
-// From a request that is ready to one whose turn has come.
+// From a prepared request to its turn under the rate limit.
 extension ExchangeTask {
     /// Calls `send` with a token as soon as the rate limit has one, unless the exchange ends before.
     private func takeTurn(
@@ -167,14 +169,15 @@ extension ExchangeTask {
         }
         guard let number else { return }
         if let token = request.ratePass?.takeToken() {
-            // The exchange may have changed the host.
+            // A redirect may lead to another host, whose requests need another token.
             if token.isGood(for: request.origin, of: limit) { return send(self, token) }
             token.giveBack()
         }
         let admission = limit.take(for: request.origin, isAhead: isAhead) { [self] token in
             // The session may call code of users, and this thread belongs to another request.
             DispatchQueue.global().async {
-                // Either the exchange is suspended now, and asks again when it resumes, or its resumption finds no turn.
+                // If the exchange is suspended now, it asks again when it resumes. Otherwise, a later resumption finds
+                // no turn.
                 let isNow = self.state.withLock { state in
                     guard state.machine.isPresent(step), state.turnNumber == number else { return false }
                     state.turnNumber += 1
@@ -187,7 +190,7 @@ extension ExchangeTask {
         switch admission {
         case .granted(let token): send(self, token)
         case .waits(let ticket, _):
-            // Its turn may have come on another thread already.
+            // The turn may already have come on another thread.
             let waits = state.withLock { state in
                 guard state.machine.isPresent(step), state.turnNumber == number else { return false }
                 state.turn = .waiting(ticket)
@@ -197,7 +200,7 @@ extension ExchangeTask {
         }
     }
 
-    /// The exchange was resumed, or reads on: a request whose turn came while it was suspended asks again.
+    /// Asks the limit again for a request whose turn came while the exchange was suspended.
     func takePostponedTurn() {
         let ask: (@Sendable (ExchangeTask) -> Void)? = state.withLock { state in
             guard !state.machine.isSuspended, case .postponed(let ask)? = state.turn else { return nil }
@@ -208,17 +211,17 @@ extension ExchangeTask {
     }
 }
 
-/// A hop with all that the jar, the memory and the rule add to it, as it would be sent.
+/// A hop with all headers that cookies, remembered credentials and the challenge policy add to it.
 struct PreparedHop: Sendable {
     let hop: Hop
     let headers: HeaderFields
-    /// The `Cookie` field.
+    /// The value of the `Cookie` header.
     let cookies: String?
-    /// What the `Authorization` field was made with.
+    /// The proof that created the `Authorization` header.
     let proof: Proof?
-    /// Whether nobody had asked for that proof.
+    /// Whether the proof is sent without a challenge.
     let isProofFromMemory: Bool
-    /// When the cache was asked: what is forgotten after that, the response does not bring back.
+    /// The `moment` of the cache when it was searched, so that the response does not restore later removals.
     var moment: CacheChanges.Moment?
 
     init(_ hop: Hop, proof: Proof?, session: ExchangeSession) {
@@ -250,6 +253,6 @@ struct PreparedHop: Sendable {
 
     var resource: String { hop.address.resource }
 
-    /// What the cache goes by.
-    var wishes: HeaderFields { CacheSelection.wishes(headers, hop.options) }
+    /// The headers by which the cache selects a response.
+    var selecting: HeaderFields { CacheSelection.selecting(headers, hop.options) }
 }

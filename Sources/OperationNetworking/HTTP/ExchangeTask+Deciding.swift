@@ -4,7 +4,7 @@
 import Foundation
 import OperationCore
 
-// From a head to what becomes of the response.
+// From response headers to the decision about the response.
 extension ExchangeTask {
     private enum Verdict {
         case deliver
@@ -14,7 +14,7 @@ extension ExchangeTask {
         case fail(RedirectFailure)
     }
 
-    /// A response came from the session.
+    /// Handles response headers from the session.
     func received(_ head: ResponseHead, step: Int) {
         guard case .network(let flight) = state.withLock({ $0.machine.answered(step) }) else { return }
         session.keepCookies(of: head)
@@ -26,7 +26,7 @@ extension ExchangeTask {
         }
     }
 
-    /// What comes next where it was asked whether what is kept still holds; nil if this is a response like any other.
+    /// Returns the step after a revalidation, or `nil` if the response is like any other response.
     private func afterAsking(_ head: ResponseHead, _ flight: Flight) -> NextStep? {
         guard let kept = flight.kept else { return nil }
         let prepared = flight.prepared
@@ -42,11 +42,11 @@ extension ExchangeTask {
         return stale(flight)
     }
 
-    /// The server said that what is kept still holds; but it may say, too, that it is not to be kept any longer.
+    /// Updates a stored response after a 304 response, or removes it if the server no longer allows it to be stored.
     private func freshen(_ kept: CacheMetadata.Variant, _ head: ResponseHead, _ flight: Flight) -> NextStep {
         let (now, prepared) = (configuration.now(), flight.prepared)
         let response = kept.response.freshened(
-            by: head, to: prepared.wishes, requested: flight.sent, received: now,
+            by: head, to: prepared.selecting, requested: flight.sent, received: now,
             key: configuration.cache?.key ?? .none)
         let variant = CacheMetadata.Variant(response: response, body: kept.body)
         let age = CacheFreshness(response, now: now).age
@@ -62,7 +62,7 @@ extension ExchangeTask {
         return .kept(prepared, variant, age: age)
     }
 
-    /// After a change that succeeded nothing that is kept of it counts any more, whatever becomes of the response.
+    /// Removes the stored responses that a successful change made invalid, whatever happens to the response.
     private func invalidate(_ head: ResponseHead, _ flight: Flight) {
         guard let cache = configuration.cache else { return }
         let hop = flight.prepared.hop
@@ -71,7 +71,7 @@ extension ExchangeTask {
         }
     }
 
-    /// What is kept, where it may be the answer though the server failed.
+    /// Returns the step that delivers the stored response although the server failed, or `nil` if that is not allowed.
     func stale(_ flight: Flight) -> NextStep? {
         guard let kept = flight.kept else { return nil }
         let age = CacheDecision.staleOnError(
@@ -79,7 +79,7 @@ extension ExchangeTask {
         return age.map { .kept(flight.prepared, kept, age: $0) }
     }
 
-    /// Finds out what becomes of a response, wherever it comes from.
+    /// Decides what to do with a response from any source.
     func decide(_ head: ResponseHead, from source: ResponseSource, step: Int) {
         let prepared = source.prepared
         if let proof = prepared.proof, prepared.isProofFromMemory, head.status == 401 { session.forget(proof) }
@@ -137,7 +137,7 @@ extension ExchangeTask {
         case refuse(String)
     }
 
-    /// Holds a response and asks a rule of the user's, which may take its time.
+    /// Holds a response and asks a rule of the user, which may take time.
     private func ask(
         about head: ResponseHead, from source: ResponseSource, step: Int,
         _ question: @escaping @Sendable (ExchangeTask) async -> Answer
@@ -153,7 +153,7 @@ extension ExchangeTask {
             state.question = task
             return false
         }
-        // It was answered already, or nobody wants to know any more.
+        // The rule already decided, or its decision is no longer needed.
         if isOver { task.cancel() }
     }
 
@@ -177,7 +177,7 @@ extension ExchangeTask {
     private func answer(_ questions: [CredentialQuestion], step: Int) async -> Answer {
         guard let rule = configuration.challenges?.rule else { return .deliver }
         for question in questions {
-            // The exchange may be over, and the answer be nobody's.
+            // The exchange may have ended, so that the decision is no longer needed.
             guard state.withLock({ $0.machine.beingDecided(step) }) != nil else { break }
             let credential = await rule(question)
             let found: NextStep? = state.withLock { state in

@@ -4,9 +4,9 @@
 import Foundation
 import OperationCore
 
-// From the answer to its receiver.
+// From the final response to its receiver.
 extension ExchangeTask {
-    /// Hands the head over, and lets the body follow.
+    /// Delivers the headers, and lets the body follow.
     func deliver(_ head: ResponseHead, from source: ResponseSource, step: Int) {
         let hop = source.prepared.hop
         if let limit = configuration.limits.bodyBytes, Self.announcedLength(of: head, to: hop) > limit {
@@ -31,8 +31,7 @@ extension ExchangeTask {
         }
     }
 
-    /// Hands over the head that was kept, if no call that is being made on another thread sets a brake, and lets the body
-    /// follow.
+    /// Delivers the kept headers unless a call that is in progress sets a brake, and lets the body follow.
     func tellKeptHead() {
         calls.make { [self] receiver in
             guard let head = state.withLock({ $0.machine.tellsHead() }) else { return }
@@ -42,17 +41,17 @@ extension ExchangeTask {
         }
     }
 
-    /// How many bytes of a body are to come, as far as that is told: whatever a head says, some have none.
+    /// Returns the announced length of a body, which is 0 for a response that cannot have a body.
     static func announcedLength(of head: ResponseHead, to hop: Hop) -> Int64 {
         hop.method == "HEAD" || [204, 304].contains(head.status) ? 0 : head.expectedLength ?? 0
     }
 
-    /// Something that writes the response to the cache, if it is to be kept.
+    /// Returns a writer that copies the response to the cache, or `nil` if the response is not stored.
     func keep(_ head: ResponseHead, from source: ResponseSource) -> CacheTee? {
         guard let cache = configuration.cache, case .network(let flight) = source else { return nil }
         let hop = flight.prepared.hop
         let response = CachedResponse(
-            head, to: flight.prepared.wishes, requested: flight.sent, received: configuration.now(), key: cache.key)
+            head, to: flight.prepared.selecting, requested: flight.sent, received: configuration.now(), key: cache.key)
         guard CacheRules.mayStore(response, method: hop.method, request: flight.prepared.headers) else { return nil }
         return CacheTee(response, at: flight.prepared.resource, in: cache, since: flight.prepared.moment)
     }
@@ -65,7 +64,7 @@ extension ExchangeTask {
         return error
     }
 
-    /// Bytes came from the session.
+    /// Handles bytes of a body from the session.
     func received(_ bytes: UnsafeRawBufferPointer, by task: any NetworkTask, step: Int) {
         let limit = configuration.limits.bodyBytes ?? .max
         let fate = state.withLock {
@@ -74,7 +73,7 @@ extension ExchangeTask {
         switch fate {
         case .ignore: break
         case .discard(let tee, let isEnough):
-            // Less than what the cache would ask to be held for.
+            // The amount is below the limit at which the cache would hold the response.
             tee?.append(bytes, hold: {}, proceed: {})
             if isEnough { task.cancel() }
         case .tooMany: finish(bodyTooLarge(nil, limit))
@@ -86,13 +85,13 @@ extension ExchangeTask {
     private func handOver(_ bytes: UnsafeRawBufferPointer, _ tee: CacheTee?) {
         tee?.append(bytes, hold: { setBrake(.cache) }, proceed: { [weak self] in self?.release(.cache) })
         if !calls.makeNow({ $0.task(self, didReceive: bytes) }) {
-            // A call is being made on another thread: these bytes come after it.
+            // Another thread is making a call, and these bytes come after it.
             let copy = Data(bytes)
             calls.make { receiver in copy.withUnsafeBytes { receiver.task(self, didReceive: $0) } }
         }
     }
 
-    /// The request ended.
+    /// Handles the end of a request.
     func ended(_ error: NetworkError?, step: Int) {
         switch state.withLock({ $0.machine.ended(error, step) }) {
         case .ignore: break
@@ -106,23 +105,23 @@ extension ExchangeTask {
         }
     }
 
-    /// A request ended without a response.
+    /// Handles a request that ended without a response.
     private func fail(_ flight: Flight, _ error: NetworkError?, step: Int) {
         let error =
             error ?? self.error(.invalidResponse, .awaitingResponse, "The session ended without a response.")
-        // What its receiver took back is wanted from nowhere.
+        // A canceled request needs no stored response instead.
         guard error.code != .cancelled, let next = stale(flight) else { return finish(error) }
         guard state.withLock({ $0.machine.failsOver(step) }) else { return }
         state.withLock { $0.watcher }?.hopIsOver()
         go(next)
     }
 
-    /// Something of the answer that is neither head nor body.
+    /// Forwards a part of the response other than its headers and body.
     func handOn(step: Int, _ call: @escaping @Sendable (any NetworkReceiver, ExchangeTask) -> Void) {
         if state.withLock({ $0.machine.handsOn(step) }) { calls.make { [self] in call($0, self) } }
     }
 
-    /// How a request spent its time: the receiver is told of that of the answer.
+    /// Handles the metrics of a request, and forwards those of the final one to the receiver.
     func collected(_ metrics: TransferMetrics, step: Int) {
         let (handsOn, watcher) = state.withLock { state in
             let handsOn = state.machine.handsOn(step)
@@ -132,7 +131,9 @@ extension ExchangeTask {
         watcher?.measured(metrics)
     }
 
-    /// Whether the receiver still wants the request to be sent; once it was, what follows from the answer is sent, too.
+    /// Returns whether the receiver still wants its request to be sent.
+    ///
+    /// The requests that follow from its response are always sent.
     func mayLeave(step: Int) -> Bool {
         let (isFirst, token): (Bool, RateLimit.Token?) = state.withLock { state in
             guard state.machine.isFirst(step) else { return (false, nil) }
@@ -143,22 +144,22 @@ extension ExchangeTask {
         guard isFirst else { return true }
         var mayLeave = true
         _ = calls.makeNow { mayLeave = $0.taskMayLeave(self) }
-        // The exchange may have ended meanwhile, but the request is not sent.
+        // The exchange may have ended meanwhile, but the request was not sent, so the token is returned in any case.
         if !mayLeave { token?.giveBack() }
         return mayLeave
     }
 
-    /// The request's body moved on; told only where it is further than before, whichever request it was.
+    /// Handles the progress of a request's body, and reports it only if it exceeds that of all earlier requests.
     func sent(_ count: Int64, of total: Int64?, step: Int) {
         let (isNews, watcher) = state.withLock { state in
             (state.machine.sent(count, step), count == total && state.machine.isPresent(step) ? state.watcher : nil)
         }
         if isNews { calls.make { [self] in $0.task(self, didSend: count, of: total) } }
-        // A request that follows sends its own body, and is told of whatever was sent before.
+        // The observer is notified for each request, because each one sends its own body.
         watcher?.sentBody()
     }
 
-    /// Reads on from the cache, unless somebody does so already or may not.
+    /// Continues reading from the cache, unless another thread reads or a brake is set.
     func pump() {
         guard let (source, step) = state.withLock({ $0.machine.startsReading() }) else { return }
         var body: Int?
@@ -166,7 +167,7 @@ extension ExchangeTask {
         configuration.cache?.perform { [self, body] disk, _ in pump(body, from: disk, step: step) }
     }
 
-    /// One portion; on the queue of the cache, which others want to use as well.
+    /// Reads one portion on the queue of the cache, so that other users of the queue get their turn.
     private func pump(_ body: Int?, from disk: DiskCache, step: Int) {
         guard state.withLock({ $0.machine.reads(step) }) else { return }
         switch body.map({ disk.read($0) }) ?? .end {
@@ -186,23 +187,23 @@ extension ExchangeTask {
     }
 }
 
-/// A request of an exchange that is with the session.
+/// A request of an exchange that the session has.
 struct Flight: Sendable {
     let prepared: PreparedHop
     let task: any NetworkTask
     let brakes: BrakeLine
-    /// When it was sent.
+    /// The date at which the request was sent.
     let sent: Date
-    /// What is kept, and is asked about.
+    /// The stored response that the request revalidates.
     let kept: CacheMetadata.Variant?
 }
 
-/// Where the response comes from.
+/// The source of a response.
 enum ResponseSource: ExchangeSource {
     case network(Flight)
-    /// The cache: the number of an open body, or none where only the head is wanted.
+    /// The cache, with the number of an open body, or `nil` if only the headers are needed.
     case cache(PreparedHop, body: Int?)
-    /// Nowhere: a head of our own.
+    /// No source, because the exchange itself created the response.
     case nothing(PreparedHop)
 
     var prepared: PreparedHop {
@@ -216,32 +217,32 @@ enum ResponseSource: ExchangeSource {
         if case .network(let flight) = self { flight.task } else { nil }
     }
 
-    /// The brakes of that task.
+    /// The brakes of the task of the session.
     var brakes: BrakeLine? {
         if case .network(let flight) = self { flight.brakes } else { nil }
     }
 
     var isFlight: Bool { task != nil }
 
-    /// What is not on its way from a session ends when somebody reads on, and so not before the brakes allow it.
+    /// A response that does not come from a session must be read to its end, which happens only when no brake is set.
     var isRead: Bool { !isFlight }
 }
 
-/// What comes after a response that is not the answer.
+/// The step that follows a response that is not the final one.
 enum NextStep: Sendable {
-    /// Another address.
+    /// Send a request to another address.
     case redirect(Hop)
-    /// The same request with a proof.
+    /// Send the same request with a proof.
     case proof(Hop, Proof)
-    /// What is kept is the answer.
+    /// Deliver the stored response.
     case kept(PreparedHop, CacheMetadata.Variant, age: Int)
-    /// The same, for the last time: the server says that it may not be kept any longer.
+    /// Deliver the stored response for the last time, because the server no longer allows it to be stored.
     case keptUntilNow(PreparedHop, CacheMetadata.Variant, age: Int)
-    /// The same request as if nothing was kept.
+    /// Send the same request as if nothing were stored.
     case anew(PreparedHop)
 }
 
-/// Writes a body to the cache while it goes to its receiver.
+/// A writer that copies a body to the cache while the receiver gets it.
 package final class CacheTee: Sendable {
     /// How many bytes may wait to be written before the response is held.
     private static let highWater = 1 << 20
@@ -260,7 +261,11 @@ package final class CacheTee: Sendable {
     // Sendable: only used on the queue of the cache.
     private nonisolated(unsafe) var writer: Int?
 
-    /// - Parameter moment: When the response was asked for; nil for now.
+    /// Creates a writer for a response.
+    ///
+    /// - Parameter moment: The `moment` of the cache when the response was requested. The default is `nil`, which uses
+    ///   the
+    ///   present one.
     package init(
         _ response: CachedResponse, at resource: String, in cache: HTTPCache, since moment: CacheChanges.Moment? = nil
     ) {
@@ -273,12 +278,13 @@ package final class CacheTee: Sendable {
         }
     }
 
-    /// Takes bytes.
+    /// Writes bytes to the cache.
     ///
     /// - Parameters:
     ///   - bytes: The bytes.
-    ///   - hold: Holds the response, because too many bytes wait to be written.
-    ///   - proceed: Lets it go on; called on the queue of the cache, or here.
+    ///   - hold: A closure that holds the response, because too many bytes wait to be written.
+    ///   - proceed: A closure that releases the response. It is called on the queue of the cache or on the calling
+    ///     thread.
     package func append(
         _ bytes: UnsafeRawBufferPointer, hold: () -> Void, proceed: @escaping @Sendable () -> Void
     ) {
@@ -304,11 +310,11 @@ package final class CacheTee: Sendable {
         }
         guard mustHold else { return }
         hold()
-        // All may have been written before the brake was set, and `proceed` have found nothing to let go of.
+        // All bytes may have been written before the brake was set, so that `proceed` had nothing to release.
         if !state.withLock({ $0.isHolding }) { proceed() }
     }
 
-    /// The body is complete, or is not to be kept after all.
+    /// Ends the copy, which is stored only if the body is complete.
     package func end(isComplete: Bool) {
         cache.perform { [self] disk, now in
             guard let number = writer else { return }

@@ -4,25 +4,25 @@
 import Foundation
 import OperationCore
 
-/// One exchange: as many requests as it takes, and one answer.
+/// A task that sends all requests of one exchange and delivers the final response.
 ///
-/// What happens is decided by values under the lock, and done after it.
+/// State machines decide under the lock, and the task performs their actions after the lock is released.
 final class ExchangeTask: OrderedTask {
     struct State {
         var machine = ExchangeMachine<ResponseSource, NextStep, CacheTee>()
         var redirects: RedirectMachine
         var challenges: ChallengeMachine
         var timer: (any OperationTimer)?
-        /// When a response that is not the answer is given up.
+        /// The timer that cancels an intermediate response whose body takes too long.
         var drainTimer: (any OperationTimer)?
         var question: Task<Void, Never>?
         /// The last request that was handed to the session.
         var sent: NetworkRequest?
-        /// How the present request stands with its rate limit; `nil` if it has none.
+        /// The state of the present request under its rate limit, or `nil` if it has none.
         var turn: RateTurn?
         /// The number of the last wait for a rate limit.
         var turnNumber = 0
-        /// Who is told of each request, beside the receiver; nil where nobody is, and after the end.
+        /// The observer of each request, or `nil` if there is none or the exchange ended.
         var watcher: (any HopWatcher)?
     }
 
@@ -46,7 +46,8 @@ final class ExchangeTask: OrderedTask {
     }
 
     deinit {
-        // One that is held while its body comes from the cache is nobody's then, and its file would stay open.
+        // An exchange that is held while its body comes from the cache may be released before it ends. Its file would
+        // stay open.
         guard case .cache(_, let body?)? = state.withLock({ $0.machine.finish() })?.source else { return }
         session.configuration.cache?.perform { disk, _ in disk.closeReader(body) }
     }
@@ -59,7 +60,7 @@ final class ExchangeTask: OrderedTask {
     }
 }
 
-// The user's brakes.
+// Pausing, resuming and canceling.
 extension ExchangeTask {
     func resume() { perform(state.withLock { $0.machine.resume() }) }
 
@@ -69,7 +70,7 @@ extension ExchangeTask {
     }
 
     func obey(_ order: BrakeOrder) {
-        // One that is no news may come from a thread that counts on it, while the other has not yet passed it on.
+        // The caller of an outdated order may rely on the newer one, which another thread may not have passed on yet.
         if let release = state.withLock({ $0.machine.obey(order) }) { perform(release) } else { settle() }
     }
 
@@ -97,13 +98,13 @@ extension ExchangeTask {
             pump()
         case .answer:
             settle()
-            // Who released it may hold a lock that the receiver takes, or be within it.
+            // The thread that released the brake may hold a lock that the receiver takes, or be inside a call of the
+            // receiver.
             session.tellLater { self.tellKeptHead() }
         }
     }
 
     private func begin() {
-        // An address that cannot be taken apart is none.
         guard let hop = Hop(first) else {
             return finish(
                 error(.invalidURL, .checking, "The host of the URL is not valid. Check it."), isAbrupt: true)
@@ -112,21 +113,22 @@ extension ExchangeTask {
         start(hop, proof: nil)
     }
 
-    /// Brings the present task of the session to what is wanted now.
+    /// Passes the wanted state of the brakes to the present task of the session.
     ///
-    /// Two threads may do so at once and overtake each other: the task goes by the number of what it is told.
+    /// Two threads may do so in the wrong order. The number of the order tells the task which one is newer.
     func settle() {
         guard let (source, order) = state.withLock({ $0.machine.wanted }) else { return }
         source.brakes?.pass(order)
     }
 
-    /// How far the exchange has come, for errors from outside.
+    /// The phase that an error from outside the exchange reports.
     private var presentPhase: NetworkError.Phase { state.withLock { $0.machine.phase } }
 
     private func setDeadline() {
         guard let deadline = configuration.deadline else { return }
-        // It keeps the exchange, which nobody else may have while its receiver holds what is kept: it is to end then, too.
-        // Whatever ends it lets go of the timer.
+        // The timer keeps the exchange alive, because nothing else may do so while its receiver holds a cached
+        // response. Every
+        // end of the exchange cancels and releases the timer.
         let timer = configuration.clock.schedule(after: deadline) { [self] in
             finish(
                 error(.timedOut, presentPhase, "The exchange took longer than its deadline of \(deadline)."),
@@ -146,12 +148,13 @@ extension ExchangeTask {
     /// Ends the exchange, unless it ended before.
     ///
     /// - Parameters:
-    ///   - error: Why; nil if the answer is complete.
-    ///   - isAbrupt: Whether it comes from outside, when calls of the receiver may be on their way: they are not made any
-    ///     more, and the end is told on another thread, because the caller may be within one.
+    ///   - error: The reason, or `nil` if the response is complete.
+    ///   - isAbrupt: Whether the end comes from outside, such as from a cancellation. Calls of the receiver that wait
+    ///     are
+    ///     dropped. The end is reported on another thread, because the caller may be inside a call of the receiver.
     func finish(_ error: NetworkError?, isAbrupt: Bool = false) {
         var watcher: (any HopWatcher)?
-        // What broke may carry something of the user's: it goes outside of the lock.
+        // The error may hold an object of the user, which must not be released under the lock.
         var broken: NetworkError?
         var turn: RateTurn?
         let (left, timers, question) = state.withLock { state in
@@ -166,7 +169,7 @@ extension ExchangeTask {
         withExtendedLifetime(broken) {}
         guard let left else { return }
         turn?.end()
-        // The operation waited for it, and no request was sent.
+        // The operation waited for this token, but no request used it.
         first.ratePass?.takeToken()?.giveBack()
         if isAbrupt { calls.dropRest() }
         for timer in timers { timer?.cancel() }
@@ -190,20 +193,20 @@ extension ExchangeTask {
     }
 }
 
-// From a response that is not the answer to the next step.
+// From an intermediate response to the next step.
 extension ExchangeTask {
-    /// How much of a body is read that nobody wants: so the connection can be used again.
+    /// The maximum number of bytes of an unneeded body that are read so that the connection can be reused.
     static let drainLimit = 64 << 10
-    /// For how long that is waited for.
+    /// The maximum time to read an unneeded body.
     static let drainTime = Duration.seconds(2)
 
-    /// Leaves a response behind; what is left of one from the session runs out.
+    /// Leaves an intermediate response, and reads the rest of its body if it comes from the session.
     func leave(_ source: ResponseSource, _ head: ResponseHead, for next: NextStep, step: Int) {
         var tee: CacheTee?
-        // A redirect can be kept like any other response.
+        // A redirect can be cached like any other response.
         if case .redirect = next { tee = keep(head, from: source) }
         if source.isFlight { state.withLock { $0.watcher }?.left(head) }
-        // What broke may carry something of the user's: it goes outside of the lock.
+        // The error may hold an object of the user, which must not be released under the lock.
         let (broken, leaving) = state.withLock { state in
             (state.machine.broken, state.machine.leaves(source, for: next, tee, step))
         }
@@ -215,7 +218,7 @@ extension ExchangeTask {
         case .goOn:
             tee?.end(isComplete: false)
             discard(source)
-            // It may go on although it was held.
+            // The session ignored the hold, so the task may still be running.
             if broken != nil {
                 source.task?.cancel()
                 state.withLock { $0.watcher }?.hopIsOver()
@@ -231,7 +234,7 @@ extension ExchangeTask {
         }
     }
 
-    /// One that drips is given up after a while: a new connection costs less than the wait.
+    /// Cancels a response that arrives too slowly, because a new connection costs less than the wait.
     private func limitDraining(of source: ResponseSource, step: Int) {
         let timer = configuration.clock.schedule(after: Self.drainTime) { [weak self] in
             guard let self, state.withLock({ $0.machine.isDraining(step) }) else { return }
@@ -245,13 +248,13 @@ extension ExchangeTask {
         if isOver { timer.cancel() }
     }
 
-    /// Lets go of a body in the cache.
+    /// Closes the body of a response from the cache.
     func discard(_ source: ResponseSource) {
         guard case .cache(_, let body?) = source else { return }
         configuration.cache?.perform { disk, _ in disk.closeReader(body) }
     }
 
-    /// Takes the next step; the phase is `preparing`.
+    /// Takes the next step, with the machine in the state `preparing`.
     func go(_ next: NextStep) {
         let timer = state.withLock { exchange(&$0.drainTimer, with: nil) }
         timer?.cancel()
@@ -260,7 +263,7 @@ extension ExchangeTask {
         case .proof(let hop, let proof): start(hop, proof: proof)
         case .anew(let prepared):
             guard let step = nextStep() else { return }
-            // After what was forgotten just now.
+            // The queue of the cache first removes the outdated responses.
             configuration.cache?.perform { [self] disk, _ in send(prepared, kept: nil, from: disk, step: step) }
         case .kept(let prepared, let variant, let age):
             guard let step = nextStep() else { return }
@@ -271,7 +274,7 @@ extension ExchangeTask {
             let step = nextStep()
             configuration.cache?.perform { [self] disk, now in
                 if let step { serve(variant, age: age, to: prepared, from: disk, now: now, step: step) }
-                // It is open for whoever reads it now.
+                // The reader that was opened above can still read the file.
                 disk.remove(variant.body)
             }
         }
@@ -280,7 +283,7 @@ extension ExchangeTask {
     private func nextStep() -> Int? { state.withLock { $0.machine.advance() } }
 }
 
-/// Hands the events of one request of an exchange on, with the number by which the exchange knows it.
+/// A receiver that forwards the events of one request to its exchange, together with the number of the step.
 final class HopReceiver: NetworkReceiver {
     private let exchange: ExchangeTask
     private let step: Int
@@ -321,27 +324,27 @@ final class HopReceiver: NetworkReceiver {
     func taskMayLeave(_ task: any NetworkTask) -> Bool { exchange.mayLeave(step: step) }
 }
 
-/// Is told of each request that an exchange sends, beside the receiver of its answer.
+/// An observer of each request that an exchange sends, in addition to the receiver of the final response.
 package protocol HopWatcher: AnyObject, Sendable {
-    /// The session sends that: the request as it was made, or one that follows from a response.
+    /// The session is about to get a request, which is the original one or one that follows from a response.
     func hopBegins(_ request: NetworkRequest)
-    /// All of its body was handed over.
+    /// The session accepted all bytes of the request's body.
     func sentBody()
-    /// The response to it is not the answer.
+    /// The response to the request is not the final one.
     func left(_ head: ResponseHead)
-    /// The response to it is the answer, or a part of that: of a receiver that tells it later.
+    /// The response is the final one or a part of it, and the receiver that calls this method delivers it later.
     func answered(_ head: ResponseHead)
-    /// So it spent its time.
+    /// The session measured the request.
     func measured(_ metrics: TransferMetrics)
-    /// It is over, and what comes next is no part of it.
+    /// The request ended, and later events belong to another request.
     func hopIsOver()
 }
 
-/// The last in a row of receivers, where somebody wants to be told of each request.
+/// The last receiver in a chain of receivers, which holds an observer of each request.
 ///
-/// It is known by its class, for it is looked for in each exchange: to ask a receiver for a protocol takes longer.
+/// Exchanges search for this class and not for a protocol, because a cast to a protocol takes longer.
 package final class HopObserverReceiver: NetworkReceiver {
-    /// One may hand on to itself.
+    /// The maximum length of a chain, because a receiver may name itself as the next one.
     private static let longestRow = 16
 
     private let watcher: any HopWatcher
@@ -352,7 +355,7 @@ package final class HopObserverReceiver: NetworkReceiver {
     package func task(_ task: any NetworkTask, didReceive bytes: UnsafeRawBufferPointer) {}
     package func task(_ task: any NetworkTask, didEndWith error: NetworkError?) {}
 
-    /// Who wants to be told of each request for that receiver, or for those to which it hands on; nil where nobody does.
+    /// Returns the observer at the end of the chain that begins with a receiver, or `nil` if there is none.
     package static func watcher(behind receiver: any NetworkReceiver) -> (any HopWatcher)? {
         var next = receiver.nextReceiver
         for _ in 0..<longestRow {
@@ -364,19 +367,20 @@ package final class HopObserverReceiver: NetworkReceiver {
     }
 }
 
-/// Calls the receiver of an exchange, whose events come from several threads: one call at a time, and none after the
-/// last.
+/// An object that calls the receiver of an exchange, one call at a time and none after the last one.
+///
+/// The events come from several threads.
 package final class ReceiverCalls: Sendable {
     package typealias Call = @Sendable (any NetworkReceiver) -> Void
     package typealias After = @Sendable () -> Void
 
     private struct State {
         var receiver: (any NetworkReceiver)?
-        /// Nothing but the last call is made any more.
+        /// Whether only the last call can still begin.
         var isClosed = false
-        /// The last call was made, or waits to be.
+        /// Whether the last call was made or waits to be made.
         var isEnded = false
-        /// The calls that wait until the one that is being made has returned.
+        /// The calls that wait until the present call returns.
         var waiting = DeliveryQueue<(call: Call, after: After?)>()
     }
 
@@ -386,9 +390,9 @@ package final class ReceiverCalls: Sendable {
         state = Locked(State(receiver: receiver))
     }
 
-    /// Makes a call now, or after the one that is being made.
+    /// Makes a call immediately, or after the call that is in progress.
     ///
-    /// - Parameter after: What the same thread does as soon as no call is being made any more.
+    /// - Parameter after: A closure that the same thread runs as soon as no call is in progress.
     package func make(_ call: @escaping Call, after: After? = nil) {
         let receiver: (any NetworkReceiver)? = state.withLock { state in
             guard !state.isClosed else { return nil }
@@ -397,7 +401,8 @@ package final class ReceiverCalls: Sendable {
         run(call, receiver, after)
     }
 
-    /// Makes a call now; false if another is being made, or the last was.
+    /// Makes a call immediately, and returns `false` if another call is in progress or only the last call may still
+    /// begin.
     package func makeNow(_ call: (any NetworkReceiver) -> Void) -> Bool {
         let receiver: (any NetworkReceiver)? = state.withLock { state in
             guard !state.isClosed, state.waiting.begin() else { return nil }
@@ -409,9 +414,9 @@ package final class ReceiverCalls: Sendable {
         return true
     }
 
-    /// From now on nothing but the last call begins; those that wait are dropped.
+    /// Drops the calls that wait, after which only the last call can begin.
     package func dropRest() {
-        // What the calls hold is let go of after the lock.
+        // The calls may hold objects of the user, so they are released after the lock.
         let dropped: Fifo<(call: Call, after: After?)>? = state.withLock { state in
             guard !state.isEnded else { return nil }
             state.isClosed = true
@@ -420,7 +425,7 @@ package final class ReceiverCalls: Sendable {
         withExtendedLifetime(dropped) {}
     }
 
-    /// Makes the last call, after those that wait.
+    /// Makes the last call, after the calls that wait.
     package func end(_ call: @escaping Call) {
         let receiver: (any NetworkReceiver)? = state.withLock { state in
             guard !state.isEnded else { return nil }
@@ -455,7 +460,7 @@ package final class ReceiverCalls: Sendable {
     }
 
     private func next() -> (Call, any NetworkReceiver, After?)? {
-        // The receiver is the user's: let go of after the lock.
+        // The receiver belongs to the user, so it is released after the lock.
         var released: (any NetworkReceiver)?
         return state.withLock { state in
             if let (call, after) = state.waiting.next(), let receiver = state.receiver {

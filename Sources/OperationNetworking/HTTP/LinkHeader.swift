@@ -21,7 +21,7 @@ extension ResponseHead {
     ///
     /// - Parameter relation: The relation type, such as `next`, `prev`, `first` or `last`. Uppercase and lowercase letters
     ///   are equal.
-    /// - Returns: The URL of the first link that has the relation type; `nil` if there is none.
+    /// - Returns: The URL of the first link that has the relation type, or `nil` if there is none.
     public func link(_ relation: String) -> URL? {
         guard headers.contains("Link"), let address = WebAddress(url) else { return nil }
         for value in headers.values("Link") {
@@ -46,7 +46,7 @@ struct Link: Equatable {
     let hasAnchor: Bool
 }
 
-/// A parser of the value of a `Link` header, which returns one link after another and skips what it cannot read.
+/// A parser of the value of a `Link` header, which returns one link after another and skips invalid text.
 ///
 /// Parameters other than `rel` and `anchor` are ignored, and so are parameters in extended form, such as `title*`.
 struct LinkParser {
@@ -72,7 +72,7 @@ struct LinkParser {
         return nil
     }
 
-    /// Reads the parameters of a link; `nil` if a quoted string in them has no end.
+    /// Reads the parameters of a link, or returns `nil` if a quoted string in them has no end.
     private mutating func link(to target: String) -> Link? {
         var relations: String?
         var hasAnchor = false

@@ -41,7 +41,7 @@ public final class RateLimit: Sendable {
         /// Returns the token to the limit because the request is not sent.
         package func giveBack() { limit.giveBack(self) }
 
-        /// Whether the token is valid for requests to an origin under a limit.
+        /// Returns whether the token is valid for requests to an origin under a limit.
         package func isGood(for origin: RequestOrigin, of limit: RateLimit) -> Bool {
             self.limit === limit && key == limit.key(of: origin)
         }

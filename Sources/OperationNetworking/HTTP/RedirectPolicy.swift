@@ -3,7 +3,7 @@
 
 import Foundation
 
-/// What is done when a server answers that something is to be found elsewhere.
+/// A policy that decides whether a session follows redirects.
 ///
 /// ```swift
 /// var policy = RedirectPolicy.deciding { proposal in
@@ -13,9 +13,13 @@ import Foundation
 /// policy.secretHeaders = ["X-Customer"]
 /// ```
 ///
-/// Whatever the policy: a fragment is carried over; user and password in an address are not used as credentials; secret
-/// header fields are left out as soon as scheme, host or port change, and do not come back when a later redirect leads
-/// home again.
+/// Some rules apply to every policy:
+///
+/// - A redirect without a fragment keeps the fragment of the request.
+/// - A user name and a password in the URL of a redirect are ignored.
+/// - Secret headers are removed as soon as the scheme, host or port changes. They do not return if a later redirect
+///   leads
+///   back to the original origin.
 public struct RedirectPolicy: Sendable {
     package enum Rule: Sendable {
         case follow
@@ -23,16 +27,25 @@ public struct RedirectPolicy: Sendable {
         case ask(@Sendable (RedirectProposal) async -> RedirectDecision)
     }
 
-    /// How many redirects one request may have: 10 unless changed.
+    /// The maximum number of redirects for one request.
+    ///
+    /// The default is 10. Further redirects fail with ``NetworkError/Code/tooManyRedirects``.
     public var maximumCount = 10
-    /// Whether a redirect from https to http is followed: it is not unless changed.
+    /// A Boolean value that indicates whether redirects from https to http are followed.
+    ///
+    /// The default is `false`, so that such a redirect fails with ``NetworkError/Code/insecureRedirect``.
     public var allowsDowngrade = false
     /// The names of further headers that are secrets.
     ///
-    /// A redirect to another origin always leaves out `Authorization`, `Cookie` and `Proxy-Authorization`, and every header that
-    /// ``LogRedaction/secrets`` hides: by its name (`X-Api-Key`, `X-Auth-Token`, `X-Client-Cert`), or by its value
-    /// (`Bearer …`, `Basic …`, `token=…`, a JSON web token), whatever its name. To send a credential to another origin on
-    /// purpose, make a request to that origin.
+    /// A redirect to another origin always removes `Authorization`, `Proxy-Authorization`, `WWW-Authenticate`,
+    /// `Cookie`,
+    /// `Cookie2`, `Origin` and `Referer`. It also removes every header that ``LogRedaction/secrets`` hides by its name
+    /// (such
+    /// as `X-Api-Key`, `X-Auth-Token` or `X-Client-Cert`) or by its value (such as `Bearer …`, `Basic …`, `token=…` or
+    /// a JSON
+    /// web token). To send a credential to another origin on purpose, create a request to that origin.
+    ///
+    /// The default is an empty array.
     public var secretHeaders: [String] = []
     package let rule: Rule
 
@@ -40,12 +53,15 @@ public struct RedirectPolicy: Sendable {
         self.rule = rule
     }
 
-    /// Redirects are followed.
+    /// A policy that follows redirects.
     public static let follow = RedirectPolicy(.follow)
-    /// Redirects are answers like others.
+    /// A policy that delivers a redirect like any other response.
     public static let stop = RedirectPolicy(.stop)
 
-    /// Redirects that could be followed are decided by a closure of yours, which may take its time.
+    /// Creates a policy that asks a closure about each redirect that could be followed.
+    ///
+    /// - Parameter decide: A closure that decides about a redirect. The closure may take time and does not run on a
+    ///   particular actor. The response is held until the closure returns.
     public static func deciding(
         _ decide: @escaping @Sendable (RedirectProposal) async -> RedirectDecision
     ) -> RedirectPolicy {
@@ -53,37 +69,37 @@ public struct RedirectPolicy: Sendable {
     }
 }
 
-/// A redirect that waits for a decision: where it comes from, and which request would be made.
+/// A redirect about which the closure of a ``RedirectPolicy`` decides.
 public struct RedirectProposal: Sendable {
-    /// Which one it is, counted from one.
+    /// The number of the redirect within its exchange, starting at 1.
     public let count: Int
-    /// The response that asks for it.
+    /// The response that redirects the request.
     public let response: ResponseHead
-    /// The method that the new request would have.
+    /// The method of the new request.
     public let method: String
-    /// The address that it would go to, with the fragment.
+    /// The URL of the new request, including the fragment.
     public let url: URL
-    /// The header fields that it would have, but for cookies of the jar and credentials.
+    /// The headers of the new request, without the cookies and credentials that the session adds.
     public let headers: HeaderFields
-    /// Whether the body would be sent again.
+    /// A Boolean value that indicates whether the body is sent again.
     public let keepsBody: Bool
-    /// Whether scheme, host or port change, so that secrets are left out.
+    /// A Boolean value that indicates whether the scheme, host or port changes, so that secret headers are removed.
     public let changesOrigin: Bool
 }
 
-/// What becomes of a redirect.
+/// A decision about a redirect.
 ///
 /// More cases may be added.
 public enum RedirectDecision: Sendable, Hashable {
-    /// The request is made that the server proposes.
+    /// Sends the request that the server proposes.
     case follow
-    /// The redirect itself is the answer: its status, header fields and body are delivered.
+    /// Delivers the redirect itself as the response, with its status, headers and body.
     case stop
-    /// The exchange fails with ``NetworkError/Code/redirectRefused``, for this reason.
+    /// Fails the exchange with ``NetworkError/Code/redirectRefused`` and this reason in the message.
     case refuse(String)
 }
 
-/// Why a redirect is not followed though the policy would.
+/// The reason why a redirect is not followed although the policy allows it.
 package enum RedirectFailure: Error, Hashable, Sendable {
     case tooMany(limit: Int)
     case loop
@@ -122,20 +138,20 @@ package enum RedirectFailure: Error, Hashable, Sendable {
     }
 }
 
-/// Decides what becomes of each response of an exchange as far as redirects are concerned: responses in, actions out.
+/// A state machine that decides whether a response of an exchange is a redirect to follow.
 package struct RedirectMachine: Sendable {
     package enum Action: Sendable {
-        /// It is the answer.
+        /// Deliver the response.
         case deliver
-        /// The body is thrown away, and then this request made.
+        /// Discard the body, and then send this request.
         case follow(Hop)
-        /// The user's rule is asked; if it says so this request is made.
+        /// Ask the rule of the user, and send this request if the rule agrees.
         case ask(RedirectProposal, Hop)
-        /// The exchange fails.
+        /// Fail the exchange.
         case fail(RedirectFailure)
     }
 
-    /// What tells one request from another: the same one again is answered in the same way.
+    /// The properties of a request by which a redirect loop is detected.
     private struct Visit: Hashable {
         let method: String
         let resource: String
@@ -150,15 +166,15 @@ package struct RedirectMachine: Sendable {
         self.policy = policy
     }
 
-    /// How many redirects were followed.
+    /// The number of redirects that were followed.
     package var followed: Int { count }
 
-    /// A response came.
+    /// Returns the action for a response.
     ///
     /// - Parameters:
-    ///   - head: Its head.
-    ///   - hop: The request to which it is the answer.
-    ///   - cookies: The `Cookie` field that was sent with it.
+    ///   - head: The response headers.
+    ///   - hop: The request that got the response.
+    ///   - cookies: The value of the `Cookie` header that was sent with the request.
     package mutating func receive(_ head: ResponseHead, to hop: Hop, cookies: String?) -> Action {
         guard Self.statuses.contains(head.status) else { return .deliver }
         let locations = head.headers.values("Location")
@@ -175,7 +191,7 @@ package struct RedirectMachine: Sendable {
         }
     }
 
-    /// The request that was proposed is about to be made, with these cookies; returns why not, if it may not be made.
+    /// Records that a proposed request is about to be sent with these cookies, or returns the reason not to send it.
     package mutating func follow(_ hop: Hop, cookies: String?) -> RedirectFailure? {
         count += 1
         let visit = Visit(method: hop.method, resource: hop.address.resource, cookies: cookies)
@@ -211,7 +227,7 @@ package struct RedirectMachine: Sendable {
         return next
     }
 
-    /// The method of the next request (RFC 9110, section 15.4, and what all clients do).
+    /// Returns the method of the next request (RFC 9110, section 15.4, and the common behavior of clients).
     private static func method(after method: String, status: Int) -> String {
         switch (status, method) {
         case (301, "POST"), (302, "POST"): "GET"

@@ -3,34 +3,34 @@
 
 import Foundation
 
-/// The address of a resource on the web, absolute and checked: its text can go into a request as it is.
+/// The absolute address of a web resource, whose text was checked and can be part of a request unchanged.
 package struct WebAddress: Hashable, Sendable {
     package let origin: WebOrigin
-    /// The path, a slash at least.
+    /// The path, which contains at least a slash.
     package let path: String
     package let query: String?
     package let fragment: String?
-    /// Whether it came with a user's name or password, which were left out.
+    /// Whether the original address had a user name or a password, which are left out.
     package let hadUserInformation: Bool
 
-    /// Why a reference is none.
+    /// The reason why a text is not a valid address.
     package enum Flaw: Error, Hashable, Sendable {
-        /// It has characters that no address has.
+        /// The text contains control characters.
         case badCharacters
-        /// It is of another scheme.
+        /// The scheme is neither `http` nor `https`.
         case scheme(String)
-        /// It has no host, or one that cannot be.
+        /// The host is missing or not valid.
         case host
-        /// The port is no number from 1 to 65535.
+        /// The port is not a number from 1 to 65535.
         case port
     }
 
-    /// Checks an absolute address.
+    /// Parses an absolute address.
     package init(_ text: String) throws(Flaw) {
         try self.init(AddressReference(Self.checked(text)), writtenBy: .user)
     }
 
-    /// Finds out what a reference means that was found at `base`, the fragment carried over where it has none.
+    /// Resolves a reference that was found at `base`, whose fragment is kept if the reference has none.
     package init(_ text: String, foundAt base: WebAddress) throws(Flaw) {
         let reference = AddressReference(try Self.checked(text))
         var target = reference.resolved(against: base.reference)
@@ -41,8 +41,10 @@ package struct WebAddress: Hashable, Sendable {
         try self.init(target, writtenBy: reference.authority == nil || isNamedAgain ? .user : .server)
     }
 
-    /// Returns whether a server named this scheme, host and port, but for the zone of an IPv6 address, which it does not
-    /// know: the zone names an interface of this computer.
+    /// Returns whether a reference names the scheme, host and port of this address, but without the zone of its IPv6
+    /// address.
+    ///
+    /// A server does not know the zone, which names an interface of this computer.
     private func isNamedWithoutZone(by target: AddressReference) -> Bool {
         guard let zone = origin.host.firstIndex(of: "%"), let scheme = target.scheme?.asciiLowercased,
             let authority = try? URLAuthority(target.authority ?? "", writtenBy: .server),
@@ -68,16 +70,16 @@ package struct WebAddress: Hashable, Sendable {
         fragment = reference.fragment.map(Self.escaped)
     }
 
-    /// The address without its fragment: what tells one resource from another.
+    /// The address without its fragment, which identifies a resource.
     package var resource: String { origin.description + target }
 
-    /// Path and query: what stands in the first line of a request.
+    /// The path and query, as in the first line of a request.
     package var target: String { path + (query.map { "?" + $0 } ?? "") }
 
-    /// The whole address.
+    /// The whole address with its fragment.
     package var text: String { resource + (fragment.map { "#" + $0 } ?? "") }
 
-    /// The address for Foundation.
+    /// The address as a URL of Foundation.
     package var url: URL? { URL(string: text) }
 
     private var reference: AddressReference { AddressReference(text) }
@@ -88,15 +90,15 @@ package struct WebAddress: Hashable, Sendable {
         return text
     }
 
-    /// Whether a byte may stand in a path, a query or a fragment as it is.
+    /// Whether each byte may appear unescaped in a path, a query or a fragment.
     private static let isPlain: [Bool] = (0...255).map { byte in
         let byte = UInt8(byte)
         return byte.isLetter || byte.isDigit || "-._~!$&'()*+,;=:@/?".utf8.contains(byte)
     }
 
-    /// Writes what may not stand in an address as the bytes that it is; escapes stay as they are.
+    /// Percent-encodes the bytes that may not appear in an address, and keeps existing escapes.
     private static func escaped(_ text: String) -> String {
-        // Mostly there is nothing to escape.
+        // Most texts need no escapes.
         if text.utf8.allSatisfy({ isPlain[Int($0)] }) { return text }
         let bytes = Array(text.utf8)
         var result: [UInt8] = []
@@ -117,22 +119,22 @@ package struct WebAddress: Hashable, Sendable {
 }
 
 extension WebAddress {
-    /// The address that a URL names, if it is one on the web.
+    /// Creates an address from a URL, or returns `nil` if the URL is not a valid web address.
     package init?(_ url: URL) {
         guard let address = try? WebAddress(url.absoluteString) else { return nil }
         self = address
     }
 }
 
-/// Scheme, host and port: within one origin secrets may be shared, and never across two.
+/// The scheme, host and port of a URL, which form the boundary within which secrets may be shared.
 public struct WebOrigin: Hashable, Sendable, CustomStringConvertible {
-    /// `http` or `https`.
+    /// The scheme, which is `http` or `https`.
     public let scheme: String
     /// The host in lowercase, with letters outside of ASCII in punycode (`xn--`).
     ///
     /// An IPv4 address is written as four decimal numbers. An IPv6 address is in brackets and in its shortest form.
     public let host: String
-    /// The port, also where it is the scheme's own.
+    /// The port, which is the default port of the scheme if the URL names none.
     public let port: Int
 
     init(scheme: String, host: String, port: Int) {
@@ -141,15 +143,15 @@ public struct WebOrigin: Hashable, Sendable, CustomStringConvertible {
         self.port = port
     }
 
-    /// The origin of a URL; nil if it is none of the web.
+    /// Creates the origin of a URL, or returns `nil` if the URL is not a valid `http` or `https` URL.
     public init?(_ url: URL) {
         guard let address = WebAddress(url) else { return nil }
         self = address.origin
     }
 
-    /// Whether what is sent there is encrypted.
+    /// A Boolean value that indicates whether connections to the origin are encrypted.
     public var isSecure: Bool { scheme == "https" }
 
-    /// The origin as it stands at the beginning of a URL.
+    /// The origin as the beginning of a URL, without the default port of the scheme.
     public var description: String { URLAuthority.origin(scheme: scheme, host: host, port: port) }
 }

@@ -4,15 +4,15 @@
 import Foundation
 import OperationCore
 
-/// The dates of HTTP (RFC 9110, section 5.6.7): one form to write, three to read.
+/// The date format of HTTP (RFC 9110, section 5.6.7), which has one form for writing and three for reading.
 package enum HTTPDate {
     /// The end of the year 9999, in seconds since 1970.
     private static let latest = 253_402_300_799.0
     private static let weekdays = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"]
 
-    /// The date as HTTP writes it: `Sun, 06 Nov 1994 08:49:37 GMT`.
+    /// Returns a date as HTTP writes it, such as `Sun, 06 Nov 1994 08:49:37 GMT`.
     package static func text(_ date: Date) -> String {
-        // With the arguments in this order, a date that is not a number becomes the first day.
+        // With the arguments in this order, a date that is not a number becomes the earliest date.
         let seconds = Int64(min(latest, max(-62_135_596_800, date.timeIntervalSince1970)).rounded(.down))
         let days = Int((Double(seconds) / 86_400).rounded(.down))
         let (year, month, day) = CivilDate.date(days: days)
@@ -23,14 +23,14 @@ package enum HTTPDate {
         return "\(names.0), \(padded(day, 2)) \(names.1) \(padded(year, 4)) \(clock) GMT"
     }
 
-    /// Reads a date in any of the three forms; nil if it is none of them.
+    /// Parses a date in any of the three forms, or returns `nil` for any other text.
     ///
     /// - Parameters:
-    ///   - text: The date, with nothing before or after it but blanks.
-    ///   - now: For years of two digits, which lie at most fifty years ahead.
+    ///   - text: The date, with nothing before or after it except blanks.
+    ///   - now: The current date, which completes a two-digit year to a year that is at most 50 years in the future.
     package static func parse(_ text: String, now: Date) -> Date? {
         let words = text.split { $0 == " " || $0 == "\t" }.map(String.init)
-        // Recipients are asked to be lenient about the name of the day, which says nothing new.
+        // Recipients should be lenient about the name of the day, which is redundant.
         switch words.count {
         case 6: return fixed(words)
         case 4: return obsolete(words, now: now)
@@ -89,17 +89,17 @@ package enum HTTPDate {
     }
 }
 
-/// Days and seconds of the calendar, without Foundation's calendars: quick, and right on every platform.
+/// Calendar calculations that are fast and do not depend on the calendars of Foundation.
 package enum CivilDate {
     /// The names of the months as HTTP writes them.
     package static let months = [
         "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
     ]
 
-    /// How many days lie between 1 January 1970 and a day; nil if there is no such day.
+    /// Returns the number of days from 1 January 1970 to a day, or `nil` if the day does not exist.
     package static func days(year: Int, month: Int, day: Int) -> Int? {
         guard (1...12).contains(month), day >= 1, day <= length(of: month, in: year) else { return nil }
-        // Years from March on, so that the day that a leap year has more is the last; in eras of 400 years.
+        // Years begin in March here, so that a leap day is the last day of its year. An era has 400 years.
         let shifted = month <= 2 ? year - 1 : year
         let era = (shifted >= 0 ? shifted : shifted - 399) / 400
         let yearOfEra = shifted - era * 400
@@ -108,7 +108,7 @@ package enum CivilDate {
         return era * 146_097 + dayOfEra - 719_468
     }
 
-    /// The year, month and day that lie so many days after 1 January 1970.
+    /// Returns the day that is a number of days after 1 January 1970.
     package static func date(days: Int) -> (year: Int, month: Int, day: Int) {
         let shifted = days + 719_468
         let era = (shifted >= 0 ? shifted : shifted - 146_096) / 146_097
@@ -121,14 +121,14 @@ package enum CivilDate {
         return (year, month, dayOfYear - (153 * shiftedMonth + 2) / 5 + 1)
     }
 
-    /// The moment of a day's hour, minute and second; nil if there is no such moment.
+    /// Returns the date of an hour, minute and second of a day, or `nil` if there is no such time.
     package static func moment(
         year: Int, month: Int, day: Int, hour: Int, minute: Int, second: Int
     ) -> Date? {
         guard let days = days(year: year, month: month, day: day), (0...23).contains(hour),
             (0...59).contains(minute), (0...60).contains(second)
         else { return nil }
-        // 64 bits: on Apple Watch, where `Int` has 32, a date after 19 January 2038 would end the process.
+        // `Int` has 32 bits on Apple Watch, where this sum would overflow after 19 January 2038.
         let seconds = Int64(days) * 86_400 + Int64(hour * 3600 + minute * 60 + second)
         return Date(timeIntervalSince1970: Double(seconds))
     }
@@ -140,14 +140,14 @@ package enum CivilDate {
 }
 
 extension Duration {
-    /// The time for a log: in seconds, to the millisecond.
+    /// The duration in seconds with three decimals, for a log.
     var inSeconds: String {
         let milliseconds = (max(self, .zero).saturatedNanoseconds.magnitude + 500_000) / 1_000_000
         let decimals = String(milliseconds % 1_000 + 1_000).dropFirst()
         return "\(milliseconds / 1_000).\(decimals) s"
     }
 
-    /// As a number, for Foundation.
+    /// The duration in seconds, for Foundation.
     var seconds: Double {
         let (seconds, attoseconds) = components
         return Double(seconds) + Double(attoseconds) / 1e18

@@ -20,7 +20,7 @@ struct HeaderScanner {
 
     func text(_ range: Range<Int>) -> String { String(decoding: bytes[range], as: UTF8.self) }
 
-    /// Moves past a byte; returns whether it was there.
+    /// Moves past a byte, and returns whether the byte was there.
     mutating func take(_ byte: UInt8) -> Bool {
         guard isAt(byte) else { return false }
         index += 1
@@ -38,13 +38,13 @@ struct HeaderScanner {
         return text(start..<index)
     }
 
-    /// Reads a token; `nil` if no token begins here.
+    /// Reads a token, or returns `nil` if no token begins here.
     mutating func token() -> String? {
         let token = text { $0.isTokenCharacter }
         return token.isEmpty ? nil : token
     }
 
-    /// Reads a quoted string, at whose first quotation mark the scanner is; `nil` if the string has no end.
+    /// Reads a quoted string that begins here, or returns `nil` if the string has no end.
     mutating func quoted() -> String? {
         index += 1
         var value: [UInt8] = []
@@ -76,7 +76,7 @@ struct HeaderScanner {
     }
 }
 
-// The classes of characters of which the grammars of HTTP are made.
+// The character classes of the grammars of HTTP.
 extension UInt8 {
     var isDigit: Bool { self >= UInt8(ascii: "0") && self <= UInt8(ascii: "9") }
 
@@ -90,21 +90,21 @@ extension UInt8 {
         return isDigit || (lower >= UInt8(ascii: "a") && lower <= UInt8(ascii: "f"))
     }
 
-    /// A space or a tabulator.
+    /// Whether the byte is a space or a tab.
     var isBlank: Bool { self == 0x20 || self == 0x09 }
 
-    /// A character below the space, or DEL.
+    /// Whether the byte is below the space, or is DEL.
     var isControl: Bool { self < 0x20 || self == 0x7F }
 
-    /// A character of a `token` (RFC 9110, section 5.6.2).
+    /// Whether the byte can be part of a `token` (RFC 9110, section 5.6.2).
     var isTokenCharacter: Bool { isLetter || isDigit || "!#$%&'*+-.^_`|~".utf8.contains(self) }
 
-    /// A character of a `token68` (RFC 9110, section 11.2), but for the equals signs at its end.
+    /// Whether the byte can be part of a `token68` (RFC 9110, section 11.2), except for the equals signs at its end.
     var isToken68Character: Bool { isLetter || isDigit || "-._~+/".utf8.contains(self) }
 }
 
 extension String {
-    /// The text with `A` to `Z` in lower case, and all else as it is.
+    /// The text with `A` to `Z` in lowercase and all other characters unchanged.
     var asciiLowercased: String {
         String(decoding: utf8.map { $0 >= 0x41 && $0 <= 0x5A ? $0 | 0x20 : $0 }, as: UTF8.self)
     }
@@ -120,12 +120,12 @@ extension ArraySlice<UInt8> {
 
 /// A version of HTTP.
 public struct HTTPVersion: Sendable, Hashable, Comparable, CustomStringConvertible {
-    /// The number before the dot.
+    /// The major version number.
     public let major: Int
-    /// The number after the dot.
+    /// The minor version number.
     public let minor: Int
 
-    /// Makes a version.
+    /// Creates a version from its major and minor version numbers.
     public init(_ major: Int, _ minor: Int) {
         self.major = major
         self.minor = minor
@@ -140,12 +140,12 @@ public struct HTTPVersion: Sendable, Hashable, Comparable, CustomStringConvertib
     /// HTTP/3.
     public static let http3 = HTTPVersion(3, 0)
 
-    /// Whether the left one is older.
+    /// Returns whether the left version is older than the right one.
     public static func < (left: HTTPVersion, right: HTTPVersion) -> Bool {
         (left.major, left.minor) < (right.major, right.minor)
     }
 
-    /// As it is written: `HTTP/1.1`, `HTTP/2`.
+    /// The version as it is written in messages, such as `HTTP/1.1` or `HTTP/2`.
     public var description: String { major < 2 ? "HTTP/\(major).\(minor)" : "HTTP/\(major)" }
 }
 
@@ -158,6 +158,6 @@ extension Int64 {
 }
 
 extension Sequence<Int64> {
-    /// The sum of numbers that may be too large, such as the announced sizes of files.
+    /// The sum of the numbers, or the nearest `Int64` if the sum overflows.
     package var saturatedSum: Int64 { reduce(0) { $0.addingSaturated($1) } }
 }

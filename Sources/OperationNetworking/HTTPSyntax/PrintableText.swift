@@ -1,10 +1,11 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-// Text from servers comes into errors and logs: header values, names in JSON, messages of libcurl. A terminal obeys
-// control characters, and a line break begins a line of a log that the library did not write.
+// Errors and logs contain text from servers, such as header values, names in JSON and messages of libcurl. A terminal
+// obeys control characters, and a line break could begin a log line that the library did not write.
 extension String {
-    /// The text without the characters that control a terminal, break a line or change the direction of writing.
+    /// Returns the text without the characters that control a terminal, break a line or change the direction of
+    /// writing.
     ///
     /// Control characters (C0, DEL, C1) and separators of lines and paragraphs become blanks. Invisible characters,
     /// such as bidirectional overrides, are removed. The two invisible characters that some scripts and emoji need
@@ -35,15 +36,15 @@ extension String {
     var indentedPrintable: String { printable(keepsLines: true).replacing("\n", with: "\n  ") }
 }
 
-/// Bytes as hexadecimal digits.
+/// Conversions between bytes and hexadecimal digits.
 package enum Hexadecimal {
-    /// The two digits of a byte, in upper case as addresses have them.
+    /// Returns the two digits of a byte in uppercase, as in URLs.
     static func upper(_ byte: UInt8) -> [UInt8] {
         let digits = Array("0123456789ABCDEF".utf8)
         return [digits[Int(byte >> 4)], digits[Int(byte & 15)]]
     }
 
-    /// The digits of bytes, in lower case as checksums have them.
+    /// Returns the digits of bytes in lowercase, as in checksums.
     package static func lower(_ bytes: some Sequence<UInt8>) -> String {
         let digits = Array("0123456789abcdef".utf8)
         return String(decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
@@ -51,7 +52,7 @@ package enum Hexadecimal {
 
     /// Returns the bytes of a text with its percent escapes decoded.
     ///
-    /// A percent sign that begins no valid escape stays.
+    /// A percent sign that begins no valid escape is kept.
     static func percentDecoded(_ text: ArraySlice<UInt8>) -> [UInt8] {
         var (bytes, rest) = ([UInt8](), text)
         bytes.reserveCapacity(text.count)

@@ -9,8 +9,9 @@ import Foundation
 /// retry, cookies, cached responses, logs and recordings. A second parser could take two spellings of one host for two
 /// hosts, and send the token of one realm to another.
 ///
-/// A name with a dot at its end is another host than the name without it, as in browsers (and in RFC 6265 for cookies):
-/// the system may complete the name without the dot by a search domain, and the two are sent in different `Host` fields.
+/// A name with a dot at its end is another host than the name without it, as in browsers and in RFC 6265 for cookies.
+/// The
+/// system may complete the name without the dot with a search domain, and the two are sent in different `Host` headers.
 package struct URLAuthority: Hashable, Sendable {
     /// The reason why a text is not a valid authority.
     package enum Flaw: Error, Hashable, Sendable {
@@ -22,26 +23,27 @@ package struct URLAuthority: Hashable, Sendable {
         case port
     }
 
-    /// Who wrote the URL.
+    /// The author of a URL.
     package enum Writer: Sendable {
         /// The user of this library, who may write a host in every way that RFC 3986 allows, and name an interface of
         /// this machine (RFC 6874).
         case user
-        /// A server. It only percent-encodes a host, or gives it a zone, to deceive.
+        /// A server, which percent-encodes a host or gives it a zone only to deceive.
         case server
     }
 
-    /// The text before the at sign, as it is written; nil if there is none.
+    /// The text before the at sign as it is written, or `nil` if there is none.
     package let userInformation: String?
-    /// The host in lower case: a name in ASCII, four decimal numbers, or an IPv6 address in brackets in its shortest form.
+    /// The host in lowercase, as a name in ASCII, four decimal numbers, or an IPv6 address in brackets in its shortest
+    /// form.
     package let host: String
-    /// The port; nil if none is named.
+    /// The port, or `nil` if the text names none.
     package let port: Int?
 
     /// The default ports of `http` and `https`.
     package static let defaultPorts = ["http": 80, "https": 443]
 
-    /// Reads the text between the two slashes and the path.
+    /// Parses the text between the two slashes and the path.
     package init(_ text: String, writtenBy writer: Writer) throws(Flaw) {
         var rest = Array(text.utf8)[...]
         if let at = rest.lastIndex(of: UInt8(ascii: "@")) {
@@ -84,12 +86,13 @@ package struct URLAuthority: Hashable, Sendable {
         return Int(port)
     }
 
-    /// Returns an IPv6 address with its zone, if it has one, in brackets; nil if it is not valid.
+    /// Returns an IPv6 address with its zone, if it has one, in brackets, or `nil` if it is not valid.
     private static func literal(_ text: ArraySlice<UInt8>, _ writer: Writer) -> String? {
         let end = text.firstIndex(of: UInt8(ascii: "%")) ?? text.endIndex
         guard let address = HostName.ipv6(text[..<end]) else { return nil }
         if end == text.endIndex { return "[\(address)]" }
-        // RFC 6874: a percent sign, encoded, and the name of an interface, which the system limits to 15 characters.
+        // RFC 6874 requires an encoded percent sign and the name of an interface, which the system limits to 15
+        // characters.
         let zone = text[end...].dropFirst(3)
         guard writer == .user, text[end...].starts(with: "%25".utf8), (1...15).contains(zone.count),
             zone.allSatisfy({ $0.isLetter || $0.isDigit || "-._~".utf8.contains($0) })
@@ -97,7 +100,7 @@ package struct URLAuthority: Hashable, Sendable {
         return "[\(address)%25\(String(decoding: zone, as: UTF8.self))]"
     }
 
-    /// Returns a name that the Domain Name System can hold, or an IPv4 address; nil if the text is neither.
+    /// Returns a name that the Domain Name System can hold, or an IPv4 address, or `nil` if the text is neither.
     private static func name(_ text: ArraySlice<UInt8>, _ writer: Writer) -> String? {
         var name = text
         if writer == .user {
@@ -111,7 +114,7 @@ package struct URLAuthority: Hashable, Sendable {
         return String(decoding: name, as: UTF8.self).asciiLowercased
     }
 
-    /// Returns the name in ASCII, in punycode if necessary (RFC 5891); nil if it cannot be converted.
+    /// Returns the name in ASCII, in punycode if necessary (RFC 5891), or `nil` if it cannot be converted.
     private static func asciiName(_ bytes: [UInt8]) -> ArraySlice<UInt8>? {
         if bytes.allSatisfy({ $0 < 0x80 }) { return bytes[...] }
         // Foundation converts the host of a URL.
@@ -127,7 +130,7 @@ package struct URLAuthority: Hashable, Sendable {
 }
 
 extension AddressReference {
-    /// The normalized origin of an `http` or `https` URL; nil for anything else.
+    /// The normalized origin of an `http` or `https` URL, or `nil` for any other reference.
     package var origin: String? {
         guard let scheme = scheme?.asciiLowercased, URLAuthority.defaultPorts[scheme] != nil,
             let authority = try? URLAuthority(authority ?? "", writtenBy: .user)
@@ -136,21 +139,21 @@ extension AddressReference {
     }
 }
 
-/// Reads the text of a host, and writes IP addresses in their normalized form.
+/// A parser of the text of a host, which writes IP addresses in their normalized form.
 package enum HostName {
-    /// Whether it is an IP address, with or without brackets, and with or without a zone.
+    /// Returns whether a host is an IP address, with or without brackets, and with or without a zone.
     package static func isAddress(_ host: String) -> Bool {
         guard host.utf8.first == UInt8(ascii: "[") else { return isIPv4(host) || isIPv6(host) }
         return isIPv6(String(host.dropFirst().dropLast().prefix { $0 != "%" }))
     }
 
-    /// Whether it is an IPv4 address in one of the forms that the system reads.
+    /// Returns whether a host is an IPv4 address in one of the forms that the system accepts.
     package static func isIPv4(_ host: String) -> Bool { ipv4(Array(host.utf8)[...]) != nil }
 
-    /// Whether it is an IPv6 address, without brackets and without a zone.
+    /// Returns whether a host is an IPv6 address, without brackets and without a zone.
     package static func isIPv6(_ host: String) -> Bool { ipv6(Array(host.utf8)[...]) != nil }
 
-    /// Returns an IPv4 address as four decimal numbers; nil if the host is not an IPv4 address.
+    /// Returns an IPv4 address as four decimal numbers, or `nil` if the host is not an IPv4 address.
     ///
     /// The host may have fewer numbers, of which the last one fills the remaining bytes. The numbers may also be octal
     /// or hexadecimal. For example, `127.1` and `0x7f.1` are `127.0.0.1`.
@@ -164,7 +167,7 @@ package enum HostName {
         return [24, 16, 8, 0].map { "\(address >> $0 & 0xFF)" }.joined(separator: ".")
     }
 
-    /// Whether each part between the dots is a number.
+    /// Returns whether each part between the dots is a number.
     ///
     /// Such a host is an IPv4 address, or not a valid host.
     static func isNumeric(_ host: ArraySlice<UInt8>) -> Bool {
@@ -175,7 +178,7 @@ package enum HostName {
             }
     }
 
-    /// Returns an IPv6 address in its shortest form, without brackets; nil if the host is not an IPv6 address.
+    /// Returns an IPv6 address in its shortest form, without brackets, or `nil` if the host is not an IPv6 address.
     static func ipv6(_ host: ArraySlice<UInt8>) -> String? {
         let isPossible = host.allSatisfy { $0.isHexDigit || $0 == UInt8(ascii: ":") || $0 == UInt8(ascii: ".") }
         guard isPossible, host.count <= 45 else { return nil }
@@ -207,9 +210,9 @@ package enum HostName {
     }
 }
 
-/// A reference to a resource, absolute or relative, taken apart and resolved as RFC 3986 says.
+/// An absolute or relative reference to a resource, which is parsed and resolved as RFC 3986 specifies.
 ///
-/// Foundation's own resolution is wrong on Linux, and ends the process on some references; this one has no way to fail.
+/// Foundation resolves some references incorrectly on Linux and crashes on others. This implementation cannot fail.
 package struct AddressReference: Hashable, Sendable {
     package var scheme: String?
     package var authority: String?
@@ -217,7 +220,7 @@ package struct AddressReference: Hashable, Sendable {
     package var query: String?
     package var fragment: String?
 
-    /// Takes a text apart (RFC 3986, appendix B): each text is some reference.
+    /// Parses a text, which is always a valid reference (RFC 3986, appendix B).
     package init(_ text: String) {
         var rest = Array(text.utf8)[...]
         fragment = Self.cut(&rest, at: UInt8(ascii: "#"))
@@ -246,7 +249,7 @@ package struct AddressReference: Hashable, Sendable {
         return text
     }
 
-    /// What the reference means where `base` is the address of the resource in which it was found (section 5.2.2).
+    /// Returns the reference resolved against the address of the resource in which it was found (section 5.2.2).
     package func resolved(against base: AddressReference) -> AddressReference {
         var target = self
         guard scheme == nil else {
@@ -270,14 +273,14 @@ package struct AddressReference: Hashable, Sendable {
         return target
     }
 
-    /// A relative path put in the place of what follows the last slash of this one (section 5.2.3).
+    /// Returns the path with everything after its last slash replaced by a relative path (section 5.2.3).
     private func merging(_ relative: String) -> String {
         if authority != nil, path.isEmpty { return "/" + relative }
         guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return relative }
         return String(path[...slash]) + relative
     }
 
-    /// The path with `.` and `..` carried out (section 5.2.4).
+    /// Returns a path with its `.` and `..` segments resolved (section 5.2.4).
     package static func withoutDotSegments(_ path: String) -> String {
         let slash = UInt8(ascii: "/")
         var input = Array(path.utf8)[...]
@@ -309,7 +312,7 @@ package struct AddressReference: Hashable, Sendable {
         return String(decoding: output, as: UTF8.self)
     }
 
-    /// Takes what follows the first such byte off the end, with the byte.
+    /// Removes the first occurrence of a byte and everything after it, and returns the text after the byte.
     private static func cut(_ bytes: inout ArraySlice<UInt8>, at mark: UInt8) -> String? {
         guard let index = bytes.firstIndex(of: mark) else { return nil }
         defer { bytes = bytes[..<index] }

@@ -3,11 +3,13 @@
 
 import Foundation
 
-/// A text without the credentials that follow the name of a scheme (`Bearer …`), without JSON web tokens, and without keys
-/// that have the form of those of a well-known service (`ghp_…`).
+/// A parser that replaces the credentials in a text.
 ///
-/// A percent-encoded character counts as the character that it means, and an invisible character is ignored. The text
-/// around the secrets stays as it is.
+/// The parser finds credentials after the name of a scheme (`Bearer …`), JSON web tokens, and keys in the format of a
+/// well-known service (`ghp_…`).
+///
+/// A percent-encoded character counts as the decoded character, and invisible characters are ignored. The text around
+/// the secrets does not change.
 struct CredentialText {
     private typealias Scalars = [Unicode.Scalar]
 
@@ -15,7 +17,7 @@ struct CredentialText {
     private struct Scheme {
         let name: String
         let letters: Scalars
-        /// Whether the name is also a common word, as in the line `if (token < lastToken)` of a program.
+        /// Whether the name is also a common word, as in the source code `if (token < lastToken)`.
         let isWord: Bool
 
         init(_ name: String, isWord: Bool = false) {
@@ -23,7 +25,7 @@ struct CredentialText {
             letters = Scalars(name.unicodeScalars)
         }
 
-        /// Whether the sign may stand between the scheme and its credential.
+        /// Returns whether the character may separate the scheme from its credential.
         func mayPrecede(_ sign: Unicode.Scalar) -> Bool {
             switch sign {
             case " ", "\t", "\u{A0}", ":", "\"", "'", "\\": true
@@ -46,20 +48,20 @@ struct CredentialText {
         Scheme("token", isWord: true), Scheme("jwt", isWord: true), Scheme("apikey", isWord: true),
         Scheme("api-key", isWord: true),
     ]
-    /// The parameters that follow the name of a scheme in a challenge, which are not credentials.
+    /// The parameters after the name of a scheme in a challenge, which are not credentials.
     private static let challengeParameters: Set = [
         "realm", "charset", "error", "error_description", "error_uri", "scope", "algorithm", "qop", "nonce", "opaque",
         "stale", "domain",
     ]
     private static let stars = "***"
-    /// The length of the shortest key or token that is found by its beginning.
+    /// The length of the shortest key or token that is recognized by its prefix.
     static let shortestKey = 20
-    /// The form of the keys of a well-known service.
+    /// The format of the keys of a well-known service.
     private struct KeyForm {
         let beginning: Scalars
-        /// How many characters follow the beginning.
+        /// The number of characters after the prefix.
         let counts: ClosedRange<Int>
-        /// The characters besides letters and digits.
+        /// The allowed characters besides letters and digits.
         let signs: Scalars
         let isInCapitals: Bool
 
@@ -90,13 +92,13 @@ struct CredentialText {
         ]
 
     private let text: Scalars
-    /// Whether the text is the value of a header, which may consist of a credential alone.
+    /// Whether the text is the value of a header, which may consist of only a credential.
     private let isHeader: Bool
-    /// The characters that the text means, without invisible ones.
+    /// The decoded characters of the text, without invisible characters.
     private var letters: Scalars = []
-    /// Where each letter begins in the text, and where the text ends.
+    /// The position of each decoded character in the text, followed by the end of the text.
     private var starts: [Int] = []
-    /// The letters that are secret.
+    /// The ranges of `letters` that are secret.
     private var hidden: [Range<Int>] = []
     private var wordCount = 0
 
@@ -105,9 +107,9 @@ struct CredentialText {
         readLetters()
     }
 
-    /// Returns the text without secrets; the same text if there are none.
+    /// Returns the text without credentials, or the same text if there are none.
     static func shown(_ text: String, isHeader: Bool) -> String {
-        // A secret has a scheme before it, or is long.
+        // A short text without separators contains neither a scheme with a credential nor a key.
         guard text.utf8.count >= shortestKey || text.utf8.contains(where: { !isLetterOrDigit(UInt32($0)) }) else {
             return text
         }
@@ -116,7 +118,7 @@ struct CredentialText {
         return words.hidden.isEmpty ? text : words.shown
     }
 
-    /// Returns the text without JSON web tokens and keys; the same text if there are none.
+    /// Returns the text without JSON web tokens and keys, or the same text if there are none.
     static func withoutTokens(_ text: String) -> String {
         guard text.utf8.count >= shortestKey else { return text }
         var words = CredentialText(text)
@@ -138,8 +140,6 @@ struct CredentialText {
         return String(result)
     }
 
-    // Letters.
-
     private mutating func readLetters() {
         letters.reserveCapacity(text.count)
         starts.reserveCapacity(text.count + 1)
@@ -155,7 +155,7 @@ struct CredentialText {
         starts.append(text.count)
     }
 
-    /// Returns the character that is percent-encoded at a position, and its end.
+    /// Returns the character that is percent-encoded at a position, and the end of its encoding.
     ///
     /// The percent sign itself may be encoded, even repeatedly.
     private func escaped(at start: Int) -> (letter: Unicode.Scalar, end: Int)? {
@@ -165,7 +165,7 @@ struct CredentialText {
         guard end + 1 < text.count, let high = digit(end), let low = digit(end + 1) else {
             return end > start + 1 ? ("%", end) : nil
         }
-        // A byte of a character that is not in ASCII counts as a blank.
+        // A byte of a non-ASCII character counts as a space.
         let byte = UInt8(high * 16 + low)
         return (byte < 0x80 ? Unicode.Scalar(byte) : "\u{A0}", end + 2)
     }
@@ -173,8 +173,6 @@ struct CredentialText {
     private func digit(_ index: Int) -> Int? {
         text[index].isASCII ? Character(text[index]).hexDigitValue : nil
     }
-
-    // Words.
 
     private mutating func readWords() {
         var scheme: Scheme?
@@ -224,15 +222,16 @@ struct CredentialText {
         return self.scheme(endingAt: word.upperBound, from: start)
     }
 
-    /// Returns the end of a credential that continues with signs and words, as in `id:secret`.
+    /// Returns the end of a credential that continues with other characters, as in `id:secret`.
     private func endOfCredential(from end: Int) -> Int {
         guard end < letters.count, ":!@$*|".unicodeScalars.contains(letters[end]) else { return end }
         return letters[end...].firstIndex { " \t\n\r,;&\"'<>()[]{}\\".unicodeScalars.contains($0) } ?? letters.count
     }
 
-    /// Returns the first scheme in a word that a sign separates from its credential, and the position of the sign.
+    /// Returns the first scheme in a word that a plus or equals sign separates from its credential, and the position of
+    /// the sign.
     ///
-    /// A form writes a plus sign for a blank, and the scheme may be the name of a pair.
+    /// In a form, a plus sign means a space. The scheme may also be the name of a pair.
     private func schemeWithSign(in word: Range<Int>) -> (scheme: Scheme, sign: Int)? {
         for sign in word where letters[sign] == "+" || letters[sign] == "=" {
             if let scheme = scheme(endingAt: sign, from: word.lowerBound) { return (scheme, sign) }
@@ -240,7 +239,7 @@ struct CredentialText {
         return nil
     }
 
-    /// Returns the scheme that ends at a position, alone or behind a sign, as in `value=Bearer`.
+    /// Returns the scheme that ends at a position, either alone or after a separator, as in `value=Bearer`.
     private func scheme(endingAt end: Int, from start: Int) -> Scheme? {
         Self.schemes.first { scheme in
             let begin = end - scheme.letters.count
@@ -255,9 +254,10 @@ struct CredentialText {
         }
     }
 
-    /// Returns where the value begins if a word is a parameter of a challenge, such as `realm="…"`; otherwise `nil`.
+    /// Returns the start of the value if a word is a parameter of a challenge, such as `realm="…"`, or `nil` if it is
+    /// not.
     ///
-    /// Base64 may end in an equals sign, too.
+    /// An equals sign alone proves nothing, because Base64 may also end with one.
     private func valueOfParameter(_ word: Range<Int>) -> Int? {
         guard let equals = word.first(where: { letters[$0] == "=" }) else { return nil }
         let name = Self.string(letters[word.lowerBound..<equals])
@@ -276,29 +276,47 @@ struct CredentialText {
         return isCredential(letters[word], of: scheme)
     }
 
-    /// Whether a word is more than one of a language.
+    /// Returns whether a word looks like a credential and not like a word of a language.
     private func isCredential(_ word: ArraySlice<Unicode.Scalar>, of scheme: Scheme) -> Bool {
         if word.count >= 16 { return true }
-        // The end of the first line of a request, as in `POST /oauth/token HTTP/1.1`.
+        // The end of a request line, as in `POST /oauth/token HTTP/1.1`.
         if word.starts(with: "HTTP/".unicodeScalars) { return false }
-        // Base64 of a name and a password, however short.
+        // A Base64-encoded user name and password can be short.
         if scheme.name == "basic", Data(base64Encoded: Self.string(word))?.contains(0x3A) == true { return true }
         guard word.count >= 6 else { return false }
         return word.contains { ("0"..."9").contains($0) || $0 == "=" }
             || word.dropFirst().contains { ("A"..."Z").contains($0) }
     }
 
-    /// Hides the JSON web tokens in a word (at least three parts with dots between them, of which the first is an object)
-    /// and the keys of well-known services.
+    /// Hides the JSON web tokens and the keys of well-known services in a word.
+    ///
+    /// A JSON web token consists of at least three parts with dots between them, and the first part is a JSON object.
     private mutating func hideTokens(_ word: Range<Int>) {
         for part in word.split(whereSeparator: { "/=+~".unicodeScalars.contains(letters[$0]) }) {
             let token = letters[part]
             if token.starts(with: "eyJ".unicodeScalars), token.count(where: { $0 == "." }) >= 2 {
                 hidden.append(part)
-            } else if Self.keyForms.contains(where: { $0.fits(token) }) {
-                hidden.append(part)
+            } else if let key = key(in: part) {
+                hidden.append(key)
             }
         }
+    }
+
+    /// Returns the first key of a well-known service in a part of a word, without the signs around it.
+    private func key(in part: Range<Int>) -> Range<Int>? {
+        func isSign(_ index: Int) -> Bool { "-._".unicodeScalars.contains(letters[index]) }
+        for start in part where start == part.lowerBound || isSign(start - 1) {
+            guard Self.keyForms.contains(where: { letters[start..<part.upperBound].starts(with: $0.beginning) }) else {
+                continue
+            }
+            var end = part.upperBound
+            while end > start {
+                if Self.keyForms.contains(where: { $0.fits(letters[start..<end]) }) { return start..<end }
+                guard isSign(end - 1) else { break }
+                end -= 1
+            }
+        }
+        return nil
     }
 
     private static func isOfCredential(_ scalar: Unicode.Scalar) -> Bool {
@@ -312,7 +330,7 @@ struct CredentialText {
         }
     }
 
-    /// Returns the value of a letter of ASCII as a small one.
+    /// Returns the value of a character, with an uppercase ASCII letter converted to lowercase.
     private static func small(_ letter: Unicode.Scalar) -> UInt32 {
         (0x41...0x5A).contains(letter.value) ? letter.value + 0x20 : letter.value
     }

@@ -3,64 +3,69 @@
 
 import Foundation
 
-/// What a log leaves out.
+/// A rule that determines which secrets a log hides.
 ///
-/// Three stars replace a secret. Headers, fields of forms and values of JSON are recognized as secrets by their names.
-/// In any text, whatever its name, secrets are also recognized by their form, such as `password=…`, `token: …`,
-/// `Bearer …`, `Basic …` and JSON web tokens. If in doubt, a value is hidden. The query and the fragment of a URL are
-/// left out, whatever the names in them. A body that is longer than a mebibyte is left out completely.
+/// Three asterisks replace a secret. The names of headers, form fields and JSON values identify secrets. In any text,
+/// the format also identifies secrets, such as `password=…`, `token: …`, `Bearer …`, `Basic …` and JSON web tokens. In
+/// case of doubt, the value is hidden.
+///
+/// The fragment and all values in the query of a URL are hidden, regardless of their names. A body larger than 1 MiB is
+/// left out completely.
 public struct LogRedaction: Sendable, Hashable {
-    /// Whether everything is shown, secrets included.
+    /// A Boolean value that indicates whether the log shows everything, including secrets.
     public private(set) var keepsSecrets = false
-    /// What is left out beside the usual secrets, in small letters.
+    /// The names that are hidden in addition to the standard names, in lowercase.
     package private(set) var names: Set<String> = []
 
-    /// Fields whose value is one address, to its end.
+    /// The headers whose value is a single URL.
     private static let addresses: Set = ["location", "content-location", "referer"]
     static let stars = "***"
-    /// What is longer is not looked into: whoever writes a log is on the way of the response.
+    /// The maximum size of a body to search for secrets, because the search delays the response.
     static let mostBytes = 1 << 20
 
-    /// Leaves out the usual secrets: what is called token, password, cookie and the like.
+    /// A redaction that hides the standard secrets, such as tokens, passwords, keys and cookies.
     public static let secrets = LogRedaction()
 
-    /// Leaves out nothing: for a machine that nobody else can look into.
+    /// A redaction that hides nothing.
+    ///
+    /// Use this redaction only on a computer to which no other person has access.
     public static let none: LogRedaction = {
         var redaction = LogRedaction()
         redaction.keepsSecrets = true
         return redaction
     }()
 
-    /// Leaves out the usual secrets, and the fields of these names.
+    /// Returns a redaction that hides the standard secrets and the values with the given names.
     public static func secrets(and names: String...) -> LogRedaction { .secrets(andAll: names) }
 
-    /// Leaves out the usual secrets, and the fields of these names.
+    /// Returns a redaction that hides the standard secrets and the values with the given names.
     package static func secrets(andAll names: some Sequence<String>) -> LogRedaction {
         var redaction = LogRedaction()
         redaction.names = Set(names.map(plain))
         return redaction
     }
 
-    /// Whether what has that name is left out.
+    /// Returns a Boolean value that indicates whether the redaction hides values with the given name.
     public func hides(_ name: String) -> Bool {
         guard !keepsSecrets else { return false }
         return !names.isEmpty && names.contains(Self.plain(name)) || SecretNames.contains(name)
     }
 
-    /// A name in small letters, without signs that join the one before.
+    /// Returns a name in lowercase, without combining and invisible characters.
     private static func plain(_ name: String) -> String {
         var scalars = String.UnicodeScalarView()
         scalars.append(contentsOf: name.unicodeScalars.filter { !$0.isJoined })
         return String(scalars).lowercased()
     }
 
-    /// Returns whether a header is a secret, by its name or by the form of its value, such as `Bearer …` or `token=…`.
+    /// Returns a Boolean value that indicates whether a header contains a secret.
     ///
-    /// A redirect to another origin leaves out the headers that ``secrets`` hides.
+    /// The name of the header or the format of its value identifies a secret, such as `Bearer …` or `token=…`. A
+    /// redirect to another origin leaves out the headers that ``secrets`` hides.
     public func hides(_ header: HeaderFields.Field) -> Bool {
         guard !keepsSecrets else { return false }
         if hides(header.name) { return true }
-        // A log leaves out every query. Here a query is a secret only if one of its names is, in JSON and elsewhere.
+        // A log hides every query. Here, a query counts as a secret only if it contains a secret name.
         let shown = json(header.value, withoutNamedSecrets) ?? withoutSecrets(inText: header.value)
         return shown != header.value
     }
@@ -74,12 +79,12 @@ public struct LogRedaction: Sendable, Hashable {
 
     /// Returns a header without secrets and control characters, for a log or a terminal.
     func printable(_ field: HeaderFields.Field) -> HeaderFields.Field {
-        // The value becomes printable first, because an invisible character in it could hide a secret.
+        // Remove invisible characters first, because they could hide a secret from the redaction.
         let plain = HeaderFields.Field(field.name.printable(), field.value.printable())
         return HeaderFields.Field(plain.name, value(of: plain))
     }
 
-    /// Returns the value of a header without the secrets that its text reveals.
+    /// Returns the value of a header without the secrets in its text.
     package func withoutSecrets(inHeader value: String) -> String {
         if keepsSecrets { return value }
         return json(value) { withoutNamedSecrets(Self.withoutQueries($0)) } ?? withoutSecrets(inText: value)
@@ -90,14 +95,14 @@ public struct LogRedaction: Sendable, Hashable {
         SecretText.shown(value, isHeader: true, hides: hides)
     }
 
-    /// Returns the description of an error, whose own URL was made without the usual secrets only.
+    /// Returns the description of an error, in which this redaction also hides secrets in the path of the URL.
     package func text(of error: NetworkError) -> String {
         var error = error
         error.request = error.request.map { RequestSummary($0, self) }
         return "\(error)"
     }
 
-    /// Returns the path of a URL without tokens and keys, and without the values of parameters that have secret names.
+    /// Returns the path of a URL without tokens and keys, and without the values of parameters with secret names.
     package func withoutSecrets(inPath path: String) -> String {
         guard !keepsSecrets, path.utf8.contains(0x3D) || path.utf8.count >= CredentialText.shortestKey else {
             return path
@@ -118,27 +123,29 @@ public struct LogRedaction: Sendable, Hashable {
         return String(result)
     }
 
-    /// Returns a text of JSON without its secrets; `nil` if the text is not JSON.
+    /// Returns JSON text without its secrets, or `nil` if the text is not JSON.
     ///
     /// - Parameters:
-    ///   - text: The JSON.
-    ///   - shown: Returns a text in the JSON without its secrets.
+    ///   - text: The JSON text.
+    ///   - shown: A closure that returns a text within the JSON without its secrets.
     private func json(_ text: String, _ shown: @escaping (String) -> String) -> String? {
         guard Self.isJSON(text) else { return nil }
         let clean = SecretJSON.redacted(Data(text.utf8), self, keepsKinds: true) { json($0, shown) ?? shown($0) }
         return clean.map { String(decoding: $0, as: UTF8.self) }
     }
 
-    /// A value that leads somewhere, without what may be a secret in it: queries and fragments, user and password.
+    /// Returns a value without the parts of URLs that may be secret: queries, fragments, user names and passwords.
     ///
-    /// What is one address is hidden from the first `?` or `#` to its end; in any other text to the next blank, or to what
-    /// closes the brackets or quotes in which the address stands. All other signs may be a part of the secret.
+    /// In a value that is a single URL, everything after the first `?` or `#` is hidden. In any other text, the hidden
+    /// part ends at the next space, or at the bracket or quotation mark that encloses the URL. All other characters may
+    /// be part of the secret.
     ///
-    /// Not by characters: a sign that joins the question mark would make another one of it.
+    /// The method compares scalars, because a combining character after the question mark would make it a different
+    /// `Character`.
     private static func withoutQueries(_ value: String, isOneAddress: Bool = false) -> String {
         guard value.utf8.contains(where: { "?#@".utf8.contains($0) }) else { return value }
         var result: [Unicode.Scalar] = []
-        /// Behind the last two slashes, and whether there is another one since.
+        /// The position after the last two slashes, and whether another slash follows.
         var place: (start: Int, isPath: Bool)?
         var (isHidden, isBracketed, isQuoted) = (false, false, false)
         for letter in value.unicodeScalars {
@@ -153,7 +160,7 @@ public struct LogRedaction: Sendable, Hashable {
                 isHidden = true
                 continue
             } else if letter == "@", let place, !place.isPath {
-                // What stands before it, if no part of a path does.
+                // The text before the sign is user information, unless a path has begun.
                 result.replaceSubrange(place.start..., with: stars.unicodeScalars)
             } else if letter == "/" {
                 if result.last == "/" {
@@ -175,10 +182,10 @@ public struct LogRedaction: Sendable, Hashable {
         return String(shown)
     }
 
-    /// The beginning of a body as text, or how long it is.
+    /// Returns the beginning of a body as text, or its length.
     ///
-    /// Without secrets only what can be understood is shown: objects and arrays of JSON, and forms. A single value of JSON has
-    /// no name that would tell whether it is a secret.
+    /// If secrets are hidden, the method returns text only for JSON objects, JSON arrays and forms. A single JSON value
+    /// has no name that would identify it as a secret.
     package func text(of body: Data, type: String?, limit: Int) -> String {
         let length = "(\(body.count) bytes)"
         let limit = max(limit, 0)
@@ -194,44 +201,46 @@ public struct LogRedaction: Sendable, Hashable {
         return length
     }
 
-    /// Objects and arrays of JSON without secrets; nil of anything else, and of what is longer.
+    /// Returns a JSON object or array without secrets, or `nil` if the body is anything else or is too long.
     package func json(of body: Data, limit: Int) -> String? {
         guard let bytes = withoutSecrets(body), bytes.count <= limit else { return nil }
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    /// Returns the objects and arrays of a body of JSON without secrets; `nil` for any other body.
+    /// Returns the JSON objects and arrays of a body without secrets, or `nil` for any other body.
     ///
     /// - Parameters:
     ///   - body: The body.
-    ///   - isPrinted: Whether the texts become printable before their secrets are left out. An invisible character could
-    ///     hide a secret from the redaction, and a log removes it later.
+    ///   - isPrinted: Whether invisible characters are removed before the search for secrets. Such a character could
+    ///     hide a secret from the redaction, and the log would remove it later.
     private func withoutSecrets(_ body: Data, isPrinted: Bool = false) -> Data? {
         guard body.count <= Self.mostBytes,
             let clean = SecretJSON.redacted(
                 body, self, keepsKinds: false,
                 text: { text in
                     let text = isPrinted ? text.printable(keepsLines: true) : text
-                    // JSON within JSON has names, too. If it cannot be read, all of it is hidden.
+                    // JSON within a JSON text has names, too. If it cannot be read, all of it is hidden.
                     guard Self.isJSON(text) else { return withoutNamedSecrets(Self.withoutQueries(text)) }
                     let clean = withoutSecrets(Data(text.utf8), isPrinted: isPrinted)
                     return clean.map { String(decoding: $0, as: UTF8.self) } ?? Self.stars
                 }),
             let value = try? JSONSerialization.jsonObject(with: clean),
-            // A number may be too large to be written.
+            // The number may be too large to write.
             JSONSerialization.isValidJSONObject(value)
         else { return nil }
         return try? JSONSerialization.data(withJSONObject: value, options: .sortedKeys)
     }
 
-    /// Whether the value of a field of a form is shown: it may be an address with a query, or JSON in itself.
+    /// Returns whether the value of a form field is shown.
+    ///
+    /// A value that is JSON or a URL with a query is not shown.
     func shows(_ value: String, of name: String) -> Bool {
         if keepsSecrets { return true }
         return !hides(name) && !Self.isJSON(value) && Self.withoutQueries(value) == value
             && withoutNamedSecrets(value) == value
     }
 
-    /// A text without what its own words call a secret.
+    /// Returns a text without the values that the text itself names as secrets.
     package func withoutNamedSecrets(_ text: String) -> String {
         keepsSecrets ? text : SecretText.shown(text, hides: hides)
     }
@@ -240,7 +249,9 @@ public struct LogRedaction: Sendable, Hashable {
         text.unicodeScalars.first { !$0.properties.isWhitespace }.map { $0 == "{" || $0 == "[" } ?? false
     }
 
-    /// The text of no more than so many bytes, which may end within a character; nil if they are none.
+    /// Returns the beginning of the bytes as text, or `nil` if the bytes are not UTF-8.
+    ///
+    /// The limit may be in the middle of a character.
     private static func beginning(of bytes: Data, limit: Int) -> String? {
         let longest = bytes.count > limit ? 3 : 0
         for missing in 0...longest where missing <= limit {
@@ -249,18 +260,20 @@ public struct LogRedaction: Sendable, Hashable {
         return nil
     }
 
-    /// Whether an object says so that its value is a secret, as in `{"name": "password", "value": "…"}`.
+    /// Returns whether an entry of an object names the object's value as a secret, as in
+    /// `{"name": "password", "value": "…"}`.
     package func hidesNeighbours(_ key: String, _ text: String?) -> Bool {
         guard let text, Self.namesOfNames.contains(key.lowercased()) else { return false }
         return hides(text)
     }
 
-    /// Whether a text in an array is the name of a secret, and the text after it is that secret.
+    /// Returns whether a text in an array is the name of a secret that follows it.
     ///
-    /// That is so in a list of names and values, as in `["X-Api-Key", "…", "Accept", "*/*"]`. A sentence is not a name.
+    /// Such an array is a list of names and values, as in `["X-Api-Key", "…", "Accept", "*/*"]`. A sentence is not a
+    /// name.
     package func hidesText(after text: String) -> Bool { text.isToken && hides(text) }
 
-    /// Whether a value has that name in such an object.
+    /// Returns whether a key in such an object holds the value.
     package static func isValue(_ key: String) -> Bool { namesOfValues.contains(key.lowercased()) }
 
     private static let namesOfNames: Set = [
@@ -270,24 +283,24 @@ public struct LogRedaction: Sendable, Hashable {
 }
 
 extension LogRedaction {
-    /// A field of a form, without what is to be left out.
+    /// A field of a form, without its secrets.
     package struct FormField: Sendable {
-        /// As it stands in the form.
+        /// The field in its encoded form.
         package let shown: String
-        /// The name as it is meant.
+        /// The decoded name.
         package let name: String
-        /// The value as it is meant; nil if there is no equals sign.
+        /// The decoded value, or `nil` if the field has no equals sign.
         package let value: String?
     }
 
-    /// The fields of a form; nil of what is none, or too long.
+    /// Returns the fields of a form, or `nil` if the body is not a form or is too long.
     package func form(_ body: Data, type: String) -> [FormField]? {
         guard type.lowercased().hasPrefix("application/x-www-form-urlencoded"), body.count <= Self.mostBytes,
             let text = String(bytes: body, encoding: .utf8)
         else { return nil }
         if text.isEmpty { return [] }
         let parts = text.unicodeScalars.split(separator: "&", omittingEmptySubsequences: false).map { Substring($0) }
-        // A form may say in one field that another is secret: name=password&value=…
+        // One field of a form may name another field as a secret: `name=password&value=…`.
         let hidesValue = parts.contains { part in
             guard let equals = part.unicodeScalars.firstIndex(of: "=") else { return false }
             let value = Substring(part.unicodeScalars[equals...].dropFirst())
@@ -303,7 +316,7 @@ extension LogRedaction {
         if keepsSecrets || part.isEmpty {
             return FormField(shown: String(part), name: Self.meant(name), value: value)
         }
-        // A part may be a secret as a whole.
+        // The whole part may be a secret.
         guard RequestSummary.name(ofPart: part, self) != nil else {
             return FormField(shown: Self.stars, name: Self.stars, value: nil)
         }
@@ -320,11 +333,11 @@ extension LogRedaction {
     }
 }
 
-/// Which names are those of secrets.
+/// The names that identify secrets.
 ///
-/// Rather one too many is hidden than one too few shown.
+/// In case of doubt, a name counts as a secret.
 enum SecretNames {
-    /// Parts of names that make a field a secret one.
+    /// The parts of a name that make it secret.
     private static let parts = [
         "authorization", "authentication", "clientcert", "clientprincipal", "cookie", "token", "secret", "password",
         "passwd", "passphrase", "passcode", "apikey",
@@ -333,20 +346,20 @@ enum SecretNames {
         "privatekey", "accesskey", "encryptionkey", "seedphrase", "recoveryphrase", "cardnumber", "creditcard",
         "socialsecurity",
     ]
-    /// Words that make a field a secret one, but are also parts of harmless words.
+    /// The words that make a name secret, but are also parts of harmless words.
     private static let words: Set = [
         "key", "auth", "authn", "pwd", "pass", "psk", "jwt", "bearer", "pin", "otp", "mfa", "tfa", "cvc", "cvv", "sid",
         "sig",
         "ssn",
         "iban", "subscription",
     ]
-    /// Names that are secret only as a whole, because each of their words also occurs in harmless headers.
+    /// The names that are secret only as a whole, because each of their words also occurs in harmless headers.
     private static let wholeNames: Set = ["xaccess", "xidentity"]
-    /// Words that do so at the end of a name.
+    /// The words that make a name secret if they are at its end.
     private static let lastWords: Set = ["ticket", "seed", "pan"]
-    /// Parts with digits, which are no letters.
+    /// The parts with digits, which the search for words does not find.
     private static let partsWithDigits = ["2fa"]
-    /// What may stand before `code` in the name of what is no secret.
+    /// The words before `code` in names that are not secret.
     private static let harmlessCodes = [
         "status", "error", "response", "result", "reason", "exit", "return", "close", "failure", "fault", "warning",
         "message", "signal", "event", "http", "country", "zip", "postal", "post", "area", "region", "state", "city",
@@ -354,9 +367,9 @@ enum SecretNames {
         "version", "source", "color", "colour", "airport", "station", "iata", "icao", "iso", "tax", "dial", "dialing",
         "calling", "short", "byte", "machine", "char", "uni", "bar", "geo", "trans",
     ]
-    /// The same, where nothing stands before it.
+    /// The words before `code` that are harmless only if nothing precedes them.
     private static let wholeHarmlessCodes: Set = ["en", "de", "op", "vs", "x", "hs"]
-    /// What may stand before `key` in a word of small letters that is no secret.
+    /// The text before `key` in lowercase words that are not secret.
     private static let harmlessKeys = [
         "mon", "tur", "don", "hoc", "joc", "whis", "mic", "lac", "hot", "turn", "primary", "foreign", "public",
     ]
@@ -371,13 +384,13 @@ enum SecretNames {
         return endsInCode(letters) || endsInKey(letters) || hasDigits(name)
     }
 
-    /// `code`, `deviceCode` and `recovery_codes`, but neither `statusCode` nor `zip-code`.
+    /// Matches `code`, `deviceCode` and `recovery_codes`, but neither `statusCode` nor `zip-code`.
     private static func endsInCode(_ letters: String) -> Bool {
         guard let stem = letters.stem(before: ["code", "codes"]) else { return false }
         return !wholeHarmlessCodes.contains(stem) && !harmlessCodes.contains { stem.hasSuffix($0) }
     }
 
-    /// `sshkey`, but not `monkey`.
+    /// Matches `sshkey`, but not `monkey`.
     private static func endsInKey(_ letters: String) -> Bool {
         guard let stem = letters.stem(before: ["key", "keys"]), !stem.isEmpty else { return false }
         return !harmlessKeys.contains { stem.hasSuffix($0) }
@@ -388,9 +401,9 @@ enum SecretNames {
         return partsWithDigits.contains { text.contains($0) }
     }
 
-    /// The words of `X-Auth-Key`, `access_key` and `accessKey` in small letters.
+    /// Returns the words of a name such as `X-Auth-Key`, `access_key` or `accessKey`, in lowercase.
     ///
-    /// Not by characters: signs that join the one before would hide a name from whoever reads it, and from us.
+    /// The method reads scalars, because combining characters could hide the name.
     private static func words(of name: String) -> [String] {
         var words = [""]
         var follows = false
@@ -405,14 +418,14 @@ enum SecretNames {
 }
 
 extension String {
-    /// What stands before one of these ends; nil if the text has none of them.
+    /// Returns the text before one of the given suffixes, or `nil` if the text has none of them.
     fileprivate func stem(before ends: [String]) -> String? {
         ends.first { hasSuffix($0) }.map { String(dropLast($0.count)) }
     }
 }
 
 extension Unicode.Scalar {
-    /// Whether it is shown as a part of the one before, or not at all.
+    /// Whether the scalar is invisible or displayed as part of the previous character.
     var isJoined: Bool {
         guard value > 0x7F else { return false }
         return switch properties.generalCategory {
@@ -423,9 +436,9 @@ extension Unicode.Scalar {
 }
 
 extension String {
-    /// Returns text from a server for an error message: printable, without secrets, and cut to `limit` characters.
+    /// Returns text from a server for an error message, printable, without secrets and limited to `limit` characters.
     package func quoted(limit: Int = 100) -> String {
-        // The text is cut last, because a cut could split a secret. No message needs to look through a megabyte.
+        // Cut the text last, because a cut could split a secret. The first cut avoids searching through a megabyte.
         let text = LogRedaction.secrets.withoutNamedSecrets(String(prefix(limit * 8)).printable())
         return text.count > limit ? "\(text.prefix(limit))…" : text
     }

@@ -8,7 +8,7 @@ import Foundation
 #endif
 
 extension NetworkError {
-    /// Takes over an error of Foundation's sessions.
+    /// Creates a network error from an error of a `URLSession`.
     public init(_ error: URLError) {
         let kind = Self.kinds[error.code.rawValue] ?? Kind(.transferFailed, .receiving, "The transfer failed.")
         self.init(
@@ -29,7 +29,7 @@ extension NetworkError {
         }
     }
 
-    // By number, because Foundation does not have all of the names on all systems.
+    // The keys are numbers, because Foundation does not define all of the names on all platforms.
     private static let kinds: [Int: Kind] = [
         -999: Kind(.cancelled, .receiving, "The request was cancelled."),
         -1000: Kind(.invalidURL, .checking, "The URL cannot be sent. Check it."),
@@ -83,14 +83,18 @@ extension NetworkError {
 }
 
 extension NetworkError: CustomNSError {
-    /// The domain of the `NSError` that it becomes.
+    /// The domain of the bridged `NSError`.
     public static var errorDomain: String { "OperationKit.NetworkError" }
 
-    /// The number in that domain, which stays what it is: from 1 on for our codes, 0 for those of yours.
+    /// The code of the bridged `NSError`, which stays the same in all versions of the package.
+    ///
+    /// The codes of the package have numbers from 1. A code of your own has the number 0.
     public var errorCode: Int { (Self.numbering.firstIndex(of: code) ?? -1) + 1 }
 
-    /// The message, the code and the phase by their names, status, request and URL where they are known, and what lies
-    /// beneath.
+    /// The user info of the bridged `NSError`.
+    ///
+    /// The dictionary contains the message and the names of the code and the phase. If they are known, it also contains
+    /// the status, the request, the URL, the underlying error and the retry details.
     public var errorUserInfo: [String: Any] {
         var info: [String: Any] = [NSLocalizedDescriptionKey: message, "code": code.description]
         info["phase"] = phase.description
@@ -112,7 +116,9 @@ extension NetworkError: CustomNSError {
         return info
     }
 
-    /// New codes are added at the end.
+    /// The codes in the order of their numbers.
+    ///
+    /// Add new codes only at the end.
     private static let numbering: [Code] = [
         .invalidURL, .missingHost, .unsupportedScheme, .invalidMethod, .invalidHeaderName, .invalidHeaderValue,
         .reservedHeader, .bodyNotAllowed, .bodyLengthMismatch, .invalidLimit, .bodyUnreadable, .bodyChanged,
@@ -129,12 +135,12 @@ extension NetworkError: CustomNSError {
     ]
 }
 
-/// Failures for which the reason is that the process, or the computer, has too many files and sockets open.
+/// The failures that occur because the process or the system has too many files and sockets open.
 enum DescriptorShortage {
     /// The number of descriptors that a failed part of a transfer may have closed when its failure is reported.
     private static let margin = 4
 
-    /// The system's number of the error with which it refuses to open a few files now; 0 if it opens them.
+    /// The `errno` value with which the system refuses to open a few files now, or 0 if it opens them.
     ///
     /// Some libraries do not report why they could not open a file. A library closes its other descriptors before it
     /// reports the failure, so one free descriptor does not prove that there was one before.
@@ -149,10 +155,10 @@ enum DescriptorShortage {
         return 0
     }
 
-    /// Returns whether the number of a system's error says that too many files are open.
+    /// Returns whether an `errno` value means that too many files are open.
     static func isShortage(_ number: Int32) -> Bool { number == EMFILE || number == ENFILE }
 
-    /// Returns the error of a file that the system did not open; `nil` if the reason is another one.
+    /// Returns the error for a file that the system did not open, or `nil` if there is another reason.
     static func error(_ number: Int32, opening path: String, phase: NetworkError.Phase) -> NetworkError? {
         guard isShortage(number) else { return nil }
         return NetworkError(

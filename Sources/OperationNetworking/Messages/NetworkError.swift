@@ -25,8 +25,7 @@ import Foundation
 /// The text of the error never contains a user name, a password or query values. Of the header values, it contains only
 /// the content type of the response. Of a body, it contains only the names of keys on the path to the unexpected value.
 public struct NetworkError: Error, Sendable, Hashable {
-    /// The content is in a separate box, because errors are passed on far more often than they are read, and most
-    /// operations have none.
+    /// The content, in a separate object because errors are passed on far more often than they are read.
     private var box: Box
 
     /// Creates an error.
@@ -139,7 +138,7 @@ extension NetworkError: LocalizedError {
 extension NetworkError {
     /// The values that only the errors of operations have.
     ///
-    /// They are separate, so that errors of sessions stay small.
+    /// The values are separate, so that errors of sessions stay small.
     struct Details: Sendable, Hashable {
         var bodyPrefix: Data?
         var cause: Boxed?

@@ -10,8 +10,10 @@ import Foundation
 /// A validated request that is ready to send.
 ///
 /// The initializer throws a ``NetworkError`` for every value that could make a session send something unintended. The
-/// error explains how to fix the value. In this case, nothing has been sent. A user name and a password in the URL are
-/// removed from the URL. They become an `Authorization` header, unless the request already has one.
+/// error explains how to fix the value, and nothing has been sent.
+///
+/// The request removes a user name and a password from the URL. They become an `Authorization` header, unless the
+/// request already has one.
 public struct NetworkRequest: Sendable {
     /// The contents in one immutable object, because a request is passed on many times and never changes.
     private let content: Content
@@ -35,7 +37,7 @@ public struct NetworkRequest: Sendable {
 
     /// The HTTP method, with the common methods in capital letters.
     public var method: String { content.method }
-    /// The URL in the form in which it is sent: absolute, without user name, password and fragment.
+    /// The URL in the form in which it is sent, which is absolute and has no user name, password or fragment.
     ///
     /// The scheme and the host are in lowercase, and the default port of the scheme is left out. A host with non-ASCII
     /// letters is written in Punycode (`xn--`), and an IP address in its usual form. As a result, two spellings of one
@@ -278,10 +280,10 @@ public struct TransferOptions: Sendable, Hashable {
     public var decodesContent: Bool
     /// The maximum ratio between the size of a decompressed body and the received size.
     ///
-    /// The default is 100. The limit applies only to a decompressed body larger than 1 MiB.
+    /// The default is 100. The limit applies only to a decompressed body larger than 1 MiB. A `URLSession` applies the
+    /// limit only if the response states its compressed length.
     public var maximumExpansion: Int
-    /// A Boolean value that indicates whether the session sends the body only after the server responds with `100
-    /// Continue`.
+    /// A Boolean value that indicates whether the session waits for a `100 Continue` response before it sends the body.
     ///
     /// The default is `false`. The session waits for at most one second.
     public var expectsContinue: Bool
@@ -372,9 +374,10 @@ public struct TransferTimeouts: Sendable, Hashable {
     ///
     /// The default is 60 seconds.
     public var idle: Duration?
-    /// The maximum duration of the attempt.
+    /// The maximum duration of one transfer.
     ///
-    /// The default is `nil`, which sets no limit.
+    /// Each redirect begins a new transfer. The default is `nil`, which sets no limit. To limit the whole operation, set
+    /// its `timeout`.
     public var total: Duration?
 
     /// Creates a set of timeouts.

@@ -3,11 +3,11 @@
 
 import Foundation
 
-/// The questions asked of a request before it may be sent.
+/// The validation of a request before it can be sent.
 struct RequestChecks {
     private static let methods: Set = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"]
     private static let bodyless: Set = ["GET", "HEAD", "TRACE"]
-    /// What concerns the connection, the framing or the proxy, and not the resource.
+    /// The headers that concern the connection, the framing or the proxy, and not the resource.
     private static let reserved = [
         "Host", "Connection", "Transfer-Encoding", "Keep-Alive", "Proxy-Connection", "Proxy-Authorization", "Upgrade",
         "TE", "Trailer", "Expect", "HTTP2-Settings",
@@ -39,7 +39,7 @@ struct RequestChecks {
         var credentials: String?
     }
 
-    /// The URL in the form in which it is sent: its text begins with its origin.
+    /// Returns the URL in the form in which it is sent, which begins with the text of its origin.
     func checkedURL() throws(NetworkError) -> Target {
         let written = url.absoluteString
         if let origin = RequestOrigin(ofPlain: written) {
@@ -80,7 +80,7 @@ struct RequestChecks {
         }
     }
 
-    /// The `Authorization` field for the user and the password of a URL; nil if both are empty.
+    /// Returns the `Authorization` header for the user name and the password of a URL, or `nil` if both are empty.
     private static func credentials(_ information: String) -> String? {
         guard !information.isEmpty else { return nil }
         let bytes = Hexadecimal.percentDecoded(Array(information.utf8)[...])
@@ -152,7 +152,7 @@ struct RequestChecks {
 }
 
 extension String {
-    /// Whether it is a token of RFC 9110: not empty, and only letters, digits and some signs.
+    /// Whether the string is a token of RFC 9110, which is not empty and contains only letters, digits and some signs.
     package var isToken: Bool {
         !isEmpty
             && utf8.allSatisfy { byte in
@@ -163,7 +163,7 @@ extension String {
             }
     }
 
-    /// Without blanks and tabs at both ends.
+    /// The string without spaces and tabs at both ends.
     package var trimmedBlanks: String {
         func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
         guard let first = utf8.first, let last = utf8.last, isBlank(first) || isBlank(last) else { return self }

@@ -3,21 +3,21 @@
 
 import Foundation
 
-/// Scheme, host and port: whose connections a request shares.
+/// The scheme, the host and the port of a request, which determine the connections that it can share.
 ///
-/// It is exactly the beginning of the URL that is sent: see ``NetworkRequest/url``.
+/// The text of the origin is the beginning of the URL that is sent. See ``NetworkRequest/url``.
 package struct RequestOrigin: Sendable, Hashable {
-    /// The origin as in a URL, normalized: see `URLAuthority`.
+    /// The origin as it is written in a URL, in the normalized form of `URLAuthority`.
     package let name: String
 
-    /// Whether it is reached by TLS.
+    /// Whether the scheme is `https`.
     package var isSecure: Bool { name.utf8.dropFirst(4).first == UInt8(ascii: "s") }
 
     init(scheme: String, _ authority: URLAuthority) {
         name = authority.origin(scheme: scheme)
     }
 
-    /// Creates the origin of a URL; nil if nothing can be sent there.
+    /// Creates the origin of a URL, or returns `nil` if no request can be sent to the URL.
     package init?(of url: URL) {
         let text = url.absoluteString
         if let origin = RequestOrigin(ofPlain: text) {
@@ -28,9 +28,9 @@ package struct RequestOrigin: Sendable, Hashable {
         }
     }
 
-    /// The origin of the text of a URL that can be sent as it is; nil if it must be looked at more closely.
+    /// Creates the origin of a URL that is already normalized, or returns `nil` if the URL needs the full parser.
     ///
-    /// It saves most requests the expense of taking the URL apart.
+    /// For most requests, this initializer avoids the cost of parsing the URL.
     package init?(ofPlain text: String) {
         var text = text
         guard let name = text.withUTF8({ PlainAuthority(UnsafeRawBufferPointer($0))?.origin }) else { return nil }
@@ -56,7 +56,7 @@ package struct RequestOrigin: Sendable, Hashable {
 /// The scheme, the host and the port of a URL that is already normalized, as bytes.
 private struct PlainAuthority {
     private let bytes: UnsafeRawBufferPointer
-    /// Where the port ends, or the host if there is no port.
+    /// The end of the port, or of the host if there is no port.
     private let end: Int
 
     init?(_ bytes: UnsafeRawBufferPointer) {
@@ -72,7 +72,7 @@ private struct PlainAuthority {
         self.end = end
     }
 
-    /// Returns where a host ends that is already normalized; nil if it needs a closer look.
+    /// Returns the end of a host that is already normalized, or `nil` if the host needs the full parser.
     private static func hostEnd(of bytes: UnsafeRawBufferPointer, from start: Int) -> Int? {
         var (end, label) = (start, start)
         scan: while end < bytes.count {
@@ -88,7 +88,7 @@ private struct PlainAuthority {
         return !bytes[label].isDigit || isIPv4(bytes[start..<end]) ? end : nil
     }
 
-    /// Whether it is four decimal numbers.
+    /// Returns whether the host consists of four decimal numbers.
     private static func isIPv4(_ host: Slice<UnsafeRawBufferPointer>) -> Bool {
         var (parts, number, digits) = (1, 0, 0)
         for byte in host {
@@ -104,7 +104,7 @@ private struct PlainAuthority {
         return parts == 4 && digits > 0
     }
 
-    /// Returns where the port ends, or the host if there is no port; nil if the port needs a closer look.
+    /// Returns the end of the port, or of the host if there is no port, or `nil` if the port needs the full parser.
     private static func portEnd(of bytes: UnsafeRawBufferPointer, from hostEnd: Int, usualPort: Int) -> Int? {
         guard hostEnd < bytes.count, bytes[hostEnd] == 0x3A else { return hostEnd }
         var (number, end) = (0, hostEnd + 1)

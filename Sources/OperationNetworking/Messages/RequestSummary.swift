@@ -4,17 +4,18 @@
 import Foundation
 import OperationCore
 
-/// Which request something is about, without its secrets: fit for logs and messages.
+/// A summary of a request without its secrets, suitable for logs and error messages.
 public struct RequestSummary: Sendable, Hashable, CustomStringConvertible {
-    /// The method.
+    /// The HTTP method.
     public let method: String
-    /// The URL without user, password and fragment, and with each value of its query as three stars.
+    /// The URL without the user name, the password and the fragment, and with three asterisks for each value in the
+    /// query.
     ///
-    /// In the path, JSON web tokens and the values of parameters with secret names, such as `;jsessionid=…`, are three
-    /// stars, too.
+    /// In the path, three asterisks replace JSON web tokens and keys of well-known services. They also replace the
+    /// values of parameters with secret names, such as `;jsessionid=…`.
     public let url: String
 
-    /// Summarises a request.
+    /// Creates a summary of a request.
     public init(method: String, url: URL) {
         self.init(method: method, url: url, .secrets)
     }
@@ -24,14 +25,14 @@ public struct RequestSummary: Sendable, Hashable, CustomStringConvertible {
         self.url = redaction.keepsSecrets ? url.absoluteString : Self.redacted(url, redaction)
     }
 
-    /// Creates a summary that also leaves out what a redaction calls a secret in the path.
+    /// Creates a copy of a summary, in which the redaction also hides the secrets of the path.
     package init(_ summary: RequestSummary, _ redaction: LogRedaction) {
         method = summary.method
         let path = summary.url.prefix { $0 != "?" }
         url = redaction.withoutSecrets(inPath: String(path)) + summary.url[path.endIndex...]
     }
 
-    /// Method and URL.
+    /// The method and the URL.
     public var description: String { "\(method) \(url)" }
 
     private static func redacted(_ url: URL, _ redaction: LogRedaction) -> String {
@@ -44,7 +45,8 @@ public struct RequestSummary: Sendable, Hashable, CustomStringConvertible {
         return "\(text)?\(items.joined(separator: "&"))"
     }
 
-    /// The normalized origin or, if the URL has none, the text in its place without user and password.
+    /// Returns the normalized origin, or the scheme and the authority without user name and password if the URL has
+    /// none.
     private static func place(of reference: AddressReference) -> String {
         if let origin = reference.origin { return origin }
         let scheme = reference.scheme.map { $0 + ":" } ?? ""
@@ -53,12 +55,12 @@ public struct RequestSummary: Sendable, Hashable, CustomStringConvertible {
         return scheme + "//" + (at.map { authority[$0...].dropFirst() } ?? authority[...])
     }
 
-    /// The name in a part of a query; nil of a part that may be a secret as a whole.
+    /// Returns the name in one part of a query, or `nil` if the whole part may be a secret.
     ///
-    /// That is one without an equals sign, and one that only ends with such signs, as bytes in base64 do, unless it is as
-    /// short as names are.
+    /// A part without an equals sign may be a secret. So may a part that only ends with equals signs, as Base64 does,
+    /// unless it is as short as a name.
     package static func name(ofPart part: Substring, _ redaction: LogRedaction) -> Substring? {
-        // Not by characters: a sign that joins the equals sign would make another one of it.
+        // Compare scalars, because a combining character after the equals sign would make it a different `Character`.
         guard let equals = part.unicodeScalars.firstIndex(of: "=") else { return nil }
         let (name, value) = (part[..<equals], part.unicodeScalars[equals...].dropFirst())
         if value.isEmpty { return name.utf8.count > longestBareName ? nil : name }
@@ -71,26 +73,36 @@ public struct RequestSummary: Sendable, Hashable, CustomStringConvertible {
     private static let longestBareName = 16
 }
 
-/// An attempt of an operation that failed: what the error at the end tells of those before.
+/// A record of one failed attempt of an operation.
+///
+/// The error of the operation contains a record of each failed attempt.
 public struct AttemptRecord: Sendable, Hashable {
-    /// Which attempt it was, from 1.
+    /// The number of the attempt.
+    ///
+    /// The first attempt has the number 1.
     public let number: Int
-    /// Why it failed.
+    /// The code of the error with which the attempt failed.
     public let code: NetworkError.Code
-    /// In which phase.
+    /// The phase in which the attempt failed.
     public let phase: NetworkError.Phase
-    /// The status of its response, if there was one.
+    /// The status code of the response, or `nil` if there was no response.
     public let status: Int?
-    /// When it began, counted from the beginning of the first one.
+    /// The time from the start of the first attempt to the start of this attempt.
     public let began: Duration
-    /// How long it took, until it failed.
+    /// The time from the start of the attempt to its failure.
     public let duration: Duration
-    /// The pause after it; nil after the last one, and after one that was put aside.
+    /// The pause after the attempt.
+    ///
+    /// The value is `nil` if no attempt follows, or if the operation was paused for the reason in ``putAside``.
     public let pause: Duration?
-    /// What the operation was put aside for after it, if it was; such an attempt does not count.
+    /// The reason for which the operation was paused after the attempt, such as a lost network or a rejected
+    /// credential.
+    ///
+    /// The value is `nil` if the operation was not paused. An attempt with a reason does not count toward the maximum
+    /// number of attempts.
     public let putAside: WaitReason?
 
-    /// Makes one, for tests of what reads them.
+    /// Creates a record, for tests of code that reads records.
     public init(
         number: Int, code: NetworkError.Code, phase: NetworkError.Phase, status: Int? = nil, began: Duration = .zero,
         duration: Duration = .zero, pause: Duration? = nil, putAside: WaitReason? = nil
@@ -107,7 +119,9 @@ public struct AttemptRecord: Sendable, Hashable {
 }
 
 extension NetworkError {
-    /// The attempts of the operation, the one with this error included; empty if the operation was not to repeat any.
+    /// The failed attempts of the operation, including the attempt that failed with this error.
+    ///
+    /// The array is empty if the operation has no retry and no other policy that can start another attempt.
     public var attempts: [AttemptRecord] {
         get { details?.attempts ?? [] }
         set { change { $0.attempts = newValue } }
@@ -115,7 +129,7 @@ extension NetworkError {
 }
 
 extension AttemptRecord: CustomStringConvertible {
-    /// The attempt in a line, for a log.
+    /// The attempt as one line of text, for a log.
     public var description: String {
         let answer = status.map { " \($0)" } ?? ""
         let next = pause.map { ", again after \($0.inSeconds)" } ?? ""

@@ -7,22 +7,26 @@ import Foundation
     import FoundationNetworking
 #endif
 
-/// Status and header fields of a response.
+/// The status and the headers of a response.
 public struct ResponseHead: Sendable, Hashable {
-    /// The URL that was asked for.
+    /// The URL of the request that received this response.
     public let url: URL
-    /// The status, from 100 to 999.
+    /// The status code, from 100 to 999.
     public let status: Int
-    /// The version in which the response came.
+    /// The HTTP version of the response.
     public let version: HTTPVersion
-    /// The words after the status; empty in HTTP/2.
+    /// The reason phrase after the status code.
+    ///
+    /// The value is empty in HTTP/2.
     public let reason: String
-    /// The header fields, in their order.
+    /// The headers, in the order in which they were received.
     public let headers: HeaderFields
-    /// Whether the session decompresses the body, so that the lengths in the header fields are not those of the bytes.
+    /// A Boolean value that indicates whether the session decompresses the body.
+    ///
+    /// If the value is `true`, the lengths in the headers are not the lengths of the delivered bytes.
     public let isDecoded: Bool
 
-    /// Makes a head, for sessions of your own and for tests.
+    /// Creates the status and the headers of a response, for custom sessions and for tests.
     public init(
         url: URL, status: Int, headers: HeaderFields = [:], version: HTTPVersion = .http1_1, reason: String = "",
         isDecoded: Bool = false
@@ -35,9 +39,9 @@ public struct ResponseHead: Sendable, Hashable {
         self.isDecoded = isDecoded
     }
 
-    /// How many bytes of the body will be handed over, as far as the head tells; nil if it does not.
+    /// The number of bytes of the body that the session will deliver, or `nil` if the headers do not state it.
     ///
-    /// Of a response to HEAD it is what GET would give.
+    /// For the response to a `HEAD` request, the value is the length that a `GET` request would receive.
     public var expectedLength: Int64? {
         if isDecoded || headers.contains("Transfer-Encoding") { return nil }
         return headers["Content-Length"].flatMap { Int64($0) }.flatMap { $0 < 0 ? nil : $0 }
@@ -47,10 +51,10 @@ public struct ResponseHead: Sendable, Hashable {
 extension ResponseHead: CustomStringConvertible, CustomReflectable {
     private var place: String { RequestSummary(method: "GET", url: url).url }
 
-    /// Status, URL and header fields, without secrets.
+    /// The status code, the URL and the headers, without secrets.
     public var description: String { "\(status) from \(place) \(headers)" }
 
-    /// What debuggers and `dump` show: no secrets.
+    /// The contents for debuggers and `dump`, without secrets.
     public var customMirror: Mirror {
         Mirror(
             self,
@@ -62,7 +66,7 @@ extension ResponseHead: CustomStringConvertible, CustomReflectable {
 }
 
 extension HTTPURLResponse {
-    /// The head as Foundation has it: fields of the same name are joined by commas.
+    /// Creates Foundation's form of a response, in which headers with the same name are joined by commas.
     convenience init?(_ head: ResponseHead) {
         var fields: [String: String] = [:]
         fields.reserveCapacity(head.headers.count)

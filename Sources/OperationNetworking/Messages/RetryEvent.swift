@@ -98,8 +98,8 @@ public struct FailedAttempt: Sendable {
     public let number: Int
     /// The number of earlier attempts that do not count.
     ///
-    /// An earlier attempt does not count if the operation was paused for a reason other than the failure of the
-    /// attempt. An attempt in which a download made progress does not count either.
+    /// An earlier attempt does not count if another part of the operation handled its failure, such as a rejected
+    /// credential or a lost network. An attempt in which a download made progress does not count either.
     public let replays: Int
     /// The error with which the attempt failed.
     public let error: NetworkError
@@ -109,7 +109,8 @@ public struct FailedAttempt: Sendable {
     public let head: ResponseHead?
     /// The time since the start of the first attempt that counts.
     ///
-    /// This time does not include the time for which the operation was suspended or paused.
+    /// This time does not include the time for which the operation was suspended, or waited for anything but the retry
+    /// pause.
     public let elapsed: Duration
     /// The attempts before this one.
     public let earlier: [AttemptRecord]
@@ -211,24 +212,24 @@ extension RetryRule {
     public static let standard: [RetryRule] = statuses + failures
 
     private static let statuses: [RetryRule] = [
-        .status(408, because: "The server gave up waiting for the request."),
-        .status(409, because: "The first request with this key may still be under way.").onlyWithKey(),
-        .status(425, because: "The server did not want to act on early data.").limited(to: 1),
+        .status(408, because: "The server stopped waiting for the request."),
+        .status(409, because: "The server may still be processing the first request with this key.").onlyWithKey(),
+        .status(425, because: "The server did not want to process early data.").limited(to: 1),
         .status(429, because: "The server asks for fewer requests.").throttling(),
-        .status(500, because: "The server stumbled."),
-        .status(502, because: "What stands before the server got no good answer from it."),
-        .status(503, because: "The server cannot answer at present.").throttling(),
-        .status(504, because: "What stands before the server got no answer from it in time."),
+        .status(500, because: "The server had an internal error."),
+        .status(502, because: "A gateway or proxy got an invalid response from the server."),
+        .status(503, because: "The server is temporarily unavailable.").throttling(),
+        .status(504, because: "A gateway or proxy got no response from the server in time."),
     ]
 
     private static let failures: [RetryRule] = [
-        .failure(.timedOut, because: "No answer came in time."),
-        .failure(.cannotFindHost, because: "The name could not be looked up, which may be so for a moment only."),
-        .failure(.cannotConnect, because: "No connection could be made, which may be so for a moment only."),
-        .failure(.notConnected, because: "The network was not there."),
+        .failure(.timedOut, because: "No response arrived in time."),
+        .failure(.cannotFindHost, because: "The DNS lookup failed, perhaps only for a moment."),
+        .failure(.cannotConnect, because: "The connection could not be established, perhaps only for a moment."),
+        .failure(.notConnected, because: "No network was available."),
         .failure(.connectionLost, because: "The connection broke."),
         .failure(.truncatedBody, because: "The connection was closed before the response was complete."),
-        .failure(.resourcesExhausted, because: "This program had no socket or memory left at that moment."),
+        .failure(.resourcesExhausted, because: "The process had no socket or memory available at that moment."),
     ]
 }
 

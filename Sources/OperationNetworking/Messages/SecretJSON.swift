@@ -3,20 +3,20 @@
 
 import Foundation
 
-/// A reader of JSON that replaces secret values and copies everything else byte by byte.
+/// A parser that replaces the secret values in JSON and copies everything else byte by byte.
 ///
-/// The JSON may end anywhere, as after an interrupted transfer. The reader looks at every name, so that a name that
-/// occurs twice in an object hides no other.
+/// The JSON may be incomplete, as after an interrupted transfer. The parser looks at every name, because an object may
+/// contain the same name twice.
 package struct SecretJSON {
     private enum Expected {
-        /// A value; the first one of an array, or its end.
+        /// A value, or the first value of an array or its end.
         case value, firstValue
-        /// A name; the first one of an object, or its end.
+        /// A name, or the first name of an object or its end.
         case key, firstKey
         case colon
-        /// A comma, or the end of what the value is in.
+        /// A comma, or the end of the enclosing array or object.
         case next
-        /// Nothing, or one more array or object: JSON by lines.
+        /// Nothing, or another array or object of JSON Lines.
         case another
         /// Nothing.
         case nothing
@@ -24,36 +24,36 @@ package struct SecretJSON {
 
     private struct Container {
         let isObject: Bool
-        /// Whether it is the value of a secret name.
+        /// Whether the container is the value of a secret name.
         let isHidden: Bool
-        /// Where it begins.
+        /// The position at which the container begins.
         let start: Int
-        /// The length of the result when the container began, if stars replace all of the container; else nil.
+        /// The length of the result when the container began, or `nil` if the container is not replaced as a whole.
         let shownEnd: Int?
-        /// Whether its value is a secret, since it is called so: `{"name": "password", "value": "…"}`.
+        /// Whether the value in the object is a secret because of a name in it: `{"name": "password", "value": "…"}`.
         let hidesValue: Bool
-        /// Whether its first element is a secret name, as in the list of pairs `[["token", "…"]]`.
+        /// Whether the first element is a secret name, as in the list of pairs `[["token", "…"]]`.
         var hidesRest = false
-        /// Whether the element before is a secret name, as in `["X-Api-Key", "…", "Accept", "*/*"]`.
+        /// Whether the previous element is a secret name, as in `["X-Api-Key", "…", "Accept", "*/*"]`.
         var hidesNextText = false
     }
 
-    /// Three stars in quotes.
+    /// Three asterisks in quotation marks.
     private static let hidden = Array("\"\(LogRedaction.stars)\"".utf8)
 
     private let bytes: [UInt8]
     private let redaction: LogRedaction
     private let keepsKinds: Bool
     private let text: (String) -> String
-    /// Where objects begin of which the value is a secret, as was seen by reading it once.
+    /// The positions of the objects whose value is a secret, as found in the first pass.
     private let secretPairs: Set<Int>
-    /// The same, as far as is seen.
+    /// The positions of such objects that this pass has found so far.
     private var pairs: Set<Int> = []
     private var index = 0
     private var result: [UInt8] = []
     private var containers: [Container] = []
     private var expected = Expected.value
-    /// Whether the name before the value is a secret one.
+    /// Whether the name before the value is a secret name.
     private var isHidden = false
     private var name = ""
 
@@ -66,21 +66,22 @@ package struct SecretJSON {
         result.reserveCapacity(bytes.count)
     }
 
-    /// Returns the JSON without the values of secret names; `nil` if the data is not JSON.
+    /// Returns the JSON without the values of secret names, or `nil` if the data is not JSON.
     ///
     /// - Parameters:
     ///   - data: The JSON.
-    ///   - redaction: Decides which names are those of secrets.
-    ///   - keepsKinds: Whether a hidden text becomes `***`, a number 0, and an array or object keeps its shape, so that the
-    ///     result can still be decoded. Otherwise every hidden value becomes the text `***`.
-    ///   - text: Returns a text without the secrets in it. It is called with every text whose name is not secret.
+    ///   - redaction: The redaction that decides which names are secret.
+    ///   - keepsKinds: Whether the result can still be decoded. A hidden text then becomes `***`, a hidden number
+    ///     becomes 0, and an array or object keeps its shape. Otherwise, every hidden value becomes the text `***`.
+    ///   - text: A closure that returns a text without the secrets in it, called with every text whose name is not
+    ///     secret.
     package static func redacted(
         _ data: Data, _ redaction: LogRedaction, keepsKinds: Bool, text: @escaping (String) -> String
     ) -> Data? {
         var json = Self(data, redaction, keepsKinds, text)
         guard json.read() else { return nil }
         guard !json.pairs.isEmpty else { return Data(json.result) }
-        // A value may stand before what says that it is secret.
+        // A value may come before the name that makes it a secret, so a second pass is necessary.
         var again = Self(data, redaction, keepsKinds, text, secretPairs: json.pairs)
         return again.read() ? Data(again.result) : nil
     }
@@ -95,7 +96,7 @@ package struct SecretJSON {
         return true
     }
 
-    /// Takes what begins with this byte; false if it must not stand there.
+    /// Reads the token that begins with a byte, and returns `false` if the token is not allowed at this position.
     private mutating func step(_ byte: UInt8) -> Bool {
         switch (expected, byte) {
         case (.value, 0x7B), (.firstValue, 0x7B), (.another, 0x7B): begin(isObject: true)
@@ -163,7 +164,7 @@ package struct SecretJSON {
         let inside = bytes[string.inside]
         let quote: [UInt8] = string.isWhole ? [0x22] : []
         let plain = JSONText.decoded(inside)
-        // Also where its name is a secret one itself, as `key` is.
+        // This check also applies if the name itself is secret, such as `key`.
         if let object = containers.last, object.isObject, redaction.hidesNeighbours(name, plain) {
             pairs.insert(object.start)
         }
@@ -183,7 +184,7 @@ package struct SecretJSON {
         }
     }
 
-    /// A number, true, false or null, and what some take for a number, such as NaN.
+    /// Reads a number, `true`, `false` or `null`, or a value such as `NaN` that some encoders write.
     private mutating func takeWord() -> Bool {
         let word = bytes[index...].prefix { byte in
             switch byte {
@@ -215,9 +216,9 @@ package struct SecretJSON {
         index += count
     }
 
-    /// The string that begins here: what is between its quotes, and where it ends.
+    /// Returns the content of the string at the current position, and its end.
     ///
-    /// It may break off.
+    /// The string may be cut off.
     private func string() -> (inside: Range<Int>, end: Int, isWhole: Bool) {
         var end = index + 1
         while end < bytes.count, bytes[end] != 0x22 { end += bytes[end] == 0x5C ? 2 : 1 }
@@ -228,9 +229,9 @@ package struct SecretJSON {
     private static func isBlank(_ byte: UInt8) -> Bool { byte == 32 || byte == 9 || byte == 10 || byte == 13 }
 }
 
-/// The inside of a string of JSON, between its quotes.
+/// The content of a JSON string between its quotation marks.
 enum JSONText {
-    /// The text that is meant; what cannot be understood is left as it stands.
+    /// Returns the decoded text, in which invalid escapes remain unchanged.
     static func decoded(_ bytes: ArraySlice<UInt8>) -> String {
         guard bytes.contains(0x5C) else { return String(decoding: bytes, as: UTF8.self) }
         var units: [UInt16] = []
@@ -240,7 +241,7 @@ enum JSONText {
                 units.append(unit)
                 rest = rest.dropFirst(length)
             } else {
-                // Up to the next escape, and no less than one byte.
+                // Take all bytes before the next escape, but at least one byte.
                 let plain = rest.prefix(1) + rest.dropFirst().prefix { $0 != 0x5C }
                 units += String(decoding: plain, as: UTF8.self).utf16
                 rest = rest.dropFirst(plain.count)
@@ -249,7 +250,7 @@ enum JSONText {
         return String(decoding: units, as: UTF16.self)
     }
 
-    /// The text as it must stand between quotes.
+    /// Returns the text as it must be written between quotation marks.
     static func encoded(_ text: String) -> [UInt8] {
         var result: [UInt8] = []
         for byte in text.utf8 {
@@ -264,7 +265,7 @@ enum JSONText {
         return result
     }
 
-    /// What the escape at the beginning stands for, and its length; nil if it is none.
+    /// Returns the meaning and the length of the escape at the beginning, or `nil` if it is not a valid escape.
     private static func escaped(_ bytes: ArraySlice<UInt8>) -> (UInt16, Int)? {
         let letters: [UInt8: UInt16] = [
             0x22: 0x22, 0x5C: 0x5C, 0x2F: 0x2F, 0x62: 8, 0x66: 12, 0x6E: 10, 0x72: 13, 0x74: 9,

@@ -3,17 +3,19 @@
 
 import Foundation
 
-/// A text without what its own words call a secret.
+/// A parser that replaces the values that a text itself marks as secret.
 ///
-/// Those are the values of pairs with a secret name (`name=value`, `name: value`, `"name":"value"`, arguments of
-/// GraphQL), and what ``CredentialText`` leaves out. Where it is not known how far a secret goes, more is hidden: of
-/// `name: value` all to the end of the line. A value that is three stars stays.
+/// The marked values are those of pairs with a secret name: `name=value`, `name: value`, `"name":"value"` and arguments
+/// of GraphQL. The parser also replaces the credentials that ``CredentialText`` finds.
+///
+/// If the end of a secret is unclear, more text is hidden. For example, `name: value` is hidden to the end of the line.
+/// A value that already consists of three asterisks does not change.
 struct SecretText {
     private typealias Scalars = [Unicode.Scalar]
 
     private static let stars = "***"
     private static let quotes: Set<Unicode.Scalar> = ["\"", "'"]
-    /// Longer ones are none.
+    /// The maximum length of a name.
     private static let longestName = 64
 
     private let hides: (String) -> Bool
@@ -25,12 +27,12 @@ struct SecretText {
         (self.text, self.hides) = (Scalars(text), hides)
     }
 
-    /// Returns the text without secrets; the same text if there are none.
+    /// Returns the text without secrets, or the same text if there are none.
     ///
     /// - Parameters:
     ///   - text: The text.
-    ///   - isHeader: Whether the text is the value of a header, which may consist of a credential alone.
-    ///   - hides: Returns whether a name is that of a secret.
+    ///   - isHeader: Whether the text is the value of a header, which may consist of only a credential.
+    ///   - hides: A closure that returns whether a name is the name of a secret.
     static func shown(_ text: String, isHeader: Bool = false, hides: @escaping (String) -> Bool) -> String {
         var result = text
         if text.utf8.contains(where: { $0 == 0x3D || $0 == 0x3A || $0 == 0x25 }) {
@@ -60,9 +62,9 @@ struct SecretText {
         }
     }
 
-    /// Returns the sign between a name and a value at a position, and its end.
+    /// Returns the equals sign or colon at a position, and its end.
     ///
-    /// The sign may be escaped, even repeatedly.
+    /// The sign may be percent-encoded, even repeatedly.
     private func sign(at start: Int) -> (sign: Unicode.Scalar, end: Int)? {
         let first = text[start]
         if first == "=" || first == ":" { return (first, start + 1) }
@@ -76,7 +78,7 @@ struct SecretText {
         }
     }
 
-    /// Whether the name before that sign is in quotes, if it is that of a secret; nil if it is none.
+    /// Returns whether the secret name before a sign is in quotation marks, or `nil` if the name is not secret.
     private func isSecret(before start: Int, _ sign: Unicode.Scalar) -> Bool? {
         var end = start
         while end > 0, Self.isBlank(text[end - 1]) { end -= 1 }
@@ -86,13 +88,13 @@ struct SecretText {
             while end > 0, text[end - 1] == "\\" { end -= 1 }
         }
         let name = word(before: end)
-        // The declaration of a variable of GraphQL: its value is elsewhere.
+        // The declaration of a GraphQL variable does not contain its value.
         let isVariable = sign == ":" && name.startIndex > 0 && text[name.startIndex - 1] == "$"
         guard !isVariable, name.contains(where: { $0.properties.isAlphabetic }) else { return nil }
         if isHost(name, before: start) { return nil }
         let plain = Self.string(name)
         guard hides(name.contains("%") ? plain.removingPercentEncoding ?? plain : plain) else { return nil }
-        // In words, an error's code is one.
+        // In a sentence such as "error code: 5", a code is not a secret.
         if !isQuoted, name.startIndex > 1, text[name.startIndex - 1] == " " {
             let before = Self.string(word(before: name.startIndex - 1))
             if plain.lowercased() == "code", !before.isEmpty, !hides("\(before) \(plain)") { return nil }
@@ -100,7 +102,7 @@ struct SecretText {
         return isQuoted
     }
 
-    /// Whether the name is that of a host in a URL, and a port follows.
+    /// Returns whether the name is the host of a URL and a port follows it.
     private func isHost(_ name: ArraySlice<Unicode.Scalar>, before sign: Int) -> Bool {
         guard name.startIndex > 1, text[(name.startIndex - 2)..<name.startIndex].allSatisfy({ $0 == "/" }) else {
             return false
@@ -162,7 +164,7 @@ struct SecretText {
         }
     }
 
-    /// Whether there are stars already; of an address in a text, the rest of which was left.
+    /// Returns whether the value is already three asterisks, such as in a URL whose query was hidden before.
     private func isHidden(after sign: Unicode.Scalar) -> Bool {
         let stars = Scalars(Self.stars.unicodeScalars)
         guard text[index...].starts(with: stars) else { return false }
@@ -171,7 +173,7 @@ struct SecretText {
             || sign == "=" && text[next] == " "
     }
 
-    /// Whether a variable of GraphQL stands there, whose value is elsewhere.
+    /// Returns whether a GraphQL variable, whose value is elsewhere, begins at a position.
     private func isVariable(_ start: Int) -> Bool {
         guard text[start] == "$" else { return false }
         let name = text[(start + 1)...].prefix { $0.isASCII && Self.isOfName($0) }
@@ -181,7 +183,7 @@ struct SecretText {
         return ",)}]".unicodeScalars.contains(next)
     }
 
-    /// Where a number, true, false or null of JSON ends that begins there; nil if it is something else.
+    /// Returns the end of a JSON number, `true`, `false` or `null` at a position, or `nil` for anything else.
     private func endOfWord(_ start: Int) -> Int? {
         let word = text[start...].prefix { !",}] \t\r\n".unicodeScalars.contains($0) }
         let plain = Self.string(word)
@@ -197,19 +199,19 @@ struct SecretText {
         index = end
     }
 
-    /// What is within the quotes that begin there, and where all ends; nil if none do.
+    /// Returns the content of a quoted text and its end, or `nil` if no quotation mark is at the position.
     private func endOfQuoted(_ start: Int) -> (inside: Range<Int>, all: Int)? {
         let isEscaped = text[start] == "\\"
         let mark = start + (isEscaped ? 1 : 0)
         guard mark < text.count, Self.quotes.contains(text[mark]) else { return nil }
         let quote = text[mark]
-        // Three of them begin a text of several lines.
+        // Three quotation marks begin a text of several lines.
         let length = !isEscaped && isQuote(quote, times: 3, at: mark) ? 3 : 1
         var end = mark + length
         while end < text.count {
             if text[end] == "\\" {
                 if isEscaped, end + 1 < text.count, text[end + 1] == quote { return (mark + 1..<end, end + 2) }
-                // Within quotes that are escaped themselves, so is whatever else is.
+                // Within escaped quotation marks, every other escape is escaped, too.
                 end += isEscaped && end + 1 < text.count && text[end + 1] == "\\" ? 4 : 2
             } else if !isEscaped, isQuote(quote, times: length, at: end) {
                 return (mark + length..<end, end + length)
@@ -225,7 +227,7 @@ struct SecretText {
         return signs.count == count && signs.allSatisfy { $0 == quote }
     }
 
-    /// Behind the bracket that closes the one there; the end of the text if none does.
+    /// Returns the position after the matching closing bracket, or the end of the text if there is none.
     private func endOfBrackets(_ start: Int) -> Int {
         var (depth, position) = (0, start)
         while position < text.count {

@@ -124,8 +124,7 @@ extension NetworkEvent {
         public static let wentOn = Kind("wentOn")
         /// The operation is about to pass its request for the attempt to the session.
         public static let sending = Kind("sending")
-        /// The session sends a request: the first request of the attempt, or a request that follows a redirect or a
-        /// challenge.
+        /// The session sends the first request of the attempt, or a request that follows a redirect or a challenge.
         ///
         /// The request contains the headers that the session adds, such as cookies. A session that does not follow
         /// redirects or add cookies, such as `CurlSession` on its own or a session of yours, does not report hops.
@@ -230,7 +229,7 @@ extension NetworkEvent {
                 case .fail: (.fail, nil, nil)
                 case .again(let pause): (.again, pause, nil)
                 case .replay(let pause): (.replay, pause, nil)
-                case .park(let reason): (.putAside, nil, reason)
+                case .pause(let reason): (.putAside, nil, reason)
                 }
             self.init(kind, pause: pause, waitReason: wait, reason: answer.reason, note: answer.note)
         }

@@ -81,7 +81,7 @@ public struct NetworkLog: Sendable {
         writer === other.writer && level == other.level && bodyBytes == other.bodyBytes && redaction == other.redaction
     }
 
-    /// A log entry: a symbol, the operation and the details.
+    /// A log entry with a symbol, the operation and the details.
     private struct Entry {
         var severity = Severity.debug
         let sign: String

@@ -74,7 +74,7 @@ final class NetworkObservation: AttemptObservation {
 
     let number = NetworkObservation.lastNumber.add(1, ordering: .relaxed).newValue
     let object: ObjectIdentifier
-    // Sendable: written once, in init; loading a weak reference is atomic.
+    // Sendable: written once, in init. Loading a weak reference is atomic.
     private nonisolated(unsafe) weak var host: (any AnyNetworkOperation)?
     private let state = Locked(State())
 

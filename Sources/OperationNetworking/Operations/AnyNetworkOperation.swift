@@ -11,9 +11,7 @@ import OperationCore
 
 /// A type that every network operation conforms to, whatever its result type is.
 ///
-/// Delegates receive a value of this type.
-///
-/// A delegate reads the outcome without a cast:
+/// Delegates receive a value of this type, and can read the outcome without a cast:
 ///
 /// ```swift
 /// func describe(_ operation: any AnyNetworkOperation) -> String {
@@ -22,7 +20,7 @@ import OperationCore
 /// }
 /// ```
 ///
-/// Only ``NetworkOperation`` conforms to it.
+/// Only ``NetworkOperation`` and its subclasses conform to it.
 public protocol AnyNetworkOperation: ResultOperation where ErrorType == NetworkError {
     /// The object that performs the attempts, which has no members for your code.
     var networkAttempts: NetworkAttempts { get }
@@ -37,14 +35,17 @@ public protocol AnyNetworkOperation: ResultOperation where ErrorType == NetworkE
 }
 
 extension AnyNetworkOperation {
-    /// The outcome, with its result as a value of any type; `nil` until the outcome is decided.
+    /// The outcome, with a result of any type.
     ///
-    /// If you know the type of the operation, read `outcome` instead.
+    /// The value is `nil` until the outcome is decided. If you know the type of the operation, read `outcome`
+    /// instead.
     public var anyOutcome: OperationOutcome<any Sendable, NetworkError>? {
         (self as? any AttemptHost)?.outcomeOfAnyType
     }
 
-    /// The error of an operation that failed; `nil` before its end, after a success and after a cancellation.
+    /// The error with which the operation failed.
+    ///
+    /// The value is `nil` before the operation ends, after a success and after a cancellation.
     public var networkError: NetworkError? { anyOutcome?.error }
 
     /// The unchanged body of the last response.
@@ -67,7 +68,7 @@ extension AnyNetworkOperation {
 
     /// The task of the current or last attempt.
     ///
-    /// If you cancel the task, the operation is canceled.
+    /// Canceling the task cancels the operation.
     public var networkTask: (any NetworkTask)? { networkAttempts.task }
 
     /// The time measurements of the last transfer.
@@ -95,7 +96,7 @@ extension AnyNetworkOperation {
         set { networkAttempts.teller.set(\.download, newValue) }
     }
 
-    /// The frequency of the progress reports.
+    /// The minimum distance between two progress reports.
     public var progressPacing: ProgressPacing {
         get { networkAttempts.teller.listeners { $0.pacing } }
         set { networkAttempts.teller.set(pacing: newValue) }
@@ -117,8 +118,8 @@ extension AnyNetworkOperation {
 
     /// The delegate, which is notified of events on the callback queue, in addition to the handlers.
     ///
-    /// The operation does not keep the delegate alive. For an object of the main actor, such as a view controller, see
-    /// ``mainActorDelegate``.
+    /// The operation does not keep the delegate alive. For an object on the main actor, such as a view controller,
+    /// see ``mainActorDelegate``.
     public var delegate: (any NetworkOperationDelegate)? {
         get { networkAttempts.teller.listeners { $0.delegate } }
         set {
@@ -191,7 +192,8 @@ extension AnyNetworkOperation {
     /// Adds a closure that is called with the operation and the cause when the operation is canceled.
     ///
     /// The closure is called on the callback queue, after the handlers. Keep a reference to the operation until then.
-    /// If a canceled operation is freed before, the closure is not called. Each call of this method adds a closure.
+    /// If a canceled operation is freed before that, the closure is not called. Each call of this method adds a
+    /// closure.
     @discardableResult
     public func onCancellation(_ body: @escaping @Sendable (Self, CancellationCause) -> Void) -> Self {
         onEnd { outcome in
@@ -199,9 +201,9 @@ extension AnyNetworkOperation {
         }
     }
 
-    /// Adds a closure for the end.
+    /// Adds a closure that is called when the operation ends.
     ///
-    /// - Parameter choose: Returns the closure to call for an outcome, or `nil`.
+    /// - Parameter choose: A closure that returns the closure to call for an outcome, or `nil`.
     private func onEnd(
         on queue: DispatchQueue? = nil,
         _ choose: @escaping @Sendable (OperationOutcome<ResultType, NetworkError>) -> (@Sendable (Self) -> Void)?
@@ -283,8 +285,8 @@ extension AnyNetworkOperation {
 
     /// The delegate on the main actor, such as a view controller or a view model, which is notified of each event.
     ///
-    /// The operation does not keep the delegate alive. The operation calls the methods of the delegate on the main
-    /// actor, whatever the callback queue is. These calls come in addition to the handlers and the ``delegate``. If you
+    /// The operation does not keep the delegate alive. It calls the methods of the delegate on the main actor,
+    /// regardless of the callback queue. These calls come in addition to the handlers and the ``delegate``. If you
     /// set the delegate after the operation ended, the delegate is notified of the end immediately.
     ///
     /// ```swift

@@ -9,20 +9,20 @@ import OperationCore
     import FoundationNetworking
 #endif
 
-/// The session of the platform, which operations use unless they get another session.
+/// The platform's session, which operations use unless they are created with another session.
 ///
-/// There are two of them, which share their connections:
+/// There are two default sessions, which share their connections:
 ///
-/// - ``standard`` is the session of operations that name none. It keeps no cookies, because in a server the cookies of one
-///   process would be mixed among its users.
-/// - `urlSession: .shared` keeps cookies in memory for the life of the process, as `URLSession.shared` does. A cookie that
-///   one response sets is sent with the next request to that server. The cookies are in ``sharedCookies``.
+/// - ``standard`` is the session of operations that are created without one. It keeps no cookies, because a server
+///   process would otherwise mix the cookies of its users.
+/// - `urlSession: .shared` keeps cookies in memory for the life of the process, as `URLSession.shared` does. A cookie
+///   that a response sets is sent with the next request to that server. The cookies are in ``sharedCookies``.
 ///
-/// Both follow redirects and keep limits (``ExchangeSession``): on Linux over a ``CurlSession``, and over a `URLSession` on
-/// Apple platforms and where libcurl cannot be used. In the last case a notice says so, once per process: see
-/// `OperationDiagnostics`.
+/// Both sessions follow redirects and apply limits, as an ``ExchangeSession`` does. On Linux, they send requests
+/// through a ``CurlSession``. On Apple platforms, and on Linux if libcurl cannot be used, they send requests through
+/// a `URLSession`. If libcurl cannot be used, `OperationDiagnostics` reports a notice once per process.
 public final class DefaultNetworkSession: NetworkSession {
-    /// The session of operations that name none.
+    /// The session of operations that are created without a session.
     ///
     /// It keeps no cookies.
     public static let standard = DefaultNetworkSession(cookies: nil)
@@ -30,16 +30,19 @@ public final class DefaultNetworkSession: NetworkSession {
     /// The session of `.shared`.
     fileprivate static let withCookies = DefaultNetworkSession(cookies: sharedCookies)
 
-    /// The jar with the cookies of `.shared`, in memory.
+    /// The cookie jar of `.shared`, which is in memory.
     ///
-    /// Remove them when the user signs out.
+    /// Remove the cookies when the user signs out.
     public static let sharedCookies = CookieJar()
 
-    /// What moves the bytes on this platform, to be built upon: a session with cookies is
-    /// `ExchangeSession(over: DefaultNetworkSession.platformTransport, configuration: withCookies)`.
+    /// The session that transfers the data on this platform.
+    ///
+    /// Build your own session on top of it. For example,
+    /// `ExchangeSession(over: DefaultNetworkSession.platformTransport, configuration: withCookies)` is a session with
+    /// cookies.
     public static let platformTransport: any NetworkSession = makeTransport()
 
-    /// The session that was set, for both.
+    /// The session that replaces both default sessions, if one was set.
     private static let chosen = Locked<(any NetworkSession)?>(nil)
     private let platform: any NetworkSession
 
@@ -49,13 +52,15 @@ public final class DefaultNetworkSession: NetworkSession {
         platform = ExchangeSession(over: Self.platformTransport, configuration: configuration)
     }
 
-    /// The session that does the work.
+    /// The session that performs the requests.
     ///
-    /// Set it once, when the program starts. A session that you set takes the place of both default sessions, and whether
-    /// cookies are kept depends on it. Setting `nil` restores the sessions of the platform.
+    /// Set this property once, when the program starts. The session that you set replaces both default sessions, and
+    /// determines whether cookies are kept. Setting `nil` restores the sessions of the platform.
     ///
-    /// What is set must not itself send its requests to this session, which would be an endless circle; build upon
-    /// ``platformTransport``. This session itself, and an ``ExchangeSession`` over it, are taken as over that one.
+    /// A session that you set must not send its requests to a `DefaultNetworkSession`, because the requests would
+    /// circulate forever. Build it on ``platformTransport`` instead. If you set a `DefaultNetworkSession`, the
+    /// sessions of the platform are restored. If you set an ``ExchangeSession`` over a `DefaultNetworkSession`, it
+    /// uses ``platformTransport`` instead.
     public var session: (any NetworkSession)? {
         get { Self.chosen.withLock { $0 ?? platform } }
         set {
@@ -72,19 +77,21 @@ public final class DefaultNetworkSession: NetworkSession {
         return ExchangeSession(over: Self.platformTransport, configuration: exchange.configuration)
     }
 
-    /// Makes a task with the session that is set now.
+    /// Creates a task with the current session.
     public func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask {
         (session ?? platform).makeTask(with: request, receiver: receiver)
     }
 
-    /// Whether the session that is set now ``NetworkSession/startsTasksBriefly``; under the lock, for to hold a session of the
-    /// user's beyond it might mean to be the last who lets go of it.
+    /// Whether the current ``session`` ``NetworkSession/startsTasksBriefly``.
+    ///
+    /// The value is read under the lock. A reference that is held longer could be the last one, and would free a
+    /// user's session here.
     var isBrief: Bool { Self.chosen.withLock { ($0 ?? platform).startsTasksBriefly } }
 
     private static func makeTransport() -> any NetworkSession {
         #if OPERATIONKIT_LIBCURL
             guard let problem = CurlSession.problem else { return CurlSession.shared }
-            // This is not done on this thread: others may wait for it, and the handler may ask for this very session.
+            // Another thread may wait for this initialization, and the handler may use this very session.
             DispatchQueue.global().async {
                 OperationDiagnostics.report(
                     .sessionFallback, by: "DefaultNetworkSession",
@@ -97,15 +104,15 @@ public final class DefaultNetworkSession: NetworkSession {
 }
 
 extension NetworkSession where Self == DefaultNetworkSession {
-    /// The default session with cookies, or the session that took its place.
+    /// The default session with cookies, or the session that replaced it.
     ///
-    /// A cookie that one response sets is sent with the next request, as by `URLSession.shared`. The cookies are kept in
-    /// memory for the life of the process: see ``DefaultNetworkSession``.
+    /// A cookie that a response sets is sent with the next request, as `URLSession.shared` does. The cookies are kept
+    /// in memory for the life of the process. See ``DefaultNetworkSession``.
     public static var shared: DefaultNetworkSession { .withCookies }
 }
 
 extension URLSessionConfiguration {
-    /// Without all that is done above a session: cookies, credentials, caching.
+    /// A configuration without cookies, credentials and a cache, which the layers above the session provide.
     fileprivate static var bare: URLSessionConfiguration {
         let configuration = URLSessionConfiguration.ephemeral
         configuration.urlCache = nil
@@ -118,7 +125,7 @@ extension URLSessionConfiguration {
 }
 
 extension NetworkSession {
-    /// Whether it is known to make and start a task in a moment, without a word to code of the user's and without reading
+    /// Whether the session is known to create and start a task quickly, without calling user code and without reading
     /// a file.
     var startsTasksBriefly: Bool {
         if let exchange = self as? ExchangeSession {
@@ -134,7 +141,7 @@ extension NetworkSession {
         #endif
     }
 
-    /// Whether the session sends over the network by the platform's own means.
+    /// Whether the session sends requests through `URLSession` or libcurl.
     var isOfPlatform: Bool {
         if let exchange = self as? ExchangeSession { return exchange.transport.isOfPlatform }
         if let standard = self as? DefaultNetworkSession { return standard.session?.isOfPlatform ?? true }
@@ -144,14 +151,14 @@ extension NetworkSession {
         return self is URLSession
     }
 
-    /// The session itself, or the one that the default session uses, if it is an ``ExchangeSession``.
+    /// The session itself or the session behind a default session, if it is an ``ExchangeSession``.
     var exchange: ExchangeSession? {
         if let exchange = self as? ExchangeSession { return exchange }
         return (self as? DefaultNetworkSession)?.session as? ExchangeSession
     }
 }
 
-/// The session that `createTask(with:using:)` gets: tasks made with it alone tell the operation what comes.
+/// The session that `createTask(with:using:)` receives, whose tasks report to the operation.
 final class BoundSession: NetworkSession {
     let session: any NetworkSession
     private let receiver: AttemptReceiver
@@ -161,9 +168,9 @@ final class BoundSession: NetworkSession {
         self.receiver = receiver
     }
 
-    /// Whether its attempt is over.
+    /// Whether the attempt of this session is over.
     ///
-    /// A hook that kept the session for a later attempt gets tasks that are not bound.
+    /// If a hook keeps the session for a later attempt, the tasks that it creates are unbound.
     var isOutdated: Bool { receiver.isOver }
 
     func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask {
@@ -178,14 +185,15 @@ final class BoundSession: NetworkSession {
 }
 
 extension NetworkSession {
-    /// The session with what is done above it, if it is one of Foundation's: of such one expects that it follows redirects.
+    /// The session itself, or an ``ExchangeSession`` over a `URLSession`, which is expected to follow redirects.
     var withPolicy: any NetworkSession { self is URLSession ? ExchangeSession(over: self) : self }
 
-    /// Makes a task whose response goes to the operation to which the session was handed.
+    /// Creates a task whose response goes to the operation to which the session belongs.
     ///
-    /// It is for ``NetworkOperation/createTask(with:using:)->NetworkTask``, which gets a session that is bound to its
-    /// operation. The hook may also return a task that it made in this way with another session, as long as it does not
-    /// call that task itself. The response to any other task that was made in this way is dropped.
+    /// Call this method in an override of ``NetworkOperation/createTask(with:using:)->NetworkTask``, which receives a
+    /// session that is bound to its operation. The override may also return a task that it created with another
+    /// session, if it has not called any method of that task. The response to any other task that is created by this
+    /// method is discarded.
     public func makeTask(with request: NetworkRequest) -> any NetworkTask {
         guard let bound = self as? BoundSession else { return UnboundTask(self, request) }
         return bound.isOutdated ? UnboundTask(bound.session, request) : bound.makeBoundTask(with: request)

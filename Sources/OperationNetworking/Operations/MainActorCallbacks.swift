@@ -6,7 +6,7 @@ import OperationCore
 
 /// The closures and the delegate of an operation that are called on the main actor.
 ///
-/// To the operation it is one more delegate, whose calls come on the main queue.
+/// The operation treats this object as one more delegate, and calls it on the main queue.
 final class MainActorCallbacks: NetworkOperationDelegate {
     enum Event: Sendable {
         case sent(TransferProgress)
@@ -19,7 +19,7 @@ final class MainActorCallbacks: NetworkOperationDelegate {
 
     private struct State {
         var callbacks: [Callback] = []
-        /// Those of the base that the operation uses, which are called first.
+        /// The closures of the operation's ``NetworkBase``, which are called first.
         var callbacksOfBase: [Callback] = []
         weak var delegate: (any MainActorNetworkOperationDelegate)?
         var isDelegateToldOfEnd = false
@@ -29,7 +29,7 @@ final class MainActorCallbacks: NetworkOperationDelegate {
 
     func add(_ callback: @escaping Callback) { state.withLock { $0.callbacks.append(callback) } }
 
-    /// Replaces the closures of a base.
+    /// Replaces the closures of a ``NetworkBase``.
     func set(ofBase callbacks: [Callback]) {
         let old = state.withLock { exchange(&$0.callbacksOfBase, with: callbacks) }
         withExtendedLifetime(old) {}
@@ -85,7 +85,7 @@ final class MainActorCallbacks: NetworkOperationDelegate {
         end { $0.networkOperation(operation, wasCancelledBecause: cause) }
     }
 
-    /// Notifies the delegate, once.
+    /// Notifies the delegate of the end, unless it was notified before.
     private func end(_ tell: @MainActor (any MainActorNetworkOperationDelegate) -> Void) {
         MainActor.assumeIsolated {
             let delegate = state.withLock { state in
@@ -97,7 +97,7 @@ final class MainActorCallbacks: NetworkOperationDelegate {
         }
     }
 
-    /// Releases the closures: nothing is called after the end.
+    /// Releases the closures, because none of them is called after the end.
     func release() {
         let old = state.withLock { state in
             (exchange(&state.callbacks, with: []), exchange(&state.callbacksOfBase, with: []))
@@ -107,8 +107,10 @@ final class MainActorCallbacks: NetworkOperationDelegate {
 }
 
 extension AttemptHost {
-    /// Notifies the handler and the delegate on the callback queue, and the callbacks of the main actor on the main queue,
-    /// unless it is too late when their turn comes.
+    /// Notifies the handler and the delegate on the callback queue, and the main actor callbacks on the main queue.
+    ///
+    /// - Parameter isTooLate: A closure that is called on each queue. If it returns `true`, the notification is
+    ///   dropped.
     func notify(
         _ handler: (@Sendable () -> Void)?, unless isTooLate: @escaping @Sendable () -> Bool,
         _ tell: @escaping @Sendable (any NetworkOperationDelegate) -> Void

@@ -7,7 +7,7 @@ import Foundation
     import FoundationNetworking
 #endif
 
-/// A request whose response is kept in memory and made into a result.
+/// An operation that keeps the response in memory and creates its result from it.
 ///
 /// ```swift
 /// func scoreOperation(at url: URL) -> NetworkDataOperation<[String: Int]> {
@@ -20,7 +20,8 @@ import Foundation
 /// }
 /// ```
 ///
-/// A response with a status other than 200 to 299 is a failure; see ``ResponseRules``.
+/// A response with a status other than 200 to 299 makes the operation fail. To change this, set its
+/// ``NetworkOperation/responseRules``.
 open class NetworkDataOperation<ResultType: Sendable>: NetworkOperation<Data, ResultType>, @unchecked Sendable {
     // Sendable: it adds no state.
 
@@ -28,7 +29,7 @@ open class NetworkDataOperation<ResultType: Sendable>: NetworkOperation<Data, Re
 
     package override var isBrief: Bool { isPlain && operationSession.startsTasksBriefly }
 
-    /// Keeps the body in memory.
+    /// Returns a collector that keeps the body in memory.
     open override func makeCollector(for head: ResponseHead) throws -> ResponseCollector<Data> {
         DataCollector(limit: responseRules.maximumBytesInMemory, expected: head.expectedLength)
     }

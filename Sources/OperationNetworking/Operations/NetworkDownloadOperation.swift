@@ -7,7 +7,7 @@ import Foundation
     import FoundationNetworking
 #endif
 
-/// A request whose response is written to a file, from which the evaluator makes a result.
+/// An operation that writes the response to a file, from which the evaluator creates the result.
 ///
 /// ```swift
 /// func download(_ url: URL, to place: URL) -> NetworkDownloadOperation<URL> {
@@ -18,11 +18,11 @@ import Foundation
 /// }
 /// ```
 ///
-/// The file is there while the evaluator runs. It is removed afterwards, unless its URL is the result. An attempt that is
-/// made after one that failed goes on from its bytes.
+/// The temporary file exists while the evaluator runs. Afterwards, the operation removes the file unless the result
+/// is its URL. After a failed attempt, the next attempt resumes with the data that was received.
 ///
-/// With a ``destination`` it is written there, appears in one step when it is complete, and stays; a download that failed
-/// or was killed goes on from its bytes:
+/// If you set a ``destination``, the complete file is moved there in one step, and the operation does not remove it.
+/// A later operation with the same destination resumes a download that failed or whose process was terminated:
 ///
 /// ```swift
 /// func download(_ url: URL, into folder: URL) -> NetworkDownloadOperation<URL> {
@@ -32,18 +32,19 @@ import Foundation
 /// }
 /// ```
 open class NetworkDownloadOperation<ResultType: Sendable>: NetworkOperation<URL, ResultType>, @unchecked Sendable {
-    // Sendable: what it adds is behind a lock.
+    // Sendable: the state that it adds is behind a lock.
 
     private struct Saving {
         var destination = DownloadDestination.temporary
         var options = DownloadOptions()
         var file: DownloadedFile?
-        /// The status of that file when it came to its destination; nil for a temporary file.
+        /// The status of the file when it was moved to its destination, or nil for a temporary file.
         var published: FileStatus?
         var start: DownloadStart?
-        /// The file, if it is a temporary one, until the end.
+        /// The temporary file, which is kept until the end.
         var temporary: TemporaryFile?
-        /// Of a temporary file: all attempts share it, and each goes on where the last one failed.
+        /// The download to a temporary file, which all attempts share, so that each attempt resumes where the last
+        /// one failed.
         var download: Download?
         var isOver = false
     }
@@ -52,41 +53,45 @@ open class NetworkDownloadOperation<ResultType: Sendable>: NetworkOperation<URL,
 
     package override var isPlain: Bool { type(of: self) == NetworkDownloadOperation<ResultType>.self }
 
-    /// Where the temporary file is made: the system's folder for such files, unless a subclass says another.
+    /// The directory in which the temporary file is created.
     ///
-    /// A file can be moved at no cost only within its own volume.
+    /// The default is the temporary directory of the system. Override this property to use another directory, because
+    /// a file can be moved without copying it only within its volume.
     open var temporaryFolder: URL { FileManager.default.temporaryDirectory }
 
-    /// Where the file is to lie: in a temporary file.
+    /// The location of the downloaded file.
     ///
-    /// To be set before the start. With any other, the response's status and type are looked at first, and only a success
-    /// is written there. What `validate(_:)` and the evaluator say comes afterwards. A file that they refuse stays,
-    /// unless another attempt is made. Before that attempt, the operation removes the file. It does not remove a file that
-    /// was changed or replaced meanwhile: the operation then fails with ``NetworkError/Code/destinationExists``, unless
+    /// The default is `.temporary`. Set this property before the operation starts. With any other destination, only
+    /// the body of a response with an accepted status and content type is written there. The `validate(_:)` rules and
+    /// the evaluator run when the file is at the destination. A file that they reject stays there unless another
+    /// attempt is made.
+    ///
+    /// The operation removes the rejected file before the next attempt. It does not remove a file that was changed or
+    /// replaced meanwhile. In this case, the operation fails with ``NetworkError/Code/destinationExists``, unless
     /// ``DownloadOptions/existingItem`` is `.replace`.
     public final var destination: DownloadDestination {
         get { saving.withLock { $0.destination } }
         set { saving.withLock { $0.destination = newValue } }
     }
 
-    /// How the file is written, and what is asked of it: its length, its checksum.
+    /// The options for writing and validating the file, such as its expected length and checksum.
     ///
-    /// To be set before the start.
+    /// Set this property before the operation starts.
     public final var downloadOptions: DownloadOptions {
         get { saving.withLock { $0.options } }
         set { saving.withLock { $0.options = newValue } }
     }
 
-    /// The file, when it is there.
+    /// The downloaded file, or `nil` until it is complete.
     public final var downloadedFile: DownloadedFile? { saving.withLock { $0.file } }
 
-    /// What was found of an earlier download, known as soon as the head of the response is there: of the present attempt, or
-    /// the last one that got so far.
+    /// The data of an earlier download that this download resumes or discards.
     ///
-    /// An attempt that follows another one goes on with what that one received.
+    /// The value is available when the headers of the response arrive. It describes the current attempt, or the last
+    /// attempt that received headers. An attempt that follows a failed one resumes with the data of that attempt.
     public final var downloadStart: DownloadStart? { saving.withLock { $0.start } }
 
-    /// Removes the file of the last attempt, which the evaluator refused, so that the next file can take its place.
+    /// Removes the file that the evaluator rejected in the last attempt, so that the next file can replace it.
     override func prepareAttempt() throws(NetworkError) {
         let (file, published, rule) = saving.withLock { ($0.file, $0.published, $0.options.existingItem) }
         guard let file, let published else { return }
@@ -118,13 +123,13 @@ open class NetworkDownloadOperation<ResultType: Sendable>: NetworkOperation<URL,
         } didStart: { [weak self] start in
             self?.saving.withLock { $0.start = start }
         } didSave: { [weak self] file, published in
-            // If nobody takes it, a temporary one goes.
+            // If the operation does not take it, a temporary file is removed here.
             let temporary = isTemporary ? TemporaryFile(file.url) : nil
             self?.take(file, published, temporary)
         }
     }
 
-    /// Another attempt begins.
+    /// Returns the download of the attempt that begins.
     private func begin(_ isTemporary: Bool, _ make: () -> Download) -> Download {
         var (old, outdated): (TemporaryFile?, Download?)
         let made = make()
@@ -133,7 +138,7 @@ open class NetworkDownloadOperation<ResultType: Sendable>: NetworkOperation<URL,
             swap(&old, &saving.temporary)
             guard isTemporary, !saving.isOver else { return made }
             if let download = saving.download, !download.isCancelled { return download }
-            // An attempt that was given up was cancelled, and its download with it.
+            // An attempt that was abandoned was canceled, and its download with it.
             outdated = exchange(&saving.download, with: made)
             return made
         }
@@ -154,7 +159,7 @@ open class NetworkDownloadOperation<ResultType: Sendable>: NetworkOperation<URL,
     override func beforeFailure(_ fail: @escaping @Sendable () -> Void) {
         var download: Download?
         saving.withLock { swap(&download, &$0.download) }
-        // Whoever is told of it finds that nothing is left.
+        // When the failure is reported, nothing is left on disk.
         if let download { download.discard(whenGone: fail) } else { fail() }
     }
 
@@ -165,19 +170,20 @@ open class NetworkDownloadOperation<ResultType: Sendable>: NetworkOperation<URL,
             swap(&download, &saving.download)
             swap(&temporary, &saving.temporary)
         }
-        // The last task holds on to it, and whoever has the operation to that.
+        // The last task retains the download, and the operation retains the task.
         download?.discard()
         withExtendedLifetime(temporary) {}
     }
 
-    /// Takes the file that was saved.
+    /// Returns a collector whose result is the saved file.
     ///
-    /// The bytes of a download go to its file, and to no collector. A subclass may look at the head here, but must return
-    /// what this gives; subclass `NetworkOperation<URL, …>` to take in the bytes in another way.
+    /// The body of a download is written to its file and does not pass through a collector. You can override this
+    /// method to examine the headers, but you must return the collector of `super`. To process the body in another
+    /// way, subclass `NetworkOperation<URL, …>`.
     open override func makeCollector(for head: ResponseHead) throws -> ResponseCollector<URL> {
         let (destination, file, temporary) = saving.withLock { ($0.destination, $0.file, $0.temporary) }
         guard destination.isTemporary else { return SavedFileCollector(file?.url) }
-        // Of an answer that has no body nothing was saved.
+        // Nothing was saved for a response without a body.
         return SavedFileCollector(try temporary ?? .empty(in: temporaryFolder))
     }
 
@@ -191,7 +197,7 @@ open class NetworkDownloadOperation<ResultType: Sendable>: NetworkOperation<URL,
     }
 }
 
-/// An operation whose purpose is a file, whatever it sends for it.
+/// An operation whose purpose is a file, even if its request has a body.
 protocol SavingOperation {}
 
 extension NetworkDownloadOperation: SavingOperation {}

@@ -8,7 +8,7 @@ import OperationCore
     import FoundationNetworking
 #endif
 
-// The side that the attempts call.
+// The part of the operation that the attempts call.
 extension NetworkOperation: AttemptHost {
     package var adaptsRequests: Bool { !isPlain }
 
@@ -17,7 +17,7 @@ extension NetworkOperation: AttemptHost {
     }
 
     private func makeRequestOfAttempt() throws -> NetworkRequest {
-        let (old, options) = knobs.withLock { (exchange(&$0.taken, with: nil), $0.draft.options) }
+        let (old, options) = settings.withLock { (exchange(&$0.taken, with: nil), $0.draft.options) }
         withExtendedLifetime(old) {}
         try checkEvaluation()
         var request = try makeRequest()
@@ -29,7 +29,7 @@ extension NetworkOperation: AttemptHost {
         if isPlain { return request }
         let foundation = try prepareRequest(request.foundation)
         let changed = try request.changed(to: foundation)
-        let last = knobs.withLock { exchange(&$0.prepared, with: (foundation, changed)) }
+        let last = settings.withLock { exchange(&$0.prepared, with: (foundation, changed)) }
         withExtendedLifetime(last) {}
         return serviceOfHooks?.checked(changed, madeOf: request) ?? changed
     }
@@ -50,13 +50,13 @@ extension NetworkOperation: AttemptHost {
         return try BodyWait.within(self, isHook: true) { try makeTask(request, receiver, session) }
     }
 
-    /// Asks the hooks of a subclass for the task.
+    /// Gets the task from the hooks of a subclass.
     private func makeTask(
         _ request: NetworkRequest, _ receiver: AttemptReceiver, _ session: any NetworkSession
     ) throws -> any NetworkTask {
         if let task = try olderTask(request) {
             if let error = refusal(of: task, for: request) {
-                // Its completion handler may finish the operation: first comes the reason.
+                // The task's completion handler may finish the operation, so the error must come first.
                 observe(on: .global()) { _ in task.cancel() }
                 throw error
             }
@@ -68,22 +68,22 @@ extension NetworkOperation: AttemptHost {
         }
     }
 
-    /// Asks the older form of the hook.
+    /// Calls the older form of the hook.
     ///
-    /// Swift cannot tell whether a class overrides it, and an override may call the one of its superclass for some requests
-    /// only. So every attempt asks, with the request that `prepareRequest` returned.
+    /// Swift cannot detect whether a class overrides it, and an override may call `super` for some requests only. So
+    /// every attempt calls it, with the request that `prepareRequest` returned.
     private func olderTask(_ request: NetworkRequest) throws -> URLSessionTask? {
-        let prepared = knobs.withLock { exchange(&$0.prepared, with: nil) }
+        let prepared = settings.withLock { exchange(&$0.prepared, with: nil) }
         let session = operationSession as? URLSession ?? .shared
         do {
             return try createTask(with: request.foundationWithBody(prepared), using: session)
         } catch let error as URLError {
-            // The hook speaks of this request, as a failed transfer does.
+            // An error of the hook counts as a failure of the transfer.
             throw NetworkError(error)
         }
     }
 
-    /// Why a task of the older form of the hook must not be started; nil if it can be started.
+    /// The reason why a task of the older hook must not be started, or nil if it can be started.
     private func refusal(of task: URLSessionTask, for request: NetworkRequest) -> NetworkError? {
         guard operationSession.isOfPlatform else {
             return NetworkError(
@@ -93,7 +93,7 @@ extension NetworkOperation: AttemptHost {
                     + "\(type(of: operationSession)). Override the form with a NetworkRequest, or give the operation a "
                     + "URLSession.")
         }
-        // An upload task brings its own body.
+        // An upload task has its own body.
         guard !request.losesBodyInFoundation || task is URLSessionUploadTask else {
             return NetworkError(
                 code: .unsupportedBody, phase: .waiting,
@@ -123,7 +123,7 @@ extension NetworkOperation: AttemptHost {
     }
 
     private func checkAndEvaluate(_ answer: Answer) throws -> @Sendable () -> Void {
-        let (rules, validators, mayBeEmpty) = knobs.withLock { ($0.rules, $0.validators, $0.emptyResult != nil) }
+        let (rules, validators, mayBeEmpty) = settings.withLock { ($0.rules, $0.validators, $0.emptyResult != nil) }
         try rules.check(answer)
         if mayBeEmpty, let emptyResult,
             !answer.mayHaveBody || networkAttempts.receivedCount == 0 && answer.collector.mayBeEmpty
@@ -137,7 +137,7 @@ extension NetworkOperation: AttemptHost {
         }
         let taken = try collector.finish()
         let kept = NetworkOperationOptions.Taken(taken)
-        knobs.withLock { $0.taken = kept }
+        settings.withLock { $0.taken = kept }
         for validator in validators {
             if let rule = (validator as? NetworkOperationOptions.Kept<ResponseRule>)?.closure {
                 try Self.check { try rule(NetworkResponse(body: taken, head: answer.head)) }
@@ -152,17 +152,17 @@ extension NetworkOperation: AttemptHost {
         }
         return { [self] in
             guard file.isNamed(by: result) else {
-                // Whoever gets the result finds that it has gone.
+                // The receiver of the result finds that the file is gone.
                 file.remove()
                 return finish(withResult: result)
             }
             finish(withResult: result)
-            // It is the user's from now on; but the operation may have been cancelled meanwhile.
+            // The file now belongs to the user, unless the operation was canceled meanwhile.
             if case .success(let kept) = outcome, file.isNamed(by: kept) { file.handOver() } else { file.remove() }
         }
     }
 
-    /// What a rule of the user's throws says that the response was refused, unless it is more exact than that.
+    /// Runs a user's rule, and throws `responseRefused` for an error that is not a ``NetworkError``.
     private static func check(_ rule: () throws -> Void) throws {
         do { try rule() } catch let error as NetworkError { throw error } catch {
             var refusal = NetworkError(

@@ -9,7 +9,7 @@ import Synchronization
     import FoundationNetworking
 #endif
 
-/// An operation that sends a request, and whose evaluator creates the result from the response.
+/// An operation that sends a request and creates its result from the response.
 ///
 /// Most requests need only one of its three subclasses: ``NetworkDataOperation``, ``NetworkDownloadOperation`` and
 /// ``NetworkUploadOperation``.
@@ -45,7 +45,7 @@ import Synchronization
 /// something, such as a credential.
 ///
 /// The first two hooks run on the thread that starts the operation or ends a wait. The ``adapt(_:)`` hook runs in
-/// Swift's thread pool. The evaluation runs on a thread of its own, because it would block a thread of the session.
+/// Swift's thread pool. The evaluation runs on a separate thread, so that it does not block a thread of the session.
 ///
 /// ### Without an evaluator
 ///
@@ -83,7 +83,7 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     // At most one of these two closures is set.
     private let evaluator: Evaluator?
     private let responseEvaluator: ResponseEvaluator?
-    let knobs: Locked<NetworkOperationOptions>
+    let settings: Locked<NetworkOperationOptions>
     /// Whether there is an ``NetworkOperationOptions/service``.
     ///
     /// Operations without a service do not need to take the lock.
@@ -94,7 +94,7 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
         _ responseEvaluator: ResponseEvaluator? = nil
     ) {
         (self.session, self.evaluator, self.responseEvaluator) = (session, evaluator, responseEvaluator)
-        knobs = Locked(NetworkOperationOptions(draft: draft))
+        settings = Locked(NetworkOperationOptions(draft: draft))
         super.init()
     }
 
@@ -106,13 +106,13 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     ///   - url: The URL of the GET request.
     ///   - urlSession: Any ``NetworkSession``, such as `.shared` or a `URLSession`. The default is the default session
     ///     of the platform: see ``DefaultNetworkSession``.
-    ///   - evaluator: A closure that creates the result, on a thread of its own. The default is `nil`: see the section
+    ///   - evaluator: A closure that creates the result, on a separate thread. The default is `nil`: see the section
     ///     "Without an evaluator" of ``NetworkOperation``.
     public init(
         url: URL, urlSession: any NetworkSession = DefaultNetworkSession.standard, evaluator: Evaluator? = nil
     ) {
         (session, self.evaluator, responseEvaluator) = (urlSession, evaluator, nil)
-        knobs = Locked(NetworkOperationOptions(draft: RequestDraft(head: .url(url))))
+        settings = Locked(NetworkOperationOptions(draft: RequestDraft(head: .url(url))))
         super.init()
     }
 
@@ -125,7 +125,7 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
         evaluator: @escaping @Sendable (NetworkResponse<TaskResult>) throws -> ResultType
     ) {
         (session, self.evaluator, responseEvaluator) = (urlSession, nil, evaluator)
-        knobs = Locked(NetworkOperationOptions(draft: RequestDraft(head: .url(url))))
+        settings = Locked(NetworkOperationOptions(draft: RequestDraft(head: .url(url))))
         super.init()
     }
 
@@ -135,7 +135,7 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
         evaluator: Evaluator? = nil
     ) {
         (session, self.evaluator, responseEvaluator) = (urlSession, evaluator, nil)
-        knobs = Locked(NetworkOperationOptions(draft: RequestDraft(head: .foundation(request))))
+        settings = Locked(NetworkOperationOptions(draft: RequestDraft(head: .foundation(request))))
         super.init()
     }
 
@@ -145,27 +145,27 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
         evaluator: @escaping @Sendable (NetworkResponse<TaskResult>) throws -> ResultType
     ) {
         (session, self.evaluator, responseEvaluator) = (urlSession, nil, evaluator)
-        knobs = Locked(NetworkOperationOptions(draft: RequestDraft(head: .foundation(request))))
+        settings = Locked(NetworkOperationOptions(draft: RequestDraft(head: .foundation(request))))
         super.init()
     }
 
-    /// Creates an operation that sends a checked request.
+    /// Creates an operation that sends a ``NetworkRequest``.
     public init(
         request: NetworkRequest, urlSession: any NetworkSession = DefaultNetworkSession.standard,
         evaluator: Evaluator? = nil
     ) {
         (session, self.evaluator, responseEvaluator) = (urlSession, evaluator, nil)
-        knobs = Locked(NetworkOperationOptions(draft: RequestDraft(head: .checked(request))))
+        settings = Locked(NetworkOperationOptions(draft: RequestDraft(head: .checked(request))))
         super.init()
     }
 
-    /// Creates an operation that sends a checked request, with an evaluator of one parameter.
+    /// Creates an operation that sends a ``NetworkRequest``, with an evaluator of one parameter.
     public init(
         request: NetworkRequest, urlSession: any NetworkSession = DefaultNetworkSession.standard,
         evaluator: @escaping @Sendable (NetworkResponse<TaskResult>) throws -> ResultType
     ) {
         (session, self.evaluator, responseEvaluator) = (urlSession, nil, evaluator)
-        knobs = Locked(NetworkOperationOptions(draft: RequestDraft(head: .checked(request))))
+        settings = Locked(NetworkOperationOptions(draft: RequestDraft(head: .checked(request))))
         super.init()
     }
 
@@ -191,7 +191,7 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     /// ```
     public init(urlSession: any NetworkSession = DefaultNetworkSession.standard, evaluator: Evaluator? = nil) {
         (session, self.evaluator, responseEvaluator) = (urlSession, evaluator, nil)
-        knobs = Locked(NetworkOperationOptions(draft: RequestDraft(head: .none)))
+        settings = Locked(NetworkOperationOptions(draft: RequestDraft(head: .none)))
         super.init()
     }
 
@@ -202,7 +202,7 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
         evaluator: @escaping @Sendable (NetworkResponse<TaskResult>) throws -> ResultType
     ) {
         (session, self.evaluator, responseEvaluator) = (urlSession, nil, evaluator)
-        knobs = Locked(NetworkOperationOptions(draft: RequestDraft(head: .none)))
+        settings = Locked(NetworkOperationOptions(draft: RequestDraft(head: .none)))
         super.init()
     }
 
@@ -222,7 +222,7 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     ///
     /// - Throws: Any error, which makes the operation fail before it sends anything.
     open func makeRequest() throws -> NetworkRequest {
-        if let request = try knobs.withLock({ $0.draft }).request() { return request }
+        if let request = try settings.withLock({ $0.draft }).request() { return request }
         throw NetworkError(
             code: .preparationFailed, phase: .checking,
             message: "\(type(of: self)) has no request. Override makeRequest() without calling super, or make the "
@@ -339,8 +339,8 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
 
     /// Creates the result of the operation from the result of the task.
     ///
-    /// The method runs on a thread of its own. The default implementation calls ``evaluate(result:response:)``, or the
-    /// evaluator if the evaluator needs no response of Foundation's.
+    /// The method runs on a separate thread. The default implementation calls ``evaluate(result:response:)``, or the
+    /// evaluator if the evaluator does not need Foundation's response.
     ///
     /// - Throws: Any error, which makes the operation fail.
     open func evaluate(result: TaskResult, head: ResponseHead) throws -> ResultType {
@@ -401,46 +401,46 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
                 + "\(ResultType.self). Give the operation an evaluator, or override evaluate(result:head:).")
     }
 
-    // Options, to be set before the start.
+    // Options to set before the start.
 
     /// The rules that a response must satisfy to be accepted.
     ///
     /// When the operation ends, it releases ``ResponseRules/decodeError`` and sets it to `nil`.
     public final var responseRules: ResponseRules {
-        get { knobs.withLock { $0.rules } }
+        get { settings.withLock { $0.rules } }
         set {
             var rules = newValue
-            knobs.withLock { swap(&$0.rules, &rules) }
+            settings.withLock { swap(&$0.rules, &rules) }
             releaseRulesIfEnded()
         }
     }
 
     /// The options for the transfer of the request, such as its timeouts.
     ///
-    /// If you set this property, it replaces the options of the request and those of an endpoint's base.
+    /// If you set this property, it replaces the options of the request and the options of an endpoint's base.
     public final var transferOptions: TransferOptions {
         get { ownTransferOptions ?? inheritedTransferOptions }
-        set { knobs.withLock { $0.draft.options = newValue } }
+        set { settings.withLock { $0.draft.options = newValue } }
     }
 
     /// The options that were set on the operation itself.
-    final var ownTransferOptions: TransferOptions? { knobs.withLock { $0.draft.options } }
+    final var ownTransferOptions: TransferOptions? { settings.withLock { $0.draft.options } }
 
     /// The options that apply if none were set on the operation.
     var inheritedTransferOptions: TransferOptions {
-        let (head, service) = knobs.withLock { ($0.draft.head, $0.service) }
+        let (head, service) = settings.withLock { ($0.draft.head, $0.service) }
         if case .checked(let request) = head, request.options != .standard { return request.options }
         return service?.options ?? .standard
     }
 
     /// Adds a validation rule that can also examine the body.
     ///
-    /// An error that the closure throws makes the operation fail. If the error is no ``NetworkError``, the operation
-    /// fails with the code ``NetworkError/Code/responseRefused``.
+    /// An error that the closure throws makes the operation fail. If the error is not a ``NetworkError``, the
+    /// operation fails with the code ``NetworkError/Code/responseRefused``.
     @discardableResult
     public final func validate(_ rule: @escaping @Sendable (TaskResult, HTTPURLResponse) throws -> Void) -> Self {
         let kept = NetworkOperationOptions.Kept<Rule>(rule)
-        knobs.withLock { $0.validators.append(kept) }
+        settings.withLock { $0.validators.append(kept) }
         releaseRulesIfEnded()
         return self
     }
@@ -448,25 +448,25 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     /// Adds a validation rule that can also examine the body, and that needs no type of Foundation's networking.
     ///
     /// The rule has one parameter: `{ response in … }`. An error that the closure throws makes the operation fail. If
-    /// the error is no ``NetworkError``, the operation fails with the code ``NetworkError/Code/responseRefused``.
+    /// the error is not a ``NetworkError``, the operation fails with the code ``NetworkError/Code/responseRefused``.
     @discardableResult
     public final func validate(_ rule: @escaping @Sendable (NetworkResponse<TaskResult>) throws -> Void) -> Self {
         let kept = NetworkOperationOptions.Kept<ResponseRule>(rule)
-        knobs.withLock { $0.validators.append(kept) }
+        settings.withLock { $0.validators.append(kept) }
         releaseRulesIfEnded()
         return self
     }
 
     /// A closure that creates the result for a response without a body.
     ///
-    /// A response with the status 204 or 205, a response to a HEAD request, and a response of no bytes have no body.
-    /// The default is `nil`, which evaluates such a response like all others. When the operation ends, it releases the
-    /// closure.
+    /// A response with the status 204 or 205, a response to a HEAD request, and a response with zero bytes count as
+    /// having no body. The default is `nil`, which evaluates such a response like all others. When the operation
+    /// ends, it releases the closure.
     public final var emptyResult: (@Sendable () -> ResultType)? {
-        get { (knobs.withLock { $0.emptyResult } as? NetworkOperationOptions.Kept<EmptyResult>)?.closure }
+        get { (settings.withLock { $0.emptyResult } as? NetworkOperationOptions.Kept<EmptyResult>)?.closure }
         set {
             var kept: (any AnyObject & Sendable)? = newValue.map { NetworkOperationOptions.Kept<EmptyResult>($0) }
-            knobs.withLock { swap(&$0.emptyResult, &kept) }
+            settings.withLock { swap(&$0.emptyResult, &kept) }
             releaseRulesIfEnded()
         }
     }
@@ -475,10 +475,10 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     ///
     /// Each of them may hold the operation or any object of the user.
     private func releaseRules() {
-        let old = knobs.withLock { knobs in
+        let old = settings.withLock { settings in
             (
-                exchange(&knobs.validators, with: []), exchange(&knobs.emptyResult, with: nil),
-                exchange(&knobs.rules.decodeError, with: nil)
+                exchange(&settings.validators, with: []), exchange(&settings.emptyResult, with: nil),
+                exchange(&settings.rules.decodeError, with: nil)
             )
         }
         withExtendedLifetime(old) {}
@@ -496,7 +496,7 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     ///
     /// A temporary file still exists only if the evaluator left it in place and returned its URL as the result.
     public final var taskResult: TaskResult? {
-        (knobs.withLock { $0.taken } as? NetworkOperationOptions.Taken<TaskResult>)?.result
+        (settings.withLock { $0.taken } as? NetworkOperationOptions.Taken<TaskResult>)?.result
     }
 
     /// The queue on which the operation calls its handlers.
@@ -532,7 +532,7 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     var makesResultByEvaluator: Bool { isPlain || type(of: self) == NetworkOperation<TaskResult, ResultType>.self }
     /// The service to which the operation belongs.
     final var service: NetworkOperationOptions.Service? {
-        hasService.load(ordering: .acquiring) ? knobs.withLock { $0.service } : nil
+        hasService.load(ordering: .acquiring) ? settings.withLock { $0.service } : nil
     }
     /// The service whose headers no hook may send to another origin.
     var serviceOfHooks: NetworkOperationOptions.Service? { service }

@@ -3,29 +3,34 @@
 
 import OperationCore
 
-/// Is told what happens to a network operation: the way in for those who prefer objects to closures.
+/// A type whose objects are notified of the events of a network operation.
 ///
-/// All calls come on the operation's callback queue, and those that the closures would not get do not come either: after
-/// a cancellation there is only that. Each is empty unless implemented. One object may serve many operations.
+/// All methods are called on the operation's callback queue. After a cancellation, only
+/// ``networkOperation(_:wasCancelledBecause:)`` is called. Each method does nothing unless you implement it. You can
+/// use one object as the delegate of many operations.
 ///
-/// An object of the main actor adopts ``MainActorNetworkOperationDelegate`` instead.
+/// For an object on the main actor, use ``MainActorNetworkOperationDelegate`` instead.
 public protocol NetworkOperationDelegate: AnyObject, Sendable {
-    /// So much of the request's body was sent.
+    /// Tells the delegate that a part of the request's body was sent.
     func networkOperation(_ operation: any AnyNetworkOperation, didSend progress: TransferProgress)
 
-    /// So much of the response's body was received.
+    /// Tells the delegate that a part of the response's body was received.
     func networkOperation(_ operation: any AnyNetworkOperation, didReceive progress: TransferProgress)
 
-    /// An attempt failed, and it was decided what becomes of it.
+    /// Tells the delegate that an attempt failed, and whether the operation will repeat it.
     func networkOperation(_ operation: any AnyNetworkOperation, didDecide event: RetryEvent)
 
-    /// It waits since the network is gone, once for each time that this is so.
+    /// Tells the delegate that the operation begins to wait for the network.
+    ///
+    /// The operation calls this method each time that it begins to wait.
     func networkOperationWaitsForNetwork(_ operation: any AnyNetworkOperation)
 
-    /// It ended, with an error or with a result, which is the operation's ``AnyNetworkOperation/anyOutcome``.
+    /// Tells the delegate that the operation failed with an error, or succeeded if `error` is `nil`.
+    ///
+    /// The result is in the operation's ``AnyNetworkOperation/anyOutcome``.
     func networkOperation(_ operation: any AnyNetworkOperation, didFinishWith error: NetworkError?)
 
-    /// It was cancelled.
+    /// Tells the delegate that the operation was canceled.
     func networkOperation(_ operation: any AnyNetworkOperation, wasCancelledBecause cause: CancellationCause)
 }
 
@@ -66,28 +71,30 @@ extension NetworkOperationDelegate {
 /// }
 /// ```
 ///
-/// Set it as the ``AnyNetworkOperation/mainActorDelegate``. Each method does nothing unless you implement it. After a
-/// cancellation only the method about that is called.
+/// Set such an object as the ``AnyNetworkOperation/mainActorDelegate``. Each method does nothing unless you implement
+/// it. After a cancellation, only ``networkOperation(_:wasCancelledBecause:)`` is called.
 @MainActor
 public protocol MainActorNetworkOperationDelegate: AnyObject {
-    /// A part of the request's body was sent.
+    /// Tells the delegate that a part of the request's body was sent.
     func networkOperation(_ operation: any AnyNetworkOperation, didSend progress: TransferProgress)
 
-    /// A part of the response's body was received.
+    /// Tells the delegate that a part of the response's body was received.
     func networkOperation(_ operation: any AnyNetworkOperation, didReceive progress: TransferProgress)
 
-    /// An attempt failed, and the operation decided whether to repeat it.
+    /// Tells the delegate that an attempt failed, and whether the operation will repeat it.
     func networkOperation(_ operation: any AnyNetworkOperation, didDecide event: RetryEvent)
 
-    /// The operation begins to wait for the network.
+    /// Tells the delegate that the operation begins to wait for the network.
+    ///
+    /// The operation calls this method each time that it begins to wait.
     func networkOperationWaitsForNetwork(_ operation: any AnyNetworkOperation)
 
-    /// The operation failed with an error, or succeeded if `error` is `nil`.
+    /// Tells the delegate that the operation failed with an error, or succeeded if `error` is `nil`.
     ///
-    /// The result is the operation's ``AnyNetworkOperation/anyOutcome``.
+    /// The result is in the operation's ``AnyNetworkOperation/anyOutcome``.
     func networkOperation(_ operation: any AnyNetworkOperation, didFinishWith error: NetworkError?)
 
-    /// The operation was canceled.
+    /// Tells the delegate that the operation was canceled.
     func networkOperation(_ operation: any AnyNetworkOperation, wasCancelledBecause cause: CancellationCause)
 }
 

@@ -8,10 +8,10 @@ import OperationCore
     import FoundationNetworking
 #endif
 
-/// What a network operation is set up with, and what its task gave.
+/// The configuration of a network operation, and the result of its task.
 ///
-/// Nothing in it depends on the types of the operation: each access would look up their description (decision 0005).
-/// Closures that do depend on them are in boxes, which are opened where there are any.
+/// The struct does not depend on the generic types of the operation, because each access would look up their metadata
+/// (decision 0005). Closures that depend on these types are stored in boxes.
 struct NetworkOperationOptions: Sendable {
     /// A closure in a box.
     final class Kept<Closure: Sendable>: Sendable {
@@ -22,9 +22,9 @@ struct NetworkOperationOptions: Sendable {
         }
     }
 
-    /// What a task gave, in a box.
+    /// The result of a task, in a box.
     final class Taken<Result>: @unchecked Sendable {
-        // Sendable: it is handed to whoever asks for it, and never changed.
+        // Sendable: it is passed to the code that reads it, and never changed.
         let result: Result
 
         init(_ result: Result) {
@@ -32,7 +32,7 @@ struct NetworkOperationOptions: Sendable {
         }
     }
 
-    /// What the requests of a service have in common.
+    /// The settings that the requests of a service share.
     final class Service: Sendable {
         let origin: RequestOrigin?
         let headers: HeaderFields
@@ -48,18 +48,18 @@ struct NetworkOperationOptions: Sendable {
             (self.options, self.makeDecoder) = (options, makeDecoder)
         }
 
-        /// The request with what it does not say itself.
+        /// Returns the request, with the service's headers and options where the request has none of its own.
         func completed(_ request: NetworkRequest) throws(NetworkError) -> NetworkRequest {
-            // A header may be a credential, which no other origin gets.
+            // A header may contain a credential, which must not be sent to another origin.
             let request = request.origin == origin ? try request.completed(by: headers) : request
             return request.options == .standard ? try request.with(options) : request
         }
 
-        /// The request of a hook, without the service's headers if the hook sends it to another origin.
+        /// Returns the request of a hook, without the service's headers if the hook sends it to another origin.
         func checked(_ changed: NetworkRequest, madeOf request: NetworkRequest) -> NetworkRequest {
             guard request.origin == origin, changed.origin != origin else { return changed }
             let kept = changed.headers.filter { field in
-                // A request has values without blanks around them, and Foundation's joins those of one name.
+                // The values of a request are trimmed, and Foundation joins the values of one name.
                 let own = headers.values(field.name).map(\.trimmedBlanks)
                 return !own.contains(field.value) && field.value != own.joined(separator: ",")
             }
@@ -68,28 +68,29 @@ struct NetworkOperationOptions: Sendable {
     }
 
     var draft: RequestDraft
-    /// The service to which the operation belongs; nil if it was given none.
+    /// The service to which the operation belongs, if there is one.
     var service: Service?
     var rules = ResponseRules()
-    /// Each of them holds a rule for what the operation's task gave.
+    /// Boxes with a rule for the result of the task.
     var validators: [any AnyObject & Sendable] = []
-    /// Holds what makes the result of an answer without a body.
+    /// A box with the closure that creates the result for a response without a body.
     var emptyResult: (any AnyObject & Sendable)?
-    /// Holds what the task of the last attempt gave, when it was complete.
+    /// A box with the complete result of the last attempt's task.
     var taken: (any AnyObject & Sendable)?
-    /// The request of the attempt, in the form in which a hook returned it and as it was checked, until its task is made.
+    /// The request of the attempt, as a hook returned it and as it was checked, until the task is created.
     var prepared: Prepared?
 
     typealias Prepared = (foundation: URLRequest, request: NetworkRequest)
 }
 
 extension CancellationCause.Code {
-    /// The task of a network operation was cancelled, and not by the operation.
+    /// A code that indicates that something other than the operation canceled its network task.
     public static let networkTaskCancelled = Self("networkTaskCancelled")
 }
 
 extension CancellationCause {
-    /// The task of the operation was cancelled by somebody else, or a hook of the operation threw `CancellationError`.
+    /// A cause that indicates that other code canceled the operation's task, or that a hook threw
+    /// `CancellationError`.
     public static let networkTaskCancelled = CancellationCause(
         code: .networkTaskCancelled,
         message: "The operation's network task was cancelled by somebody else than the operation, or from within.")

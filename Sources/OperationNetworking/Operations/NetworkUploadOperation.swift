@@ -7,7 +7,7 @@ import Foundation
     import FoundationNetworking
 #endif
 
-/// A request with a body, whose response is kept in memory and made into a result.
+/// An operation that sends a body, keeps the response in memory and creates its result from it.
 ///
 /// ```swift
 /// func upload(_ file: URL, to url: URL) throws -> NetworkUploadOperation<Int> {
@@ -19,20 +19,20 @@ import Foundation
 /// }
 /// ```
 ///
-/// A file is read while it is sent, and never as a whole.
+/// A file is read in parts while it is sent, and is never in memory as a whole.
 open class NetworkUploadOperation<ResultType: Sendable>: NetworkOperation<Data, ResultType>, @unchecked Sendable {
     // Sendable: it adds no state.
 
-    /// Creates an operation that sends a body.
+    /// Creates an operation that sends a body to a URL.
     ///
     /// - Parameters:
-    ///   - url: Where to.
-    ///   - method: By which method.
-    ///   - body: What to send.
-    ///   - urlSession: The session: any ``NetworkSession``, such as `.shared` or a `URLSession`. The default is the default
+    ///   - url: The URL of the request.
+    ///   - method: The method of the request. The default is `POST`.
+    ///   - body: The body to send.
+    ///   - urlSession: Any ``NetworkSession``, such as `.shared` or a `URLSession`. The default is the default
     ///     session of the platform: see ``DefaultNetworkSession``.
-    ///   - evaluator: Makes the result of the response. The default is `nil`: see the section "Without an evaluator" of
-    ///     ``NetworkOperation``.
+    ///   - evaluator: A closure that creates the result, on a separate thread. The default is `nil`: see the section
+    ///     "Without an evaluator" of ``NetworkOperation``.
     public init(
         url: URL, method: String = "POST", body: RequestBody,
         urlSession: any NetworkSession = DefaultNetworkSession.standard, evaluator: Evaluator? = nil
@@ -40,7 +40,7 @@ open class NetworkUploadOperation<ResultType: Sendable>: NetworkOperation<Data, 
         super.init(RequestDraft(head: .url(url), method: method, body: body), urlSession, evaluator)
     }
 
-    /// Creates an operation that sends a body, with an evaluator of one parameter.
+    /// Creates an operation that sends a body to a URL, with an evaluator of one parameter.
     public init(
         url: URL, method: String = "POST", body: RequestBody,
         urlSession: any NetworkSession = DefaultNetworkSession.standard,
@@ -49,7 +49,7 @@ open class NetworkUploadOperation<ResultType: Sendable>: NetworkOperation<Data, 
         super.init(RequestDraft(head: .url(url), method: method, body: body), urlSession, nil, evaluator)
     }
 
-    /// Creates an operation that sends a request of Foundation's, with another body or with its own.
+    /// Creates an operation that sends a `URLRequest`, with its own body or with another one.
     ///
     /// The default body is `.none`, which sends the body of the request.
     public init(
@@ -59,7 +59,7 @@ open class NetworkUploadOperation<ResultType: Sendable>: NetworkOperation<Data, 
         super.init(RequestDraft(head: .foundation(request), body: body), urlSession, evaluator)
     }
 
-    /// Creates an operation that sends a request of Foundation's, with an evaluator of one parameter.
+    /// Creates an operation that sends a `URLRequest`, with an evaluator of one parameter.
     public init(
         request: URLRequest, body: RequestBody = .none,
         urlSession: any NetworkSession = DefaultNetworkSession.standard,
@@ -68,7 +68,7 @@ open class NetworkUploadOperation<ResultType: Sendable>: NetworkOperation<Data, 
         super.init(RequestDraft(head: .foundation(request), body: body), urlSession, nil, evaluator)
     }
 
-    /// Creates an operation that sends a request that was checked, with another body or with its own.
+    /// Creates an operation that sends a ``NetworkRequest``, with its own body or with another one.
     ///
     /// The default body is `.none`, which sends the body of the request.
     public init(
@@ -78,7 +78,7 @@ open class NetworkUploadOperation<ResultType: Sendable>: NetworkOperation<Data, 
         super.init(RequestDraft(head: .checked(request), body: body), urlSession, evaluator)
     }
 
-    /// Creates an operation that sends a request that was checked, with an evaluator of one parameter.
+    /// Creates an operation that sends a ``NetworkRequest``, with an evaluator of one parameter.
     public init(
         request: NetworkRequest, body: RequestBody = .none,
         urlSession: any NetworkSession = DefaultNetworkSession.standard,
@@ -87,14 +87,15 @@ open class NetworkUploadOperation<ResultType: Sendable>: NetworkOperation<Data, 
         super.init(RequestDraft(head: .checked(request), body: body), urlSession, nil, evaluator)
     }
 
-    /// Creates an operation of a subclass that overrides ``NetworkOperation/makeRequest()``.
+    /// Creates an operation without a request, for a subclass that overrides ``NetworkOperation/makeRequest()``.
     public override init(
         urlSession: any NetworkSession = DefaultNetworkSession.standard, evaluator: Evaluator? = nil
     ) {
         super.init(urlSession: urlSession, evaluator: evaluator)
     }
 
-    /// Creates an operation of a subclass that overrides ``NetworkOperation/makeRequest()``, with an evaluator of one parameter.
+    /// Creates an operation without a request and with an evaluator of one parameter, for a subclass that overrides
+    /// ``NetworkOperation/makeRequest()``.
     public override init(
         urlSession: any NetworkSession = DefaultNetworkSession.standard,
         evaluator: @escaping @Sendable (NetworkResponse<Data>) throws -> ResultType
@@ -104,7 +105,7 @@ open class NetworkUploadOperation<ResultType: Sendable>: NetworkOperation<Data, 
 
     package override var isPlain: Bool { type(of: self) == NetworkUploadOperation<ResultType>.self }
 
-    /// Keeps the body of the response in memory.
+    /// Returns a collector that keeps the body of the response in memory.
     open override func makeCollector(for head: ResponseHead) throws -> ResponseCollector<Data> {
         DataCollector(limit: responseRules.maximumBytesInMemory, expected: head.expectedLength)
     }

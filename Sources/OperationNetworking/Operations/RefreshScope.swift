@@ -1,17 +1,19 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-/// A realm that can be in the middle of fetching a credential.
+/// A realm that may be refreshing its credential.
 protocol RefreshingRealm: AnyObject, Sendable {
-    /// A number that no other realm of the process has.
+    /// A number that identifies the realm in this process.
     var number: UInt64 { get }
-    /// Whether the realm would take the credential that this refresh fetches.
+    /// Returns whether the realm would accept the credential that this refresh fetches.
     func isOfUse(_ refresh: Int) -> Bool
 }
 
-/// The refreshes for which a task works: the operations that are made in it wait for none of them.
+/// The refreshes on whose behalf a task works.
+///
+/// Operations that are created in the task do not wait for these refreshes.
 struct RefreshScope: Sendable {
-    /// That of the present task.
+    /// The scope of the current task.
     @TaskLocal static var current = RefreshScope.none
 
     static let none = RefreshScope()
@@ -23,27 +25,28 @@ struct RefreshScope: Sendable {
         var isOfUse: Bool { realm?.isOfUse(number) ?? false }
     }
 
-    /// By the number of the realm: an address may be that of another one by the time.
+    /// The refreshes by the number of their realm, because the address of a freed realm can be reused.
     private var refreshes: [UInt64: Refresh] = [:]
 
     var isEmpty: Bool { refreshes.isEmpty }
 
-    /// For that refresh, too.
+    /// Returns the scope with one more refresh.
     func with(_ refresh: Int, of realm: any RefreshingRealm) -> RefreshScope {
         var scope = self
         scope.refreshes[realm.number] = Refresh(number: refresh, realm: realm)
         return scope
     }
 
-    /// Whether something of that realm is fetched here, so that to wait for it would be to wait for oneself.
+    /// Returns whether this scope fetches a credential of the realm, so that waiting for the refresh would be a
+    /// deadlock.
     ///
-    /// A task that goes on when the refresh is over is like any other.
+    /// A task that continues after the refresh ended is like any other task.
     func exempts(from realm: any RefreshingRealm) -> Bool {
         refreshes[realm.number].map { realm.isOfUse($0.number) } ?? false
     }
 
-    /// Whether what one of these refreshes gives would be taken, so that others may wait for what is done here.
+    /// Whether one of these refreshes would still be accepted, so that other operations may wait for it.
     ///
-    /// Not to be asked under a lock.
+    /// Do not read this property under a lock.
     var isOfUse: Bool { refreshes.values.contains { $0.isOfUse } }
 }

@@ -7,10 +7,10 @@ import Foundation
     import FoundationNetworking
 #endif
 
-/// What an operation was given to make its requests of.
+/// The values from which an operation creates its requests.
 struct RequestDraft: Sendable {
     enum Head: Sendable {
-        /// Nothing: a subclass makes the request.
+        /// No request: a subclass creates it.
         case none
         case url(URL)
         case foundation(URLRequest)
@@ -20,17 +20,17 @@ struct RequestDraft: Sendable {
     var head: Head
     var method = "GET"
     var body = RequestBody.none
-    /// Limits that were set on the operation; nil if none were.
+    /// The options that were set on the operation, or nil if none were set.
     var options: TransferOptions?
 
-    /// Makes the request; nil if there is nothing to make it of.
+    /// Creates the request, or returns nil if there is none.
     func request() throws(NetworkError) -> NetworkRequest? {
         switch head {
         case .none: return nil
         case .url(let url): return try NetworkRequest(method, url: url, body: body)
         case .checked(let request): return body.isNone ? request : try request.with(body: body)
         case .foundation(var request):
-            // The operation was given another body.
+            // The operation has another body.
             if !body.isNone { (request.httpBody, request.httpBodyStream) = (nil, nil) }
             let made = try NetworkRequest(request)
             return body.isNone ? made : try made.with(body: body)
@@ -55,19 +55,19 @@ extension NetworkRequest {
         }
     }
 
-    /// What a hook made of ``foundation``: a file or a stream is sent unless the hook set a body.
+    /// Returns the request as a hook changed ``foundation``, with its file or stream unless the hook set a body.
     func changed(to request: URLRequest) throws(NetworkError) -> NetworkRequest {
         let made = try NetworkRequest(request, options: options)
         guard made.body.isNone, !body.isNone else { return made }
-        // The hook removed these bytes.
+        // The hook removed the data.
         if case .data(let bytes) = body.source, !bytes.isEmpty { return made }
         return try NetworkRequest(made.method, url: made.url, headers: made.headers, body: body, options: options)
     }
 
-    /// The request for a task of Foundation's, which takes its body along if that is in memory or a whole file.
+    /// Returns the request for a Foundation task, with the body if it is in memory or a whole file.
     ///
-    /// - Parameter prepared: What a hook made of ``foundation`` for the same attempt. If nothing changed the request since
-    ///   then, no other one is made.
+    /// - Parameter prepared: The result of the hook that changed ``foundation`` in the same attempt. If nothing has
+    ///   changed the request since, this result is returned.
     func foundationWithBody(_ prepared: NetworkOperationOptions.Prepared?) -> URLRequest {
         var request = prepared?.foundation ?? foundation
         if let prepared, !prepared.request.isSame(as: self) || prepared.foundation.url != url {
@@ -83,7 +83,7 @@ extension NetworkRequest {
         return request
     }
 
-    /// Whether ``foundationWithBody(_:)`` leaves the body out.
+    /// Whether ``foundationWithBody(_:)`` omits the body.
     var losesBodyInFoundation: Bool {
         switch body.source {
         case .stream: true

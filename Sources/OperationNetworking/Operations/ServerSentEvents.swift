@@ -4,8 +4,7 @@
 import Foundation
 import OperationCore
 
-/// The events of a server that sends them, for as long as you want them: a connection that ends is made anew, and goes on
-/// after the last event that came.
+/// An asynchronous sequence of the events that a server sends, which reconnects automatically.
 ///
 /// ```swift
 /// func news(from url: URL) async throws {
@@ -15,33 +14,43 @@ import OperationCore
 /// }
 /// ```
 ///
-/// A number with control characters in it cannot be sent: then the server is asked without one.
+/// When a connection ends, breaks or cannot be established, the sequence waits and connects again, and asks the
+/// server to continue after the last received event. The server determines the wait, from a tenth of a second to an
+/// hour. The default is 3 seconds. The wait grows with each consecutive failure.
 ///
-/// It ends when the server answers 204. It fails when the server answers anything else but 200 with `text/event-stream`,
-/// when a line has more than 1 MiB or an event more than 16, and when asking again would not help, as with a certificate
-/// that is not to be trusted. Where a connection ends, breaks or cannot be made, it waits for as long as the server said
-/// (3 seconds unless it did; at least a tenth of a second, at most an hour), longer each time that fails, and connects
-/// again.
+/// The sequence ends when the server responds with the status 204. It throws an error in these cases:
 ///
-/// A server may be silent for as long as it likes, unless you say how long: by `silence`, or by the request's own
-/// ``TransferTimeouts/idle`` where that is not the usual one. A connection that is silent for longer is made anew. Of one
-/// that is dead without a word ``CurlSession`` learns after some minutes in any case, by the probes of TCP.
+/// - The response has any other status than 200, or a content type other than `text/event-stream`.
+/// - A line exceeds 1 MiB, or an event exceeds 16 MiB.
+/// - The error would occur again, for example an untrusted certificate.
+///
+/// If the ID of the last event contains control characters other than a tab, it cannot be sent. In this case, the
+/// next request has no `Last-Event-ID` header.
+///
+/// By default, a server may be silent for any time. To limit the silence, set `silence`, or set the request's
+/// ``TransferTimeouts/idle`` to a value other than its default. The sequence then replaces a connection that is
+/// silent for longer. ``CurlSession`` detects a dead connection after some minutes in any case, by TCP keep-alive
+/// probes.
 public struct ServerSentEvents: AsyncSequence, Sendable {
-    /// The request; its fields `Accept` and `Last-Event-ID` are set for you.
+    /// The request, to which the sequence adds the `Accept` and `Last-Event-ID` headers.
     public let request: NetworkRequest
-    /// How long a connection may be silent; as the request says if nil, and without end if that has the usual limit.
+    /// The maximum time for which a connection may be silent.
+    ///
+    /// If the value is `nil`, the idle timeout of the request applies. If that timeout has its default value, there
+    /// is no limit.
     public let silence: Duration?
     private let session: any NetworkSession
     private let clock: any OperationClock
 
-    /// Makes a sequence; nothing is sent before it is iterated over.
+    /// Creates a sequence, which sends nothing until you iterate over it.
     ///
     /// - Parameters:
-    ///   - request: What to ask.
-    ///   - silence: How long a connection may be silent before it is made anew: longer than the pause between the comments
-    ///     that the server sends to keep it alive.
-    ///   - session: The session.
-    ///   - clock: By which it waits before it connects again.
+    ///   - request: The request for the events.
+    ///   - silence: The maximum time for which a connection may be silent before it is replaced. Choose a longer time
+    ///     than the pause between the comments that the server sends to keep the connection alive. The default is
+    ///     `nil`: see ``silence``.
+    ///   - session: The session that sends the requests. The default is the default session of the platform.
+    ///   - clock: The clock for the wait before the next connection.
     public init(
         _ request: NetworkRequest, silence: Duration? = nil,
         session: any NetworkSession = DefaultNetworkSession.standard, clock: any OperationClock = .system
@@ -52,14 +61,14 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
         self.clock = clock
     }
 
-    /// Makes an iterator, with a connection of its own.
+    /// Creates an iterator, which has its own connection.
     public func makeAsyncIterator() -> Iterator { Iterator(self) }
 
-    /// Gives the events.
+    /// An iterator over the events of a server.
     public struct Iterator: AsyncIteratorProtocol {
-        /// After failures no pause grows beyond this by itself.
+        /// The limit of the growing pause after failures, unless the server asks for more.
         private static let longestPause = Duration.seconds(60)
-        /// Between these lies what a server may ask for.
+        /// The range of the pauses that a server may ask for.
         private static let pauses = Duration.milliseconds(100)...Duration.seconds(3600)
         private static let leastPauseAfterFailure = Duration.seconds(1)
 
@@ -75,7 +84,9 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
             self.events = events
         }
 
-        /// The next event; nil when the server wants no more questions.
+        /// Returns the next event, or `nil` when the server responded with the status 204.
+        ///
+        /// - Throws: A ``NetworkError`` that another connection would not resolve, or `CancellationError`.
         public mutating func next() async throws -> ServerSentEvent? {
             while true {
                 do {
@@ -97,7 +108,7 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
             }
         }
 
-        /// Whether asking again may help.
+        /// Returns whether another connection may succeed.
         private static func mayPass(_ error: NetworkError) -> Bool {
             [
                 .timedOut, .cannotFindHost, .cannotConnect, .notConnected, .proxyFailed, .connectionLost,
@@ -105,13 +116,13 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
             ].contains(error.code)
         }
 
-        /// Asks the server; false if it wants no questions.
+        /// Connects to the server, and returns false if the server responded with the status 204.
         private mutating func connect() async throws -> Bool {
             if !isFirst { try await clock.wait(pause) }
             isFirst = false
             var headers = request.headers
             headers["Accept"] = "text/event-stream"
-            // A server that numbers its events with what no field can carry is asked without.
+            // An event ID that no header can contain is not sent.
             if !parser.lastID.isEmpty {
                 headers["Last-Event-ID"] = Self.canBeSent(parser.lastID) ? parser.lastID : nil
             }
@@ -132,12 +143,12 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
             }
             failures = 0
             lines = stream.lines.makeAsyncIterator()
-            // A line whose end did not come may be cut off: half a number is another number.
+            // An incomplete last line may be cut off, and a truncated ID is a different ID.
             lines?.givesRest = false
             return true
         }
 
-        /// Silence is no failure here, unless somebody said so.
+        /// The idle timeout of the connection, which is nil by default because silence is not a failure here.
         private var longestSilence: Duration? {
             let limit = request.options.timeouts.idle
             return events.silence ?? (limit == TransferTimeouts().idle ? nil : limit)
@@ -157,7 +168,7 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
 }
 
 extension OperationClock {
-    /// Waits, or throws as soon as the task is cancelled.
+    /// Waits, and throws as soon as the task is canceled.
     fileprivate func wait(_ duration: Duration) async throws {
         let wait = TaskWait()
         let timer = schedule(after: duration) { wait.end() }

@@ -5,56 +5,60 @@ import Dispatch
 import Foundation
 import OperationCore
 
-/// How many bytes of a body were sent or received.
+/// The number of bytes of a body that were sent or received, and the total.
 public struct TransferProgress: Sendable, Hashable, CustomStringConvertible {
-    /// How many there are so far.
+    /// The number of bytes that were sent or received so far.
     ///
-    /// It never becomes smaller, not even when an attempt is repeated.
+    /// The value that an operation reports never decreases, even if an attempt is repeated.
     public let completedBytes: Int64
-    /// How many there will be; nil if nobody knows.
+    /// The total number of bytes, or `nil` if it is not known.
     public let totalBytes: Int64?
 
-    /// Makes one.
+    /// Creates a progress value.
     public init(completedBytes: Int64, totalBytes: Int64?) {
         self.completedBytes = completedBytes
         self.totalBytes = totalBytes
     }
 
-    /// From 0 to 1; nil if nobody knows.
+    /// The completed fraction, from 0 to 1, or `nil` if the total is not known.
     public var fraction: Double? {
         guard let totalBytes else { return nil }
         return totalBytes > 0 ? min(Double(completedBytes) / Double(totalBytes), 1) : 1
     }
 
-    /// `12 of 100 bytes`.
+    /// A text such as `12 of 100 bytes`.
     public var description: String { "\(completedBytes) of \(totalBytes.map { "\($0)" } ?? "?") bytes" }
 }
 
-/// How often progress is told.
+/// A value that determines how often an operation reports its progress.
 public struct ProgressPacing: Sendable, Hashable {
-    /// So many bytes must have come since the last report: 16 KiB, or one hundredth of the whole if that is more.
+    /// The minimum number of bytes between two reports.
     ///
-    /// With 1 every portion that comes is told, however large the whole is.
+    /// The default is 16 KiB. For a body of more than 100 times this value, the minimum is one hundredth of the body.
+    /// With the value 1, every received portion is reported, regardless of the size of the body.
     public var smallestStep: Int64
-    /// So much time must have passed since the last report: none.
+    /// The minimum time between two reports.
+    ///
+    /// The default is zero.
     public var interval: Duration
 
-    /// Makes a pace.
+    /// Creates a pacing.
     ///
-    /// Whatever it is, the end of a body is told.
+    /// The end of a body is always reported.
     public init(smallestStep: Int64 = 16 << 10, interval: Duration = .zero) {
         self.smallestStep = smallestStep
         self.interval = interval
     }
 }
 
-/// Tells an operation's listeners of its progress, on its callback queue, one report at a time.
+/// Reports an operation's progress to its listeners on the callback queue, one report at a time.
 ///
-/// For callbacks of the main actor there is a second teller, which does the same on the main queue. It is made when the
-/// first of them is added, and the teller of the callback queue hands each change on to it.
+/// A second teller reports to the main actor's callbacks on the main queue. It is created with the first of these
+/// callbacks, and the teller of the callback queue passes each change to it.
 ///
-/// A queue that is slow gets fewer reports, not a pile of them: one waits there, and it tells what is true when its turn
-/// comes. The next takes a turn of its own behind whatever else waits, so that a slow listener does not keep the queue.
+/// A slow queue gets fewer reports instead of a backlog. At most one report waits in the queue, and it contains the
+/// values at the time when it runs. The next report is enqueued again behind other work, so that a slow listener does
+/// not occupy the queue.
 final class ProgressTeller: Sendable {
     enum Direction: Sendable { case upload, download }
 
@@ -64,9 +68,12 @@ final class ProgressTeller: Sendable {
         var foundation: FoundationProgress?
         // Sendable: loading a weak reference is atomic, and it is only written under the lock.
         nonisolated(unsafe) weak var delegate: (any NetworkOperationDelegate)?
-        /// Whether there was one when it was set: to look for it under the lock could be to have it freed there.
+        /// Whether a delegate was set.
+        ///
+        /// Loading the weak reference under the lock could free the delegate there.
         var hasDelegate = false
-        // Sendable: as the delegate. Formed long before the operation may be freed, it is nil once that begins.
+        // Sendable: like the delegate. It is formed long before the operation can be freed, and is nil once `deinit`
+        // begins.
         nonisolated(unsafe) weak var operation: (any AttemptHost)?
         var isDelegateToldOfEnd = false
         var pacing = ProgressPacing()
@@ -78,12 +85,12 @@ final class ProgressTeller: Sendable {
         var listeners = Listeners()
         var upload = ProgressTrack()
         var download = ProgressTrack()
-        /// Whether a turn on the callback queue is taken, or about to be.
+        /// Whether a block is enqueued on the callback queue, or is about to be.
         var turn = RepeatFlag()
-        /// Whether a report is being told.
+        /// Whether a report is being delivered.
         var telling = RepeatFlag()
         var isLast = false
-        /// Whether Foundation's progress is to be finished.
+        /// Whether Foundation's progress still has to be finished.
         var owesFinish = false
         /// Whether the operation has ended, and the handlers were released.
         var hasReleasedHandlers = false
@@ -92,7 +99,7 @@ final class ProgressTeller: Sendable {
     }
 
     private let state: Locked<State>
-    /// The callbacks of the main actor, if this is their teller.
+    /// The callbacks of the main actor, if this teller reports to them.
     private let callbacks: MainActorCallbacks?
 
     init() {
@@ -100,7 +107,7 @@ final class ProgressTeller: Sendable {
         callbacks = nil
     }
 
-    /// Creates the teller of the main actor for a transfer that has come so far.
+    /// Creates the teller of the main actor, with the current progress of the transfer.
     private init(_ callbacks: MainActorCallbacks, after other: State) {
         var state = State()
         state.listeners.hasDelegate = true
@@ -113,7 +120,7 @@ final class ProgressTeller: Sendable {
 
     func listeners<Result>(_ body: (inout Listeners) -> Result) -> Result { state.withLock { body(&$0.listeners) } }
 
-    /// Replaces a listener; the one that was there goes outside of the lock.
+    /// Replaces a listener, and releases the old one outside the lock.
     func set<Value>(_ path: WritableKeyPath<Listeners, Value>, _ value: Value) {
         var value = value
         let isLate = state.withLock { state in
@@ -123,7 +130,7 @@ final class ProgressTeller: Sendable {
         if isLate { releaseHandlers() }
     }
 
-    /// Releases the handlers, which may hold the operation, after the reports that are on the queue.
+    /// Releases the handlers, which may hold the operation, after the reports that are already enqueued.
     func releaseHandlers(on queue: () -> DispatchQueue) {
         guard
             state.withLock({ state in
@@ -165,7 +172,7 @@ final class ProgressTeller: Sendable {
     /// The callbacks of the main actor, if there are any.
     var mainActorCallbacks: MainActorCallbacks? { state.withLock { $0.main?.callbacks } }
 
-    /// The callbacks of the main actor, to add one.
+    /// Returns the callbacks of the main actor, and creates them if necessary.
     func mainActorCallbacks(of operation: any AttemptHost) -> MainActorCallbacks {
         set(\.operation, operation)
         let new = MainActorCallbacks()
@@ -179,7 +186,7 @@ final class ProgressTeller: Sendable {
     var upload: TransferProgress { state.withLock { $0.upload.progress } }
     var download: TransferProgress { state.withLock { $0.download.progress } }
 
-    /// Notes how far a direction has come, and sees to it that it is told.
+    /// Updates the progress of a direction, and schedules a report.
     func note(
         _ direction: Direction, _ count: Int64?, of total: Int64?, for operation: any AnyNetworkOperation
     ) {
@@ -200,9 +207,9 @@ final class ProgressTeller: Sendable {
     /// A Boolean value that indicates whether a delegate or callbacks of the main actor are notified of the end.
     var hasListenersOfEnd: Bool { state.withLock { $0.listeners.hasDelegate || $0.main != nil } }
 
-    /// Who is notified of the end of an operation that has its outcome; each delegate is returned once.
+    /// Returns the listeners to notify of the end, and each delegate only once.
     func takeListenersOfEnd() -> ListenersOfEnd? {
-        // Each may have been released by everybody else: it is freed after the lock.
+        // These may be the last references, so they are released after the lock.
         let (delegate, callbacks, operation) = state.withLock { state in
             let (delegate, operation) = (state.listeners.delegate, state.listeners.operation)
             let isFirst = !state.listeners.isDelegateToldOfEnd
@@ -219,7 +226,7 @@ final class ProgressTeller: Sendable {
         let callbacks: MainActorCallbacks?
     }
 
-    /// The transfer is complete.
+    /// Marks the transfer as complete.
     func complete(for operation: any AnyNetworkOperation) {
         schedule(for: operation, isLast: true) { state in
             state.download.complete()
@@ -228,10 +235,10 @@ final class ProgressTeller: Sendable {
         }
     }
 
-    /// Takes a turn on the callback queue, if there is something to tell and no turn is taken yet.
+    /// Enqueues a block on the callback queue, if there is something to report and no block is enqueued yet.
     ///
-    /// The last report has a turn of its own, unless the outcome is decided: the success comes next on the queue, and a turn
-    /// that another thread is about to take may come behind that.
+    /// The last report gets its own block, unless the outcome is decided. The success is enqueued next, and a block
+    /// that another thread is about to enqueue could come after it.
     private func schedule(
         for operation: any AnyNetworkOperation, isLast: Bool = false, _ change: (inout State) -> Void
     ) {
@@ -250,7 +257,7 @@ final class ProgressTeller: Sendable {
         if isNeeded { takeTurn(for: operation) }
     }
 
-    /// Takes a turn, unless the outcome is decided, whose handler would come before it.
+    /// Enqueues a block, unless the outcome is decided, whose handler would come before it.
     private func takeTurn(for operation: any AnyNetworkOperation) {
         let queue = callbacks == nil ? operation.callbackQueueOfAttempts : .main
         operation.enqueueBeforeOutcome(on: queue) { [weak operation] in
@@ -258,7 +265,7 @@ final class ProgressTeller: Sendable {
         }
     }
 
-    /// Tells one report, or the last ones together.
+    /// Delivers one report, or all remaining ones after the end.
     private func tell(_ operation: any AnyNetworkOperation) {
         while true {
             let now = operation.clock.now
@@ -290,7 +297,7 @@ final class ProgressTeller: Sendable {
         }
     }
 
-    /// What is told at a time.
+    /// The values of one report.
     fileprivate struct Report {
         let listeners: Listeners
         let upload: TransferProgress?
@@ -298,12 +305,12 @@ final class ProgressTeller: Sendable {
         let isComplete: Bool
     }
 
-    /// When the next report is to be told.
+    /// The time of the next report.
     fileprivate enum Next { case nothing, now, later }
 }
 
 extension ProgressTeller.State {
-    /// The report of a turn; nil if there is none, or another thread is telling one and sees to the rest.
+    /// Begins a report, or returns nil if there is none or if another thread is delivering one.
     fileprivate mutating func begin(at now: OperationInstant) -> ProgressTeller.Report? {
         guard telling.request() else { return nil }
         guard hasReport(at: now) else {
@@ -317,7 +324,7 @@ extension ProgressTeller.State {
             listeners: listeners, upload: reports.upload, download: reports.download, isComplete: isLast)
     }
 
-    /// It was told.
+    /// Ends a report.
     fileprivate mutating func end(at now: OperationInstant) -> ProgressTeller.Next {
         telling.stop()
         guard hasReport(at: now) else {
@@ -344,7 +351,7 @@ extension ProgressTeller.State {
     }
 }
 
-/// One direction of a transfer: what was counted, and what was told of it.
+/// One direction of a transfer, with the counted and the reported bytes.
 struct ProgressTrack: Sendable {
     private(set) var count: Int64 = 0
     private(set) var total: Int64?
@@ -354,14 +361,14 @@ struct ProgressTrack: Sendable {
 
     var progress: TransferProgress { TransferProgress(completedBytes: count, totalBytes: total) }
 
-    /// The same count, of which nothing was told yet.
+    /// The same count, with nothing reported.
     var untold: ProgressTrack {
         var track = ProgressTrack()
         (track.count, track.total) = (count, total)
         return track
     }
 
-    /// A body of so many bytes begins, maybe not for the first time.
+    /// Sets the expected length of a body, which may begin again.
     mutating func expect(_ total: Int64?) {
         self.total = total.map { max($0, count) }
     }
@@ -371,10 +378,10 @@ struct ProgressTrack: Sendable {
         if let total, total < self.count { self.total = self.count }
     }
 
-    /// The body is complete, so that the whole is known, whatever was expected.
+    /// Completes the body, so that its total is known regardless of the expected length.
     mutating func complete() { total = count }
 
-    /// What is to be told now, if it is worth it.
+    /// Returns the progress if it should be reported now.
     mutating func report(_ pacing: ProgressPacing, isLast: Bool, now: OperationInstant) -> TransferProgress? {
         guard count > told || (isLast && count > 0 && total != toldTotal) else { return nil }
         if !isLast {
@@ -389,18 +396,18 @@ struct ProgressTrack: Sendable {
     }
 }
 
-/// Keeps a `Progress` of Foundation in step with an operation.
+/// Updates a Foundation `Progress` from an operation.
 ///
-/// It counts the bytes of one direction: those of the request's body, if it has one, with one unit more for the answer to
-/// it; else, and of a download in any case, those of the response's body. So it never runs backwards, and is finished when
-/// the response is complete and not before. While the length of the body is not known both counts are zero, which is
-/// indeterminate: Foundation on Linux traps on negative counts in a tree.
+/// It counts the bytes of one direction, so that it never moves backwards and finishes exactly when the response is
+/// complete. For a request with a body, it counts the sent bytes and one unit for the response. For a download or a
+/// request without a body, it counts the received bytes. While the length is unknown, both counts are zero, which is
+/// indeterminate. Foundation on Linux traps on negative counts in a tree.
 struct FoundationProgress: Sendable {
     let progress: Progress
     private let countsDownload: Bool
 
     init(for operation: any AnyNetworkOperation) {
-        // Not a child of whatever progress is current on this thread.
+        // It must not become a child of the thread's current progress.
         progress = Progress(parent: nil)
         countsDownload = operation is any SavingOperation
         progress.isCancellable = true
@@ -410,13 +417,13 @@ struct FoundationProgress: Sendable {
         progress.resumingHandler = { [weak operation] in operation?.resumeExecution() }
     }
 
-    /// Called by one thread at a time.
+    /// Updates the counts, and is called by one thread at a time.
     func update(upload: TransferProgress, download: TransferProgress, isComplete: Bool) {
         let isUpload = !countsDownload && (upload.completedBytes > 0 || upload.totalBytes ?? 0 > 0)
         let body = isUpload ? upload : download
         let answer: Int64 = isUpload ? 1 : 0
         if isComplete {
-            // At least one unit, for what has none is never finished.
+            // A progress with no units is never finished.
             finish(at: max(body.completedBytes.addingSaturated(answer), progress.totalUnitCount, 1))
         } else if let length = body.totalBytes, length > 0 {
             let total = length.addingSaturated(answer)
@@ -433,16 +440,16 @@ struct FoundationProgress: Sendable {
 }
 
 extension AnyNetworkOperation {
-    /// The share of the transfer that is done: of the request's body if it has one, else of the response's; nil while
-    /// its length is not known.
+    /// The fraction of the transfer that is complete, or `nil` while the length is not known.
     ///
-    /// So a group of downloads shows how far they are together: see `MeasuredOperation`.
+    /// If the request has a body, the fraction is the sent part of it. Otherwise, the fraction is the received part
+    /// of the response's body. A group of operations combines these fractions: see `MeasuredOperation`.
     public var completedFraction: Double? {
         let (upload, download) = (uploadProgress, downloadProgress)
         guard upload.completedBytes > 0 || upload.totalBytes ?? 0 > 0 else {
             return download.totalBytes ?? 0 > 0 ? download.fraction : nil
         }
-        // The answer to it is a part of the work, if a small one.
+        // The response is a small part of the work.
         return upload.totalBytes.map { Double(upload.completedBytes) / (Double($0) + 1) }
     }
 }

@@ -11,12 +11,15 @@ import Foundation
     public struct DecodedImage: @unchecked Sendable {
         // Sendable: images of Core Graphics do not change.
 
-        /// The image, which `UIImage(cgImage:)` and `NSImage(cgImage:size:)` take.
+        /// The image, which you can pass to `UIImage(cgImage:)` or `NSImage(cgImage:size:)`.
         public let cgImage: CGImage
     }
 
     extension ImageData {
-        /// Has the system decode the image, here and now.
+        /// Returns the image, decoded by the system on the calling thread.
+        ///
+        /// - Throws: A ``NetworkError`` with the code ``NetworkError/Code/undecodableResult`` if the system cannot
+        ///   decode the image.
         public func decoded() throws(NetworkError) -> DecodedImage {
             let options = [kCGImageSourceShouldCacheImmediately: true] as CFDictionary
             guard let source = CGImageSourceCreateWithData(data as CFData, nil),
@@ -31,7 +34,7 @@ import Foundation
     }
 #endif
 
-/// An image as a server sent it: its bytes, and what they are.
+/// An image in the format in which a server sent it.
 ///
 /// ```swift
 /// func cover(of album: Int, at shop: NetworkBase) -> EndpointOperation<ImageData> {
@@ -39,15 +42,18 @@ import Foundation
 /// }
 /// ```
 ///
-/// Bytes that are no image, a page of an error, say, are refused. Foundation on Linux has nothing that decodes images; hand
-/// the bytes to what you have. On Apple's systems `decoded()` makes an image of Core Graphics.
+/// Data that is not an image, such as an error page, is rejected. On Apple platforms, `decoded()` creates a Core
+/// Graphics image. Foundation on Linux cannot decode images, so pass the data to a library of your choice.
 public struct ImageData: Sendable, Hashable {
-    /// The bytes as they came.
+    /// The data that was received.
     public let data: Data
-    /// What they are, whatever the server said.
+    /// The format of the data, regardless of the content type in the response.
     public let format: ImageFormat
 
-    /// Looks at the bytes.
+    /// Creates an image after checking the format of its data.
+    ///
+    /// - Throws: A ``NetworkError`` with the code ``NetworkError/Code/undecodableResult`` if the data is not an image
+    ///   of a known format.
     public init(_ data: Data) throws(NetworkError) {
         guard let format = ImageFormat(of: data) else {
             throw NetworkError(
@@ -59,9 +65,9 @@ public struct ImageData: Sendable, Hashable {
     }
 }
 
-/// What kind of image some bytes are, by their beginning.
+/// An image format, which is detected from the beginning of the data.
 public struct ImageFormat: Sendable, Hashable, CustomStringConvertible {
-    /// The type by which servers call it: `image/png`.
+    /// The media type of the format, such as `image/png`.
     public let mediaType: String
 
     /// PNG.
@@ -72,7 +78,7 @@ public struct ImageFormat: Sendable, Hashable, CustomStringConvertible {
     public static let gif = ImageFormat(mediaType: "image/gif")
     /// WebP.
     public static let webP = ImageFormat(mediaType: "image/webp")
-    /// HEIC, and HEIF of other kinds.
+    /// HEIC, and other kinds of HEIF.
     public static let heic = ImageFormat(mediaType: "image/heic")
     /// AVIF.
     public static let avif = ImageFormat(mediaType: "image/avif")
@@ -80,19 +86,19 @@ public struct ImageFormat: Sendable, Hashable, CustomStringConvertible {
     public static let tiff = ImageFormat(mediaType: "image/tiff")
     /// BMP.
     public static let bmp = ImageFormat(mediaType: "image/bmp")
-    /// An icon of Windows and of web pages.
+    /// ICO, the format of Windows icons and website icons.
     public static let icon = ImageFormat(mediaType: "image/x-icon")
-    /// SVG, which is text.
+    /// SVG, which is a text format.
     public static let svg = ImageFormat(mediaType: "image/svg+xml")
 
-    /// The type.
+    /// The media type.
     public var description: String { mediaType }
 
     private init(mediaType: String) {
         self.mediaType = mediaType
     }
 
-    /// Looks at the beginning of the bytes; nil if they are no image of a kind that is known.
+    /// Detects the format of an image, or returns `nil` if the data is not an image of a known format.
     public init?(of data: Data) {
         let bytes = [UInt8](data.prefix(Self.looksAt))
         if let format = Self.signatures.first(where: { bytes.starts(with: $0.bytes) })?.format {
@@ -124,10 +130,10 @@ public struct ImageFormat: Sendable, Hashable, CustomStringConvertible {
         "heic": .heic, "heix": .heic, "heim": .heic, "heis": .heic, "mif1": .heic, "avif": .avif, "avis": .avif,
     ]
 
-    /// How long the second header of a BMP may be, which says of which version it is.
+    /// The possible lengths of the second header of a BMP, which identify the version.
     private static let bitmapHeaders: Set = [12, 16, 40, 52, 56, 64, 108, 124]
 
-    /// Two letters alone may begin any text.
+    /// Returns whether the bytes are a BMP, because any text may begin with the same two letters.
     private static func isBitmap(_ bytes: [UInt8]) -> Bool {
         guard bytes.starts(with: "BM".utf8), bytes.count >= 18 else { return false }
         func number(at place: Int) -> Int { bytes[place..<place + 4].reversed().reduce(0) { $0 << 8 | Int($1) } }
@@ -136,7 +142,7 @@ public struct ImageFormat: Sendable, Hashable, CustomStringConvertible {
     }
 }
 
-/// The beginning of a text of XML or HTML, read up to its first element.
+/// The beginning of an XML or HTML text, up to its first element.
 struct MarkupStart {
     private var rest: Substring
 
@@ -144,7 +150,7 @@ struct MarkupStart {
         rest = String(decoding: bytes, as: UTF8.self)[...]
     }
 
-    /// The name of the first element, without its prefix; nil if something else comes before it than XML allows there.
+    /// The name of the first element without its prefix, or `nil` if anything invalid precedes it.
     var element: String? {
         var text = self
         if text.rest.unicodeScalars.first == "\u{FEFF}" { text.rest.unicodeScalars.removeFirst() }
@@ -157,14 +163,14 @@ struct MarkupStart {
         }
     }
 
-    /// Skips what begins and ends so; false if it does not begin here, or its end is not there.
+    /// Skips text between two delimiters, and returns `false` if the text does not begin here or is incomplete.
     private mutating func skip(from start: String, to end: String) -> Bool {
         guard rest.hasPrefix(start), let found = rest.dropFirst(start.count).firstRange(of: end) else { return false }
         rest = rest[found.upperBound...]
         return true
     }
 
-    /// Skips the declaration of the document's type, with all that is declared within it.
+    /// Skips the document type declaration with all of its content.
     private mutating func skipDoctype() -> Bool {
         guard rest.prefix(9).lowercased() == "<!doctype" else { return false }
         var (depth, quote): (Int, Character?) = (0, nil)

@@ -9,7 +9,7 @@ import Foundation
 
 /// A complete response, including its body, status and headers.
 ///
-/// Evaluators and validation rules with one parameter receive this type. They do not need to import
+/// Evaluators and validation rules with one parameter receive this type. Such closures do not need to import
 /// `FoundationNetworking`:
 ///
 /// ```swift

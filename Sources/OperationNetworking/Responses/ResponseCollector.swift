@@ -5,45 +5,54 @@ import Dispatch
 import Foundation
 import OperationCore
 
-/// Takes in the body of one response: the side without types.
+/// The base class of collectors that receive the body of one response.
 ///
-/// It cannot be subclassed directly; subclass ``ResponseCollector``.
+/// You cannot create a direct subclass. Create a subclass of ``ResponseCollector`` instead.
 open class AnyResponseCollector: @unchecked Sendable {
     // Sendable: the calls for one response never overlap, whichever thread they come from; the last is `finish`.
 
     init() {}
 
-    /// Whether it has nothing if no byte was received in this transfer.
+    /// Whether the collector has no content if this transfer received no bytes.
     var mayBeEmpty: Bool { true }
 
-    /// The first bytes of what was collected, if it is kept in memory; asked for after all bytes.
+    /// Returns the first collected bytes if they are in memory, after all bytes were received.
     func prefix(_ count: Int) -> Data? { nil }
 
-    /// Takes the next bytes, which are there only for the length of the call.
+    /// Receives the next bytes of the body.
     ///
-    /// Called on the session's thread: it must not block. What needs time calls `flow.hold()`, and `proceed()` later.
+    /// The method is called on the session's thread and must not block. To process the bytes later, copy them, call
+    /// `hold()` on the task, and call `proceed()` when you can receive more.
+    ///
+    /// - Parameters:
+    ///   - bytes: The bytes, which are valid only until the method returns.
+    ///   - flow: The task that receives the body.
+    /// - Throws: Any error, which cancels the transfer and makes the attempt fail.
     open func receive(_ bytes: UnsafeRawBufferPointer, flow: any NetworkTask) throws {}
 }
 
-/// Takes in the body of one response and makes what a ``NetworkOperation`` evaluates.
+/// A collector that receives the body of one response and creates the value that a ``NetworkOperation`` evaluates.
 ///
-/// There is one for `Data` and one for temporary files (`URL`). Make one of your own for a `TaskResult` of your own, and
-/// return it from `makeCollector(for:)`.
+/// The package has collectors for `Data` and for temporary files (`URL`). For a `TaskResult` of your own, create a
+/// subclass and return it from `makeCollector(for:)`.
 open class ResponseCollector<TaskResult>: AnyResponseCollector, @unchecked Sendable {
     // Sendable: it adds no state.
 
-    /// Makes a collector for one response.
+    /// Creates a collector for one response.
     public override init() {
         super.init()
     }
 
-    /// Gives what was collected; called once, after all bytes, on a thread that may block.
+    /// Returns the collected value.
+    ///
+    /// The method is called once, after all bytes were received, on a thread that may block. Override it, and do not
+    /// call `super.finish()`.
     open func finish() throws -> TaskResult {
         fatalError("\(type(of: self)) must override finish(), and must not call super.finish().")
     }
 }
 
-/// Keeps a body in memory, up to a bound.
+/// A collector that keeps a body in memory, up to a maximum size.
 final class DataCollector: ResponseCollector<Data>, @unchecked Sendable {
     // Sendable: as its superclass.
 
@@ -53,7 +62,7 @@ final class DataCollector: ResponseCollector<Data>, @unchecked Sendable {
     init(limit: Int, expected: Int64?) {
         self.limit = limit
         super.init()
-        // Nobody gets memory by announcing that he will send much.
+        // A server must not cause a large allocation only by announcing a large body.
         if let expected, expected > 0 { data.reserveCapacity(max(Int(min(expected, Int64(limit), 1 << 20)), 0)) }
     }
 
@@ -72,13 +81,13 @@ final class DataCollector: ResponseCollector<Data>, @unchecked Sendable {
     override func finish() -> Data { data }
 }
 
-/// Keeps the body of an answer that is an error, or its beginning, and has it cut off if it goes on for long.
+/// A collector that keeps the beginning of the body of an error response, and ends the transfer if the body is long.
 ///
-/// It may be looked at while it is filled: a rest that takes too long is not waited for.
+/// The body can be read while it is received, because the operation does not wait for a slow body.
 final class ErrorBodyCollector: AnyResponseCollector, @unchecked Sendable {
     // Sendable: what changes is behind its lock.
 
-    /// How many bytes are read before the transfer is cut off.
+    /// The number of bytes to read before the transfer is ended.
     static let patience = 1 << 20
 
     private let limit: Int
@@ -106,15 +115,15 @@ final class ErrorBodyCollector: AnyResponseCollector, @unchecked Sendable {
     }
 }
 
-/// No more bytes are needed: the transfer is to be cut off and to count as complete.
+/// An error that ends the transfer and marks it as complete, because no more bytes are needed.
 struct EnoughOfBody: Error {}
 
-/// Writes a body to a temporary file, which goes with the collector unless it is handed over.
+/// A collector that writes a body to a temporary file, which is removed with the collector unless it is handed over.
 ///
-/// It is for subclasses of ``NetworkOperation`` that make a file their task's result. A ``NetworkDownloadOperation`` has
-/// its file written by a `Download`.
+/// The collector is for subclasses of ``NetworkOperation`` whose task result is a file. In a
+/// ``NetworkDownloadOperation``, a `Download` writes the file.
 ///
-/// It is written on a queue of its own; the transfer is held while more than 1 MiB waits for that.
+/// The file is written on the collector's own queue. The transfer is held while more than 1 MiB waits to be written.
 package final class TemporaryFileCollector: ResponseCollector<URL>, TemporaryFileHolder, @unchecked Sendable {
     // Sendable: as its superclass; what the queue shares with the session's thread is behind a lock.
 
@@ -138,7 +147,7 @@ package final class TemporaryFileCollector: ResponseCollector<URL>, TemporaryFil
         self.init(made, descriptor)
     }
 
-    /// One that writes to a file that is open, and stays.
+    /// Creates a collector that writes to an open file, which remains.
     package convenience init(writingTo descriptor: Int32, at url: URL) {
         let file = TemporaryFile(url)
         file.handOver()
@@ -157,7 +166,7 @@ package final class TemporaryFileCollector: ResponseCollector<URL>, TemporaryFil
             if let failure = state.failure { throw failure }
             return state.pending + data.count > Self.bound
         }
-        // First the brake, then the note of it, then what will release it: whoever sees the note finds the brake set.
+        // Hold the transfer before recording it, so that a thread that reads the record can let the transfer proceed.
         if isTooMuch { flow.hold() }
         state.withLock { state in
             state.pending += data.count
@@ -210,17 +219,17 @@ package final class TemporaryFileCollector: ResponseCollector<URL>, TemporaryFil
     }
 }
 
-/// A file that goes with the object that stands for it, unless it is handed over.
+/// A temporary file that is removed with this object, unless it is handed over.
 final class TemporaryFile: Sendable {
     let url: URL
     private let isOurs = Locked(true)
 
-    /// Takes over a file that is there.
+    /// Takes over an existing file.
     init(_ url: URL) {
         self.url = url
     }
 
-    /// Makes one that nobody else can read or write, opened to be written.
+    /// Creates a file that only this user can read and write, and opens it for writing.
     static func make(in folder: URL) throws(NetworkError) -> (file: TemporaryFile, descriptor: Int32) {
         let url = folder.appendingPathComponent("OperationKit-\(UUID().uuidString).download", isDirectory: false)
         let descriptor = open(url.path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
@@ -235,7 +244,7 @@ final class TemporaryFile: Sendable {
         return (TemporaryFile(url), descriptor)
     }
 
-    /// Makes an empty one.
+    /// Creates an empty file.
     static func empty(in folder: URL) throws(NetworkError) -> TemporaryFile {
         let (file, descriptor) = try make(in: folder)
         close(descriptor)
@@ -246,13 +255,13 @@ final class TemporaryFile: Sendable {
         remove()
     }
 
-    /// Whether that is the file's URL.
+    /// Returns whether a result is the URL of the file.
     func isNamed(by result: Any) -> Bool { result as? URL == url }
 
-    /// Leaves the file to the user.
+    /// Hands the file over to the user, so that it is not removed.
     func handOver() { isOurs.withLock { $0 = false } }
 
-    /// Removes it, unless it was handed over.
+    /// Removes the file, unless it was handed over.
     func remove() {
         if isOurs.withLock({ exchange(&$0, with: false) }) { unlink(url.path) }
     }

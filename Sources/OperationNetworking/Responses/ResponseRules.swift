@@ -41,8 +41,8 @@ public struct ResponseRules: Sendable {
     /// ``NetworkError/Code/credentialRejected``, the realm refreshes the credential. The operation then sends the
     /// request again, as after the status code 401.
     ///
-    /// The closure receives the body, of which at most 1 MiB is read. The default is `nil`, which creates no error from
-    /// the body.
+    /// The closure receives the body, of which at most 1 MiB is read. An operation calls the closure on the thread of
+    /// the evaluation. The default is `nil`, which creates no error from the body.
     public var decodeError: (@Sendable (Data, HTTPURLResponse) throws -> (any Error)?)?
 
     /// Creates the default rules.
@@ -123,7 +123,8 @@ public struct StatusRule: Sendable {
 
     /// Creates a rule from a closure.
     ///
-    /// - Parameter accepts: A closure that returns whether a status code indicates success.
+    /// - Parameter accepts: A closure that returns whether a status code indicates success. It can be called on the
+    ///   thread of a session and must not block.
     public init(_ accepts: @escaping @Sendable (Int) -> Bool) {
         self.accepts = accepts
     }

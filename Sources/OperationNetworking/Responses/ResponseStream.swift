@@ -8,7 +8,7 @@ import OperationCore
     import FoundationNetworking
 #endif
 
-/// A response whose body is taken piece by piece, while it comes.
+/// A response whose body is read piece by piece while it is received.
 ///
 /// ```swift
 /// func follow(_ url: URL) async throws {
@@ -19,22 +19,26 @@ import OperationCore
 /// }
 /// ```
 ///
-/// Not more than about 64 KiB are kept: who takes them slowly slows down the server. The transfer is cancelled when nobody
-/// has the stream or an iterator of it any more, and when the task that awaits is cancelled. Iterate over it once: a second
-/// task that asks for the next piece while one awaits it gets an error (``NetworkError/Code/awaitedTwice``).
+/// The stream buffers at most about 64 KiB, so a slow reader slows down the server. The transfer is canceled when the
+/// stream and its iterators are released, or when the task that awaits the next piece is canceled.
+///
+/// Iterate over the stream only once. If a second task requests the next piece while another task awaits it, the second
+/// task gets an error with the code ``NetworkError/Code/awaitedTwice``.
 public struct ResponseStream: AsyncSequence, Sendable {
-    /// The head of the response.
+    /// The status and the headers of the response.
     public let head: ResponseHead
     let handle: StreamHandle
 
-    /// Makes an iterator over the pieces.
+    /// Creates an iterator over the pieces.
     public func makeAsyncIterator() -> Iterator { Iterator(handle: handle) }
 
-    /// Gives the pieces of a body, of whatever size they come.
+    /// An iterator over the pieces of a body, in the sizes in which they are received.
     public struct Iterator: AsyncIteratorProtocol {
         let handle: StreamHandle
 
-        /// The next piece; nil at the end.
+        /// Returns the next piece, or `nil` at the end of the body.
+        ///
+        /// - Throws: A ``NetworkError`` if the transfer fails or the task is canceled.
         public mutating func next() async throws -> Data? {
             let (task, buffer) = (handle.task, handle.buffer)
             return try await withTaskCancellationHandler {
@@ -45,20 +49,22 @@ public struct ResponseStream: AsyncSequence, Sendable {
         }
     }
 
-    /// The bytes, one after another.
+    /// The bytes of the body, one at a time.
     public var bytes: Bytes { Bytes(stream: self) }
 
-    /// The lines, without what ends them (LF, CR LF or CR), read as UTF-8 whatever character set the response names.
+    /// The lines of the body without their line endings, which are LF, CR LF or CR.
+    ///
+    /// The lines are decoded as UTF-8, regardless of the character set in the response.
     public var lines: Lines { Lines(stream: self) }
 
     /// The bytes of a response.
     public struct Bytes: AsyncSequence, Sendable {
         let stream: ResponseStream
 
-        /// Makes an iterator over the bytes.
+        /// Creates an iterator over the bytes.
         public func makeAsyncIterator() -> Iterator { Iterator(pieces: stream.makeAsyncIterator()) }
 
-        /// Gives the bytes of a body.
+        /// An iterator over the bytes of a body.
         public struct Iterator: AsyncIteratorProtocol {
             var pieces: ResponseStream.Iterator
             private var piece = Data()
@@ -68,7 +74,7 @@ public struct ResponseStream: AsyncSequence, Sendable {
                 self.pieces = pieces
             }
 
-            /// The next byte; nil at the end.
+            /// Returns the next byte, or `nil` at the end of the body.
             public mutating func next() async throws -> UInt8? {
                 while position == piece.endIndex {
                     guard let next = try await pieces.next() else { return nil }
@@ -85,13 +91,13 @@ public struct ResponseStream: AsyncSequence, Sendable {
     public struct Lines: AsyncSequence, Sendable {
         let stream: ResponseStream
 
-        /// Makes an iterator over the lines.
+        /// Creates an iterator over the lines.
         public func makeAsyncIterator() -> Iterator { Iterator(pieces: stream.makeAsyncIterator()) }
 
-        /// Gives the lines of a body; one of more than 1 MiB is an error.
+        /// An iterator over the lines of a body.
         public struct Iterator: AsyncIteratorProtocol {
             var pieces: ResponseStream.Iterator
-            /// Whether what stands after the end of the last line is a line, too.
+            /// Whether text after the last line ending is a line, too.
             var givesRest = true
             private var splitter = LineSplitter()
 
@@ -99,7 +105,10 @@ public struct ResponseStream: AsyncSequence, Sendable {
                 self.pieces = pieces
             }
 
-            /// The next line; nil at the end.
+            /// Returns the next line, or `nil` at the end of the body.
+            ///
+            /// - Throws: A ``NetworkError`` if the transfer fails, or if a line is longer than 1 MiB
+            ///   (``NetworkError/Code/bodyTooLarge``).
             public mutating func next() async throws -> String? {
                 while true {
                     if let line = splitter.next() { return line }
@@ -116,12 +125,13 @@ public struct ResponseStream: AsyncSequence, Sendable {
 }
 
 extension NetworkSession {
-    /// Sends a request, and gives its response as soon as the head came.
+    /// Sends a request, and returns the response as soon as its headers arrive.
     ///
     /// - Parameters:
-    ///   - request: What to send.
-    ///   - statuses: Which statuses are a success; any other is thrown, with the first 16 KiB of the body, as far as they
-    ///     come within 2 seconds.
+    ///   - request: The request to send.
+    ///   - statuses: The rule for the status codes that indicate success. The default is ``StatusRule/success``.
+    /// - Throws: A ``NetworkError`` if the transfer fails or the rule does not accept the status code. For a rejected
+    ///   status code, the error contains at most 16 KiB of the body, as far as they arrive within 2 seconds.
     public func stream(_ request: NetworkRequest, statuses: StatusRule = .success) async throws -> ResponseStream {
         var rules = ResponseRules()
         (rules.statuses, rules.contentTypes) = (statuses, .any)
@@ -143,7 +153,7 @@ extension NetworkSession {
         do throws(NetworkError) {
             let stream = ResponseStream(head: head, handle: handle)
             guard rules.accepts(head) else {
-                // A body that drips is worth less than the time.
+                // A slow body is not worth waiting for.
                 let timer = clock.schedule(after: .seconds(2)) { task.cancel() }
                 let body = await stream.prefix(rules.keptErrorBytes)
                 timer.cancel()
@@ -158,7 +168,7 @@ extension NetworkSession {
 }
 
 extension ResponseStream {
-    /// The first bytes of the body, as far as they come.
+    /// Returns the first bytes of the body, or fewer if the transfer fails.
     fileprivate func prefix(_ count: Int) async -> Data {
         var (data, pieces) = (Data(), makeAsyncIterator())
         while data.count < count, let piece = try? await pieces.next() { data += piece.prefix(count - data.count) }
@@ -166,9 +176,9 @@ extension ResponseStream {
     }
 }
 
-/// Keeps what came of a body until somebody wants it, and holds the transfer while that is much.
+/// A buffer between the session's thread and the reader, which holds the transfer while the buffer is full.
 final class StreamBuffer: NetworkReceiver {
-    private enum Wish {
+    private enum PendingRead {
         case head(CheckedContinuation<ResponseHead, any Error>)
         case bytes(CheckedContinuation<Data?, any Error>)
     }
@@ -178,13 +188,13 @@ final class StreamBuffer: NetworkReceiver {
         var pieces = Fifo<Data>()
         var buffered = 0
         var isHolding = false
-        /// How it ended; success if the body is complete.
+        /// The end of the transfer, which is a success if the body is complete.
         var end: Result<Void, NetworkError>?
-        var wish: Wish?
+        var read: PendingRead?
         var task: (any NetworkTask)?
     }
 
-    /// How many bytes may wait before the transfer is held.
+    /// The number of waiting bytes at which the transfer is held.
     private static let bound = 64 << 10
 
     private static let secondCaller = NetworkError(
@@ -196,7 +206,7 @@ final class StreamBuffer: NetworkReceiver {
 
     private let state = Locked(State())
 
-    /// Waits for the head.
+    /// Waits for the headers.
     func head() async throws -> ResponseHead {
         try await withCheckedThrowingContinuation { continuation in
             let known: Result<ResponseHead, NetworkError>? = state.withLock { state in
@@ -205,7 +215,7 @@ final class StreamBuffer: NetworkReceiver {
                 case .failure(let error): return .failure(error)
                 case .success: return .failure(Self.noHead)
                 case nil:
-                    state.wish = .head(continuation)
+                    state.read = .head(continuation)
                     return nil
                 }
             }
@@ -213,9 +223,9 @@ final class StreamBuffer: NetworkReceiver {
         }
     }
 
-    /// Waits for the next piece; nil at the end.
+    /// Waits for the next piece, and returns `nil` at the end.
     ///
-    /// One caller at a time: a second one is refused.
+    /// If another caller is already waiting, the method throws an error.
     func next() async throws -> Data? {
         try await withCheckedThrowingContinuation { continuation in
             let (answer, flow): (Result<Data?, NetworkError>?, (any NetworkTask)?) = state.withLock { state in
@@ -228,9 +238,9 @@ final class StreamBuffer: NetworkReceiver {
                 switch state.end {
                 case .success: return (.success(nil), nil)
                 case .failure(let error): return (.failure(error), nil)
-                case nil where state.wish != nil: return (.failure(Self.secondCaller), nil)
+                case nil where state.read != nil: return (.failure(Self.secondCaller), nil)
                 case nil:
-                    state.wish = .bytes(continuation)
+                    state.read = .bytes(continuation)
                     return (nil, nil)
                 }
             }
@@ -240,39 +250,39 @@ final class StreamBuffer: NetworkReceiver {
     }
 
     func task(_ task: any NetworkTask, didReceive head: ResponseHead) {
-        let wish = state.withLock { state -> Wish? in
+        let read = state.withLock { state -> PendingRead? in
             state.head = head
             state.task = task
-            guard case .head = state.wish else { return nil }
-            return exchange(&state.wish, with: nil)
+            guard case .head = state.read else { return nil }
+            return exchange(&state.read, with: nil)
         }
-        if case .head(let continuation) = wish { continuation.resume(returning: head) }
+        if case .head(let continuation) = read { continuation.resume(returning: head) }
     }
 
     func task(_ task: any NetworkTask, didReceive bytes: UnsafeRawBufferPointer) {
         let data = Data(bytes)
-        // First the brake, then the note of it: whoever sees the note finds the brake set.
+        // Hold the transfer before recording it, so that a thread that reads the record can let the transfer proceed.
         let isMuch = state.withLock { $0.buffered + data.count > Self.bound }
         if isMuch { task.hold() }
-        let wish = state.withLock { state -> Wish? in
-            if case .bytes = state.wish { return exchange(&state.wish, with: nil) }
+        let read = state.withLock { state -> PendingRead? in
+            if case .bytes = state.read { return exchange(&state.read, with: nil) }
             state.pieces.append(data)
             state.buffered += data.count
             if isMuch { state.isHolding = true }
             return nil
         }
-        guard case .bytes(let continuation) = wish else { return }
+        guard case .bytes(let continuation) = read else { return }
         if isMuch { task.proceed() }
         continuation.resume(returning: data)
     }
 
     func task(_ task: any NetworkTask, didEndWith error: NetworkError?) {
-        let wish = state.withLock { state -> Wish? in
+        let read = state.withLock { state -> PendingRead? in
             state.end = error.map { .failure($0) } ?? .success(())
             state.task = nil
-            return exchange(&state.wish, with: nil)
+            return exchange(&state.read, with: nil)
         }
-        switch wish {
+        switch read {
         case .head(let continuation):
             continuation.resume(throwing: error ?? Self.noHead)
         case .bytes(let continuation):
@@ -282,7 +292,7 @@ final class StreamBuffer: NetworkReceiver {
     }
 }
 
-/// Cancels a transfer when nobody wants its bytes any more.
+/// An object that cancels a transfer when no stream or iterator uses it anymore.
 final class StreamHandle: Sendable {
     let buffer: StreamBuffer
     let task: any NetworkTask

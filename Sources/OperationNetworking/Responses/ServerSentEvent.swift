@@ -4,40 +4,40 @@
 import Foundation
 import OperationCore
 
-/// One event of a server that sends them.
+/// An event that a server sent in a stream of server-sent events.
 public struct ServerSentEvent: Sendable, Hashable {
-    /// What kind it is: `message` unless the server says another.
+    /// The type of the event, which is `message` unless the server states another type.
     public let kind: String
-    /// What it says, in one or more lines.
+    /// The data of the event, which can have several lines.
     public let data: String
-    /// Where in the server's sequence it stands; empty if the server does not say.
+    /// The last event ID that the server sent up to this event, or an empty string if it sent none.
     public let id: String
 }
 
-/// Makes events of lines, as the HTML standard says.
+/// A parser that creates events from lines, as defined in the HTML standard.
 package struct ServerSentEventParser: Sendable {
-    /// The most bytes of one event.
+    /// The maximum number of bytes in one event.
     private static let longest = 16 << 20
 
     private var kind = ""
-    /// Its lines, each with a line feed behind it: lines of their own would take many times the memory.
+    /// The lines of the event, each followed by a line feed, because separate lines would need many times the memory.
     private var data: [UInt8] = []
-    /// The number that the event will have which is being received.
+    /// The ID of the event that is being received.
     private var id = ""
-    /// The number of the last event that was complete, with which the next request goes on.
+    /// The ID of the last complete event, which the next request sends.
     private(set) var lastID = ""
-    /// How long the server wants to be left alone before it is asked again.
+    /// The time that the server asks the client to wait before it reconnects.
     package private(set) var pause: Duration?
     private var isFirstLine = true
 
-    /// Whether the event that is being received is no longer than one may be.
+    /// Whether the event that is being received is within the maximum size.
     package var isWithinBounds: Bool { data.count <= Self.longest }
 
     package init() {}
 
-    /// Takes a line; an event, if the line ends one.
+    /// Processes a line, and returns an event if the line ends one.
     package mutating func take(_ line: String) -> ServerSentEvent? {
-        // Bytes, for a colon and the letter after it may be one Character.
+        // Use bytes, because a colon and a combining character after it are one `Character`.
         var bytes = line.utf8[...]
         if isFirstLine {
             isFirstLine = false
@@ -66,7 +66,7 @@ package struct ServerSentEventParser: Sendable {
     }
 
     private mutating func dispatch() -> ServerSentEvent? {
-        // Only now: what comes with an event that is cut off is asked for again.
+        // Change the ID only now, because an incomplete event is requested again.
         lastID = id
         defer { forgetEvent() }
         guard !data.isEmpty else { return nil }
@@ -79,7 +79,7 @@ package struct ServerSentEventParser: Sendable {
         data = []
     }
 
-    /// The connection ended: what was not complete is dropped.
+    /// Discards the incomplete event after the connection has ended.
     mutating func reconnect() {
         forgetEvent()
         id = lastID
@@ -87,18 +87,18 @@ package struct ServerSentEventParser: Sendable {
     }
 }
 
-/// Takes bytes as they come apart into lines.
+/// A parser that splits bytes into lines as they arrive.
 struct LineSplitter: Sendable {
     private static let longest = 1 << 20
 
     private var bytes: [UInt8] = []
-    /// Where the next line begins.
+    /// The position at which the next line begins.
     private var start = 0
-    /// Up to where there is no end of a line.
+    /// The position up to which no line ending was found.
     private var searched = 0
     private var endedByReturn = false
 
-    /// Whether what is left is no longer than a line may be.
+    /// Whether the incomplete line is within the maximum length.
     var isWithinBounds: Bool { bytes.count - start <= Self.longest }
 
     mutating func add(_ data: Data) {
@@ -110,9 +110,9 @@ struct LineSplitter: Sendable {
         bytes.append(contentsOf: data)
     }
 
-    /// The next line, if its end came.
+    /// Returns the next line if its ending has arrived.
     mutating func next() -> String? {
-        // The line feed after a carriage return belongs to it, even if it came later.
+        // The line feed after a carriage return belongs to the same line ending, even if it arrives later.
         if endedByReturn, start < bytes.count {
             endedByReturn = false
             if bytes[start] == 10 {
@@ -132,7 +132,7 @@ struct LineSplitter: Sendable {
         return nil
     }
 
-    /// What is left at the end, if it is not nothing.
+    /// Returns the remaining text at the end, or `nil` if there is none.
     mutating func rest() -> String? {
         defer {
             start = bytes.count

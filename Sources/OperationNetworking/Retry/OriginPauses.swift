@@ -4,10 +4,10 @@
 import Foundation
 import OperationCore
 
-/// Leaves a whole origin alone for as long as it asked for, by an answer 429 or 503 with `Retry-After`: all operations whose
-/// ``Retry`` has it wait, or fail, and not the one alone that was answered so.
+/// A store of the origins that asked for a pause, so that all operations that share it respect the pause.
 ///
-/// It is the shell of `OriginPauseMachine`.
+/// A server asks for a pause with the status code 429 or 503 and a `Retry-After` header. All operations whose ``Retry``
+/// contains the store then wait or fail, and not only the operation that received the response.
 ///
 /// ```swift
 /// func polite() -> Retry {
@@ -17,19 +17,22 @@ import OperationCore
 /// }
 /// ```
 ///
-/// Off unless it is set: many services count their requests by user, key or path, and what one of them may not do for a
-/// while others may. Switch it on for a service whose word is for all that you send there.
+/// By default, operations use no store, because many services limit requests by user, key or path. For such a service,
+/// a pause for one request does not concern the others. Use a store for a service whose limit applies to all requests
+/// that you send to it.
 public final class OriginPauses: Sendable {
-    /// What becomes of a request that is ready to leave meanwhile.
+    /// The behavior of a request that is ready to be sent during a pause of its origin.
     ///
     /// More cases may be added.
     public enum Meanwhile: Sendable, Hashable {
-        /// It waits until the pause is over, in its turn.
+        /// The request waits until the pause has ended, and is then sent in order.
         ///
-        /// One that belongs to the refresh of a credential waits for no longer than 5 seconds, and fails at once if
-        /// that is not enough: others wait for it.
+        /// The request fails immediately with ``NetworkError/Code/originPaused`` if the wait would exceed
+        /// ``OriginPauses/longest`` or the deadline of the operation. A request of a credential refresh also fails
+        /// immediately if the remaining pause is longer than 5 seconds, because other operations wait for the
+        /// credential.
         case wait
-        /// It fails at once, with the code `originPaused`.
+        /// The request fails immediately with ``NetworkError/Code/originPaused``.
         case fail
     }
 
@@ -41,24 +44,28 @@ public final class OriginPauses: Sendable {
         var waiters: [Ticket: @Sendable () -> Void] = [:]
     }
 
-    /// One for the whole process, with the standard numbers.
+    /// The store with default settings for the whole process.
     public static let shared = OriginPauses()
 
-    /// What becomes of a request that is ready to leave meanwhile.
+    /// The behavior of a request that is ready to be sent during a pause of its origin.
     public let meanwhile: Meanwhile
-    /// The longest pause that is made of what a server asks for, and the longest time that one attempt waits so.
+    /// The maximum length of a pause, and the maximum time for which one attempt waits.
+    ///
+    /// A server that asks for a longer pause gets a pause of this length.
     public let longest: Duration
     let clock: any OperationClock
     private let state: Locked<State>
 
-    /// Makes one.
+    /// Creates a store.
     ///
     /// - Parameters:
-    ///   - meanwhile: What becomes of a request that is ready to leave meanwhile: it waits.
-    ///   - longest: The longest pause that is made of what a server asks for, and the longest time that one attempt waits
-    ///     so before it fails: 60 seconds.
-    ///   - pace: How those that waited go on: 10 at once, and 10 more every 100 milliseconds.
-    ///   - clock: On which that is counted.
+    ///   - meanwhile: The behavior of a request that is ready to be sent during a pause. The default is
+    ///     ``Meanwhile/wait``.
+    ///   - longest: The maximum length of a pause, and the maximum time for which one attempt waits. The default is 60
+    ///     seconds.
+    ///   - pace: The rate at which waiting operations continue after a pause. By default, 10 operations continue
+    ///     immediately, and 10 more every 100 milliseconds.
+    ///   - clock: The clock that measures the pauses. The default is the system clock.
     public init(
         _ meanwhile: Meanwhile = .wait, longest: Duration = .seconds(60),
         pace: PostponementPace = PostponementPace(10, every: .milliseconds(100)), clock: any OperationClock = .system
@@ -69,10 +76,10 @@ public final class OriginPauses: Sendable {
         state = Locked(State(machine: Machine(pace: pace)))
     }
 
-    /// For how long nothing is sent to the origin of a URL; nil if something may be now.
+    /// Returns the remaining pause of the origin of a URL, or `nil` if requests can be sent to it now.
     public func left(for url: URL) -> Duration? { RequestOrigin(of: url).flatMap { left(for: $0) } }
 
-    /// How many operations wait.
+    /// The number of operations that wait for the end of a pause.
     public var waitingCount: Int { state.withLock { $0.waiters.count } }
 
     package func left(for origin: RequestOrigin, hasWaited: Bool = false) -> Duration? {
@@ -80,7 +87,7 @@ public final class OriginPauses: Sendable {
         return state.withLock { $0.machine.left(for: origin, hasWaited: hasWaited, now: now) }
     }
 
-    /// An origin asked to be left alone for so long.
+    /// Records a pause for an origin.
     package func note(_ pause: Duration, for origin: RequestOrigin) {
         let now = clock.now
         let waiters = state.withLock { state in
@@ -90,7 +97,7 @@ public final class OriginPauses: Sendable {
         for askAgain in waiters { askAgain() }
     }
 
-    /// Has somebody told when its turn has come; nil if nothing is to be waited for.
+    /// Calls a closure when its turn has come, or returns `nil` if there is nothing to wait for.
     package func wait(for origin: RequestOrigin, _ goOn: @escaping @Sendable () -> Void) -> Ticket? {
         let now = clock.now
         let (ticket, due) = state.withLock { state in
@@ -102,7 +109,7 @@ public final class OriginPauses: Sendable {
         return ticket
     }
 
-    /// Waits no longer.
+    /// Removes a waiting operation.
     package func leave(_ ticket: Ticket) {
         let waiter = state.withLock { state in
             state.machine.leave(ticket)
@@ -126,14 +133,14 @@ public final class OriginPauses: Sendable {
     }
 }
 
-/// Which origins are left alone and until when, and who waits for that: a pure value, told the time.
+/// The pauses of all origins and the operations that wait for them, as a value that receives the time.
 ///
-/// For each origin somebody has to say when a time has come, as long as somebody waits there.
+/// While operations wait for an origin, the owner must call `passTime` at each due time.
 package struct OriginPauseMachine: Sendable {
-    /// One that waits.
+    /// The identity of a waiting operation.
     package struct Ticket: Sendable, Hashable {
         let origin: RequestOrigin
-        /// Which pause of the origin it was: each has a line of its own.
+        /// The number of the origin's pause, because each pause has its own line.
         let pause: UInt64
         let number: UInt64
     }
@@ -141,14 +148,14 @@ package struct OriginPauseMachine: Sendable {
     private struct Pause: Sendable {
         let serial: UInt64
         var until: OperationInstant
-        /// Until when those in the line were told that it lasts.
+        /// The end of the pause that the operations in the line know.
         var told: OperationInstant
         var line = TicketLine()
-        /// When the next of the line may go; nil if no time is set for that.
+        /// The time at which the next operations in the line continue, or `nil` if no time is set.
         var nextRelease: OperationInstant?
     }
 
-    /// By so much longer it lasts before those that wait are asked whether they still do.
+    /// The extension of a pause after which the waiting operations check again whether they still want to wait.
     private static let worthTelling = Duration.seconds(1)
 
     private var pauses: [RequestOrigin: Pause] = [:]
@@ -159,15 +166,16 @@ package struct OriginPauseMachine: Sendable {
         self.pace = pace
     }
 
-    /// How many origins it knows.
+    /// The number of known origins.
     package var count: Int { pauses.count }
 
-    /// How long an origin is still left alone; nil if it is not.
+    /// Returns the remaining pause of an origin, or `nil` if there is none.
     ///
     /// - Parameters:
-    ///   - origin: Which.
-    ///   - hasWaited: Whether its turn has come for who asks. Others come after those who still wait for theirs.
-    ///   - now: The time.
+    ///   - origin: The origin.
+    ///   - hasWaited: Whether the turn of the calling operation has come. Other operations continue after those that
+    ///     are still waiting.
+    ///   - now: The current time.
     package func left(
         for origin: RequestOrigin, hasWaited: Bool = false, now: OperationInstant
     ) -> Duration? {
@@ -177,16 +185,16 @@ package struct OriginPauseMachine: Sendable {
         return max(now.duration(to: next), .zero)
     }
 
-    /// An origin asked for a pause; returns those that wait already, if that is longer than they were told: they ask again.
+    /// Records a pause, and returns the waiting operations that must check again because the pause became longer.
     package mutating func note(_ pause: Duration, for origin: RequestOrigin, now: OperationInstant) -> [Ticket] {
-        // What is over, keeps nobody up and is not looked at any more is forgotten.
+        // Remove the pauses that have ended and for which no operation waits.
         pauses = pauses.filter { now < $0.value.until || $0.value.nextRelease != nil }
         let until = now.advanced(by: pause)
         guard pause > .zero, pauses[origin].map({ $0.until < until }) ?? true else { return [] }
         if pauses[origin] == nil { begun += 1 }
         var known = pauses[origin] ?? Pause(serial: begun, until: until, told: until)
         known.until = until
-        // The time that is set finds that it is too early.
+        // The timer that is already set finds that it fires too early.
         if known.nextRelease != nil { known.nextRelease = until }
         let asksAgain = known.told.duration(to: until) > Self.worthTelling
         if asksAgain { known.told = until }
@@ -195,11 +203,11 @@ package struct OriginPauseMachine: Sendable {
         return told.map { Ticket(origin: origin, pause: known.serial, number: $0) }
     }
 
-    /// Somebody waits; nil if nothing is to be waited for.
+    /// Adds a waiting operation, or returns no ticket if there is nothing to wait for.
     package mutating func wait(
         for origin: RequestOrigin, now: OperationInstant
     ) -> (ticket: Ticket?, due: OperationInstant?) {
-        // While the line is let go one after the other, whoever comes now comes after it.
+        // While the operations in the line continue in groups, a new operation joins the end of the line.
         guard var pause = pauses[origin], now < pause.until || !pause.line.isEmpty else { return (nil, nil) }
         let ticket = Ticket(origin: origin, pause: pause.serial, number: pause.line.append())
         let isFirst = pause.nextRelease == nil
@@ -208,13 +216,13 @@ package struct OriginPauseMachine: Sendable {
         return (ticket, isFirst ? pause.until : nil)
     }
 
-    /// It waits no longer.
+    /// Removes a waiting operation.
     package mutating func leave(_ ticket: Ticket) {
         guard pauses[ticket.origin]?.serial == ticket.pause else { return }
         pauses[ticket.origin]?.line.remove(ticket.number)
     }
 
-    /// A time has come: who goes, and when the next one comes.
+    /// Returns the operations that continue now, and the next due time.
     package mutating func passTime(
         for origin: RequestOrigin, now: OperationInstant
     ) -> (released: [Ticket], due: OperationInstant?) {
@@ -228,15 +236,15 @@ package struct OriginPauseMachine: Sendable {
     }
 }
 
-/// Holds the requests of one operation back while their origin is to be left alone.
+/// A gate that holds the requests of one operation while their origin is paused.
 final class PauseGate: AttemptGate {
     private struct State {
         var ticket: OriginPauses.Ticket?
-        /// Since when it is held back, again and again, for the present attempt.
+        /// The time at which the current attempt was first held.
         var began: (attempt: Int, at: OperationInstant)?
-        /// Its turn has come, and it asks once more.
+        /// Whether the turn of the operation has come and it asks again.
         var hasWaited = false
-        /// Where the request goes that may leave.
+        /// The origin of the request that may be sent.
         var origin: RequestOrigin?
         var isForgotten = false
     }
@@ -244,7 +252,8 @@ final class PauseGate: AttemptGate {
     private let pauses: OriginPauses
     private let state = Locked(State())
 
-    /// How long a request waits for which others wait, since it is for a refresh.
+    /// The longest remaining pause for which a request of a credential refresh waits, because other operations wait for
+    /// it.
     private static var longestOfRefresh: Duration { .seconds(5) }
 
     init(_ pauses: OriginPauses) {
@@ -259,7 +268,7 @@ final class PauseGate: AttemptGate {
         let hasWaited = state.withLock { exchange(&$0.hasWaited, with: false) }
         state.withLock { $0.origin = request.origin }
         guard let left = pauses.left(for: request.origin, hasWaited: hasWaited) else { return answer(.go(request)) }
-        // Many wait for a refresh, and for no longer than its own limit: they learn at once where it would take long.
+        // Many operations may wait for a refresh, so a refresh that would take long fails immediately.
         guard pauses.meanwhile == .wait, left <= Self.longestOfRefresh || !host.networkAttempts.isForRefresh,
             mayWait(left, host)
         else {
@@ -286,7 +295,7 @@ final class PauseGate: AttemptGate {
         return pauses.left(for: origin, hasWaited: true) == nil
     }
 
-    /// Whether the attempt would not wait for too long in all, nor for longer than the operation has.
+    /// Returns whether the attempt can wait, within its total waiting time and the deadline of the operation.
     private func mayWait(_ left: Duration, _ host: any AttemptHost) -> Bool {
         let (now, attempt) = (pauses.clock.now, host.attemptCount)
         let began = state.withLock { state in
@@ -307,7 +316,7 @@ final class PauseGate: AttemptGate {
 }
 
 extension AttemptRank {
-    /// The origin is to be left alone.
+    /// The rank of the gate for origin pauses.
     package static let pause = 25
 }
 

@@ -41,7 +41,7 @@ public struct Retry: Sendable {
     public var attemptTimeout: Duration?
     /// A closure that returns a random number from 0 to 1 for each pause.
     ///
-    /// A number outside this range counts as the nearest bound.
+    /// A number outside this range counts as the nearest bound. The operation can call the closure on any thread.
     public var chance: @Sendable () -> Double = { .random(in: 0..<1) }
 
     /// Creates a description of how to send failed requests again.
@@ -117,7 +117,7 @@ extension AnyNetworkOperation {
 
     /// The attempts that failed so far, even if the operation was canceled.
     ///
-    /// The array is empty if the operation has no ``retry``.
+    /// The array is empty if the operation has no ``retry`` and no other policy that can start another attempt.
     public var failedAttempts: [AttemptRecord] { networkAttempts.records }
 
     /// A key that tells the server that a repeated request is the same request.

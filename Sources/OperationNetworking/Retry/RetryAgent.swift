@@ -5,24 +5,24 @@ import Dispatch
 import Foundation
 import OperationCore
 
-/// Repeats the attempts of one operation: the shell of ``RetryMachine``.
+/// An attempt policy that sends the request of one operation again, as the ``RetryMachine`` decides.
 final class RetryAgent: AttemptPolicy {
     private struct State {
         var retry: Retry
         var machine = RetryMachine()
-        /// Where the user's own rule is asked, and about which attempt.
+        /// The running task of the user's ``RetryPolicy/decide`` closure, and the attempt that it decides about.
         var question: (number: Int, task: Task<Void, Never>)?
-        /// The last attempt of which it was decided what becomes of it.
+        /// The last attempt with a decision.
         var decided = 0
-        /// Why the next attempt is to be made, until it begins.
+        /// The reason for the next attempt, until that attempt begins.
         var failure: NetworkError?
-        /// Whether it was too late for that when it was prepared.
+        /// Whether the window had ended when the next attempt was prepared.
         var isTooLate = false
-        /// The last attempt of whose answer all were told that share the pauses.
+        /// The last attempt whose response was recorded in the origin pauses.
         var heeded = 0
-        /// Where that was paid for.
+        /// The origin whose budget paid for the next attempt.
         var paid: RequestOrigin?
-        /// Both as they were before that attempt began, which may be taken back.
+        /// The values of `failure` and `paid` before that attempt began, because the attempt may be taken back.
         var before: (number: Int, failure: NetworkError?, paid: RequestOrigin?)?
         var isForgotten = false
     }
@@ -33,7 +33,7 @@ final class RetryAgent: AttemptPolicy {
         state = Locked(State(retry: retry))
     }
 
-    /// Without the user's own rule once the operation ended.
+    /// The description of the retry, without the user's closure after the operation has ended.
     var retry: Retry { state.withLock { $0.retry } }
 
     var attemptTimeout: Duration? { state.withLock { $0.retry.attemptTimeout } }
@@ -45,7 +45,7 @@ final class RetryAgent: AttemptPolicy {
         }
         let retry = retry
         let isAgain = state.withLock { $0.failure != nil }
-        // The preparation may have taken its time.
+        // The preparation may have taken long.
         if isAgain, let window = retry.policy.window, host.networkAttempts.elapsed(at: host.clock.now) > window {
             state.withLock { $0.isTooLate = true }
             return NetworkError(
@@ -68,7 +68,8 @@ final class RetryAgent: AttemptPolicy {
         if isOver { giveBack() }
     }
 
-    /// What the server asks of this operation it asks of all, as soon as it is known.
+    /// Records the pause that the server asks for, as soon as the headers arrive, for all operations that share the
+    /// pauses.
     func refuses(_ head: ResponseHead, of request: NetworkRequest, _ number: Int) -> Bool {
         guard [429, 503].contains(head.status), let pauses = retry.originPauses,
             let pause = RetryAfter.pause(in: head, now: Date()), RequestOrigin(of: head.url) == request.origin,
@@ -82,7 +83,7 @@ final class RetryAgent: AttemptPolicy {
         _ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping @Sendable (AttemptAnswer?) -> Void
     ) {
         let attempt = FailedAttempt(report)
-        // A task that is not of our sessions tells its head with its end.
+        // A task of another kind of session reports its headers only at its end.
         if let head = report.head, let request = report.request { _ = refuses(head, of: request, report.number) }
         let (rule, failure) = state.withLock { ($0.retry.policy.decide, $0.isTooLate ? $0.failure : nil) }
         if let failure {
@@ -91,14 +92,14 @@ final class RetryAgent: AttemptPolicy {
         guard let rule, !attempt.error.isFinal else {
             return answer(conclude(attempt, .asPolicySays, for: host))
         }
-        // The operation is kept by its attempts until it ends, which is also the end of this question.
+        // The attempts keep the operation alive until it ends, and its end also cancels this task.
         let question = Task { [weak host] in
             let said = await rule(attempt)
             guard let host, !Task.isCancelled else { return }
             answer(conclude(attempt, said, for: host))
         }
         let isForgotten = state.withLock { state in
-            // It may have been answered before it could be kept, and the next attempt have failed.
+            // The closure may already have answered, and the next attempt may already have failed.
             if !state.isForgotten, state.decided < attempt.number { state.question = (attempt.number, question) }
             return state.isForgotten
         }
@@ -132,7 +133,7 @@ final class RetryAgent: AttemptPolicy {
         return AttemptAnswer(.again(after: pause), note: "\(event)", reason: weighing.reason)
     }
 
-    /// The window was over before the attempt could begin: the operation fails as it would have before.
+    /// Fails the operation with its earlier error, because the window ended before the next attempt could begin.
     private func end(_ attempt: FailedAttempt, _ failure: NetworkError, for host: any AttemptHost) -> AttemptAnswer {
         giveBack()
         let now = host.clock.now
@@ -144,7 +145,7 @@ final class RetryAgent: AttemptPolicy {
         return AttemptAnswer(.fail, note: "\(event)", error: error, reason: .windowOver)
     }
 
-    /// The error at the end.
+    /// Returns the error with which the operation fails.
     private static func error(_ failure: NetworkError, _ reason: RetryReason) -> NetworkError {
         var error = failure
         if reason == .bodyNotRepeatable {
@@ -162,7 +163,7 @@ final class RetryAgent: AttemptPolicy {
         return error
     }
 
-    /// What was spent for an attempt that never began.
+    /// Refunds the budget for an attempt that never began.
     private func giveBack() {
         let (budget, origin) = state.withLock { ($0.retry.budget, exchange(&$0.paid, with: nil)) }
         if let origin { budget?.refund(for: origin) }
@@ -172,7 +173,7 @@ final class RetryAgent: AttemptPolicy {
         var rule: (@Sendable (FailedAttempt) async -> RetryAnswer)?
         let question = state.withLock { state in
             state.isForgotten = true
-            // It may hold the operation.
+            // The closure may keep the operation alive.
             swap(&rule, &state.retry.policy.decide)
             return exchange(&state.question, with: nil)
         }
@@ -182,7 +183,7 @@ final class RetryAgent: AttemptPolicy {
 }
 
 extension AttemptHost {
-    /// Tells handler and delegates of a decision, unless the operation is cancelled before they could hear of it.
+    /// Notifies the handler and the delegates of a decision, unless the operation is canceled first.
     fileprivate func tell(_ event: RetryEvent) {
         var call: (@Sendable () -> Void)?
         if let handler = retryHandler { call = { handler(event) } }
@@ -192,20 +193,20 @@ extension AttemptHost {
     }
 }
 
-/// The attempts of one operation as far as repeating goes: a pure value, told time and chance.
+/// The decisions about the failed attempts of one operation, as a value that receives the time and the random numbers.
 ///
-/// It weighs what failed; what it may cost (``RetryBudget``) and how the wait is done is others' business.
+/// The machine does not know the ``RetryBudget`` and does not wait.
 package struct RetryMachine: Sendable {
-    /// What the moment of a decision is like.
+    /// The circumstances of a decision.
     package struct Moment: Sendable {
-        /// How much of the window passed, what the user's rule took included.
+        /// The elapsed part of the window, including the time that the user's closure took.
         let elapsed: Duration
-        /// How long until the operation's deadline or the end of its timeout, whichever comes first; nil without either.
+        /// The time until the operation's deadline or the end of its timeout, or `nil` without either.
         let left: Duration?
-        /// From 0 to 1.
+        /// A random number from 0 to 1.
         let chance: Double
 
-        /// Takes whatever number the chance is.
+        /// Creates the circumstances, and limits the random number to the range from 0 to 1.
         package init(elapsed: Duration, left: Duration? = nil, chance: Double) {
             self.elapsed = elapsed
             self.left = left
@@ -213,12 +214,12 @@ package struct RetryMachine: Sendable {
         }
     }
 
-    /// What comes of it.
+    /// The result of a decision.
     package struct Weighing: Sendable, Equatable {
-        /// Nil if there is no other attempt.
+        /// The pause before the next attempt, or `nil` if there is none.
         package let pause: Duration?
         package let reason: RetryReason
-        /// The rule that the failure is about, if there is one.
+        /// The rule that matches the failure, if there is one.
         package let rule: RetryRule?
     }
 
@@ -227,7 +228,7 @@ package struct RetryMachine: Sendable {
 
     package init() {}
 
-    /// What becomes of an attempt, if it may cost something.
+    /// Decides about a failed attempt, without its budget.
     package func weigh(
         _ attempt: FailedAttempt, _ answer: RetryAnswer, of retry: Retry, _ moment: Moment
     ) -> Weighing {
@@ -244,13 +245,13 @@ package struct RetryMachine: Sendable {
         switch pause(attempt, answer, rule, retry, moment) {
         case .failure(let no): return stop(no.reason)
         case .success(let pause):
-            // What all else allows is asked for last: the error of the body takes the place of the failure.
+            // Check the body last, because its error replaces the failure.
             guard attempt.request?.body.canBeSentNow != false else { return stop(.bodyNotRepeatable) }
             return Weighing(pause: pause, reason: answer.kind == .asPolicySays ? .mayPass : .userSaidSo, rule: rule)
         }
     }
 
-    /// Why there is none.
+    /// The reason why no other attempt is possible.
     private struct NoPause: Error {
         let reason: RetryReason
     }
@@ -260,7 +261,7 @@ package struct RetryMachine: Sendable {
     ) -> Result<Duration, NoPause> {
         var (least, extra): (Duration, Duration)
         if case .again(let wanted?) = answer.kind {
-            // Whoever says a pause knows what the server asks for.
+            // A closure that returns a pause knows the pause that the server asks for.
             (least, extra) = (max(wanted, .zero).clamped, .zero)
         } else {
             let asked = attempt.error.retryAfter.map { max($0, .zero).clamped }
@@ -269,7 +270,7 @@ package struct RetryMachine: Sendable {
             }
             let backoff = rule?.isThrottling == true ? retry.throttledBackoff : retry.backoff
             least = backoff.pause(after: attempt.countedNumber, previous: lastPause, chance: moment.chance)
-            // Never earlier than told, and not all at the moment told.
+            // Never start earlier than the server allows, and do not start all operations at that moment.
             if let asked { least = max(least, asked) }
             extra = asked.map { $0 / 10 * moment.chance } ?? .zero
         }
@@ -286,10 +287,10 @@ package struct RetryMachine: Sendable {
         return .success(least + extra)
     }
 
-    /// An attempt that gets less than this before the deadline is not worth its request.
+    /// An attempt with less time before the deadline is not worth its request.
     private static let leastTime = Duration.seconds(1)
 
-    /// What became of it: to be called for each attempt that failed.
+    /// Records the decision about a failed attempt.
     package mutating func note(_ weighing: Weighing) {
         if let rule = weighing.rule, weighing.pause != nil { uses[rule, default: 0] += 1 }
         lastPause = weighing.pause
@@ -297,17 +298,19 @@ package struct RetryMachine: Sendable {
 }
 
 extension NetworkError {
-    /// Whether the operation was stopped from outside, or its session is gone, so that no attempt would be another one.
+    /// Whether the operation was canceled or its session cannot be used, so that another attempt would fail, too.
     var isFinal: Bool { [.cancelled, .sessionClosed, .sessionUnavailable].contains(code) }
 }
 
-/// What is left of the right to send again to one origin: a pure value, told the time.
+/// The number of requests that may be sent again to one origin, as a value that receives the time.
 ///
-/// Each first attempt earns a share of a repetition, which lapses after a while; besides, a small reserve fills up with
-/// time. What was earned is spent before the reserve. So the load on a server that fails stays below 1 + share of what it
-/// would be anyway, and the reserve, however many fail.
+/// Each first attempt earns a share of a repeated request, which expires after some time. In addition, a small reserve
+/// refills over time. Earned shares are spent before the reserve.
+///
+/// So the load on a failing server stays below (1 + share) times its usual load, plus the reserve, regardless of the
+/// number of failures.
 struct RetryAllowance: Sendable, Equatable {
-    /// What was earned in one slice of the window.
+    /// The shares that were earned in one slice of the window.
     private struct Earning: Sendable, Equatable {
         let slice: Int64
         var amount: Double
@@ -324,7 +327,7 @@ struct RetryAllowance: Sendable, Equatable {
         counted = now
     }
 
-    /// A request is sent for the first time.
+    /// Records that a request is sent for the first time.
     mutating func earn(_ terms: RetryTerms, now: OperationInstant) {
         settle(terms, now)
         add(terms.share, terms, now)
@@ -340,10 +343,10 @@ struct RetryAllowance: Sendable, Equatable {
         }
     }
 
-    /// A request is to be sent again; false if that would be too much.
+    /// Spends an allowance for a repeated request, and returns `false` if there is none.
     mutating func spend(_ terms: RetryTerms, now: OperationInstant) -> Bool {
         settle(terms, now)
-        // A tenth that was added ten times is a little less than one.
+        // The sum of ten tenths is slightly less than one.
         guard available > 1 - 1e-9 else { return false }
         var price = 1.0
         while price > 0, let first = earnings.first {
@@ -355,7 +358,7 @@ struct RetryAllowance: Sendable, Equatable {
         return true
     }
 
-    /// A request for which it was spent is not sent.
+    /// Returns the allowance of a request that was not sent.
     mutating func refund(_ terms: RetryTerms, now: OperationInstant) {
         settle(terms, now)
         let toReserve = min(max(terms.reserve - reserve, 0), 1)
@@ -363,25 +366,25 @@ struct RetryAllowance: Sendable, Equatable {
         add(1 - toReserve, terms, now)
     }
 
-    /// How many requests could be sent again now.
+    /// Returns the number of requests that could be sent again now.
     mutating func left(_ terms: RetryTerms, now: OperationInstant) -> Int {
         settle(terms, now)
         return Int(min(available + 1e-9, 1e9))
     }
 
-    /// Whether it is as a new one would be, or nobody asked for it for so long that it need not be kept.
+    /// Returns whether the allowance is equal to a new one, or was not used for a long time.
     mutating func isForgettable(_ terms: RetryTerms, now: OperationInstant) -> Bool {
         let isOld = counted.duration(to: now) > max(Self.memory, terms.window)
         settle(terms, now)
         return isOld || earnings.isEmpty && reserve >= terms.reserve
     }
 
-    /// A reserve that does not fill up would have to be kept for ever.
+    /// The time after which an unused allowance is removed, because a reserve that never refills would be kept forever.
     private static let memory = Duration.seconds(3600)
 
     private var available: Double { earnings.reduce(reserve) { $0 + $1.amount } }
 
-    /// Lets go of what lapsed, and fills the reserve up.
+    /// Removes expired shares, and refills the reserve.
     private mutating func settle(_ terms: RetryTerms, _ now: OperationInstant) {
         let oldest = Self.slice(of: now, terms) - Self.slicesInWindow
         while let first = earnings.first, first.slice <= oldest { earnings.removeFirst() }
@@ -396,15 +399,15 @@ struct RetryAllowance: Sendable, Equatable {
     }
 }
 
-/// The numbers of a budget, none of them negative.
+/// The parameters of a budget, none of which is negative.
 struct RetryTerms: Sendable, Equatable {
-    /// How much of a repetition a first attempt earns.
+    /// The share of a repeated request that a first attempt earns.
     let share: Double
-    /// When that lapses.
+    /// The time after which an earned share expires.
     let window: Duration
-    /// How many repetitions there are without any first attempt.
+    /// The number of repeated requests that are allowed without any first attempt.
     let reserve: Double
-    /// How many of those come back in a second.
+    /// The number of requests by which the reserve refills each second.
     let refillPerSecond: Double
 
     init(share: Double, window: Duration, reserve: Int, refillPerSecond: Double) {

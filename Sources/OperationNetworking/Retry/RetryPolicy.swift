@@ -37,7 +37,8 @@ public struct RetryPolicy: Sendable {
     ///
     /// The window starts with the preparation of the first attempt. The window includes everything until the next
     /// attempt begins, such as a call of ``decide`` and the preparation of that attempt. The window does not advance
-    /// while the operation is suspended.
+    /// while the operation is suspended, or waits for anything but the retry pause, such as the network or a
+    /// credential.
     public var window: Duration? = .seconds(60)
     /// The HTTP methods of requests that can safely be carried out twice.
     ///
@@ -60,6 +61,7 @@ public struct RetryPolicy: Sendable {
     /// failure, with these exceptions:
     ///
     /// - The operation was canceled, or its session is closed or unavailable.
+    /// - The ``window`` ended while the next attempt was prepared.
     /// - Another part of the operation handles the failure first, such as a rejected credential or a lost network.
     ///
     /// The closure can take as long as it needs. Canceling the operation cancels the task of the closure. The number of
@@ -251,8 +253,8 @@ public struct RetryJitter: Sendable, Hashable {
 /// do not wait for an allowance. An operation that gets no allowance fails with the error it already has.
 ///
 /// A budget has an effect only if operations share it. Store a budget of your own where all operations can use it, and
-/// do not create one for each operation. The budget forgets an origin's spending one hour after the last request to
-/// that origin asked for an allowance.
+/// do not create one for each operation. After an hour without a request to an origin, the budget may forget what
+/// operations spent for that origin.
 ///
 /// ```swift
 /// enum Budgets {

@@ -1,100 +1,141 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-/// Makes tasks that carry one request each to a server and one response back.
+/// A session whose tasks each send one request to a server and receive one response.
 ///
-/// A session knows nothing of policy. It follows no redirect, answers no challenge, keeps no cookie, caches nothing and
-/// repeats nothing that a server may have acted upon: all that is done above it, once, for every session.
+/// A session only transfers requests and responses. It does not follow redirects, answer challenges, store cookies,
+/// cache
+/// responses or repeat a request that a server may have processed. Other parts of OperationKit, such as
+/// ``ExchangeSession``, add these features to every session in the same way.
 public protocol NetworkSession: AnyObject, Sendable {
-    /// Makes a task that waits for its first `resume()`.
+    /// Creates a task that waits for its first `resume()`.
     ///
-    /// It never fails: what is wrong with the session is told to the receiver as the task's end.
+    /// This method always returns a task. If the session cannot send the request, the task ends with an error.
     ///
     /// - Parameters:
-    ///   - request: What to send. It was checked when it was made.
-    ///   - receiver: What is told of everything that happens. The task holds it until it has told the end.
+    ///   - request: The request to send, which was checked when it was created.
+    ///   - receiver: The object that receives the events of the task. The task keeps it until it has reported the end.
     func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask
 }
 
-/// One request on its way, and its response.
+/// A task of a ``NetworkSession``, which sends one request and receives its response.
 ///
-/// Every call is allowed on any thread at any time, from within the receiver, too; none blocks. After the end they do
-/// nothing. A task that is let go of goes on.
+/// You can call each method on any thread and at any time, including from a method of the receiver. No method blocks.
+/// After the end of the task, the methods have no effect. A task continues if you release it.
 ///
-/// There are two brakes that do not know each other: `suspend` and `resume` are the user's and stop both directions;
-/// `hold` and `proceed` are the receiver's and stop what comes in. Bytes come in when neither is set. None of the brakes
-/// counts: two of one are as good as one.
+/// A task can be paused in two independent ways. `suspend()` and `resume()` belong to the user and pause both
+/// directions.
+/// `hold()` and `proceed()` belong to the receiver and pause incoming bytes. Bytes arrive only while the task is
+/// neither
+/// suspended nor held. The calls are not counted, so calling a method twice is the same as calling it once.
 public protocol NetworkTask: AnyObject, Sendable {
-    /// Starts the task, or lets it go on where it stopped.
+    /// Starts the task, or continues it after `suspend()`.
     func resume()
 
-    /// Stops both directions on the wire until `resume()`; one that waits for a slot leaves the line.
+    /// Pauses both directions of the transfer until `resume()`.
     ///
-    /// A call of the receiver that has begun is not undone. No time limit runs meanwhile. A server may lose its patience.
+    /// A task that waits for a slot leaves the queue. A call of the receiver that has already begun continues. No time
+    /// limit
+    /// runs while the task is suspended, but the server may close the connection.
     func suspend()
 
-    /// Ends the task as cancelled.
+    /// Ends the task as canceled.
     ///
-    /// When this returns nothing more is told but the end, with the code ``NetworkError/Code/cancelled``; only an end that
-    /// was decided before stays what it was. A call of the receiver that another thread had decided upon before may still
-    /// be on its way then; called from within the receiver, there is none. Tasks that were never
-    /// resumed tell their end, too.
+    /// After this method returns, the receiver gets no event except the end, with the code
+    /// ``NetworkError/Code/cancelled``. If
+    /// another end was decided before, that end is reported instead. A call of the receiver that another thread has
+    /// already
+    /// decided to make may still be in progress. If you call this method from the receiver, there is no such call. A
+    /// task
+    /// that was never resumed also reports its end.
     func cancel()
 
-    /// Stops the bytes that come in, until `proceed()`: for a receiver that has more than it can deal with.
+    /// Pauses incoming bytes until `proceed()`, for a receiver that cannot take more bytes.
     ///
-    /// Called from within the receiver, nothing comes after that call but progress of the request's body, which goes on, and
-    /// the end of a failure or a cancel. No time limit runs meanwhile.
+    /// If you call this method from the receiver, only progress of the request's body and an end by failure or
+    /// cancellation
+    /// can follow after that call. The body of the request continues to be sent. No time limit runs while the task is
+    /// held.
     func hold()
 
-    /// Lets bytes come in again.
+    /// Continues incoming bytes after `hold()`.
     func proceed()
 }
 
-/// Is told what happens to one task, in this order: informational heads, the head, bytes, trailers, metrics, the end.
+/// An object that receives the events of one task.
 ///
-/// The end comes exactly once for each task that was resumed or cancelled, and nothing comes after it; everything else
-/// may be missing. Progress of the upload comes whenever it is made, before the metrics.
+/// The events come in this order: informational responses, response headers, bytes, trailers, metrics, and the end. The
+/// end comes exactly once for each task that was resumed or canceled, and no event follows it. Each other event may be
+/// missing. Upload progress can come at any time before the metrics.
 ///
-/// Calls come on a thread that the session shares among all its tasks: never two at once for one task. They must not
-/// block, not even for a file: while one runs, nothing moves. Whoever needs time calls the task's `hold()` before it
-/// hands the bytes over, and `proceed()` when it wants more.
+/// A session calls these methods on a thread that it shares among all its tasks, one call at a time for each task. The
+/// methods must not block, not even to access a file, because no task of the session makes progress during a call. To
+/// process bytes on another thread, call the task's `hold()` before you pass them on, and `proceed()` when you are
+/// ready
+/// for more.
 public protocol NetworkReceiver: AnyObject, Sendable {
-    /// The head of the response, whatever its status from 200 on: redirects and challenges as well.
+    /// Tells the receiver that the response headers arrived.
+    ///
+    /// The status is 200 or above, and can also be that of a redirect or a challenge.
     func task(_ task: any NetworkTask, didReceive head: ResponseHead)
 
-    /// The next bytes of the body, decompressed if the request said so. They are there only for the length of the call.
+    /// Tells the receiver that bytes of the body arrived.
+    ///
+    /// The bytes are decompressed if the request asks for that. The buffer is valid only during the call.
     func task(_ task: any NetworkTask, didReceive bytes: UnsafeRawBufferPointer)
 
-    /// It is over: nil if the response is complete, whatever its status; otherwise why not.
+    /// Tells the receiver that the task ended.
+    ///
+    /// - Parameters:
+    ///   - task: The task.
+    ///   - error: The reason for the failure, or `nil` if the response is complete, whatever its status.
     func task(_ task: any NetworkTask, didEndWith error: NetworkError?)
 
-    /// A head with a status from 100 to 199, which comes before the real one. Ignored unless implemented.
+    /// Tells the receiver that an informational response arrived, whose status is from 100 to 199.
+    ///
+    /// The default implementation does nothing.
     func task(_ task: any NetworkTask, didReceiveInformational head: ResponseHead)
 
-    /// Fields that came after the body. Ignored unless implemented.
+    /// Tells the receiver that trailers arrived after the body.
+    ///
+    /// The default implementation does nothing.
     func task(_ task: any NetworkTask, didReceiveTrailers fields: HeaderFields)
 
-    /// So many bytes of the request's body were taken to be sent, of so many if that is known. Ignored unless
-    /// implemented. The number never becomes smaller, not even if the session has to send the body anew.
+    /// Tells the receiver how many bytes of the request's body the session has taken to send.
+    ///
+    /// The default implementation does nothing.
+    ///
+    /// - Parameters:
+    ///   - task: The task.
+    ///   - count: The number of bytes so far. It never decreases, even if the session has to send the body again.
+    ///   - total: The length of the body, or `nil` if it is unknown.
     func task(_ task: any NetworkTask, didSend count: Int64, of total: Int64?)
 
-    /// How the time was spent. Ignored unless implemented.
+    /// Tells the receiver the metrics of the transfer.
+    ///
+    /// The default implementation does nothing.
     func task(_ task: any NetworkTask, didCollect metrics: TransferMetrics)
 
-    /// Whether the request may still be sent, now that its turn has come: the last moment at which that can be said. True
-    /// unless implemented.
+    /// Returns whether the request may still be sent when its turn has come.
     ///
-    /// A `CurlSession`, and a `URLSession` on Linux, ask when the first request of a task gets its place among those
-    /// that may be under way; other sessions do not. A request that may have waited long for that can be taken back so:
-    /// it ends as if it were cancelled, and the server sees nothing of it. One that is connecting by then leaves.
+    /// This is the last moment at which you can withdraw a request, which may have waited for a long time. If the
+    /// method
+    /// returns `false`, the task ends as if it were canceled, and the server never receives the request. The default
+    /// implementation returns `true`.
+    ///
+    /// A `CurlSession`, and a `URLSession` on Linux, call this method when the first request of a task gets its slot.
+    /// Other
+    /// sessions do not call it.
     func taskMayLeave(_ task: any NetworkTask) -> Bool
 
-    /// The receiver to which this one hands on what it is told. Nil unless implemented.
+    /// The receiver to which this receiver forwards its events, or `nil` if there is none.
     ///
-    /// A session that stands before another one, and puts a receiver of its own before that of an operation, names the
-    /// operation's here. Observers then learn of each request that is sent beneath, also of those that follow from
-    /// redirects and challenges. It is asked once, when a task is made.
+    /// Implement this property if your session wraps another session and puts its own receiver in front of the receiver
+    /// of an
+    /// operation. Return the receiver of the operation. Observers are then notified of each request that is sent,
+    /// including
+    /// the requests that follow from redirects and challenges. The property is read once, when a task is created. The
+    /// default implementation returns `nil`.
     var nextReceiver: (any NetworkReceiver)? { get }
 }
 
@@ -111,56 +152,56 @@ extension NetworkReceiver {
     /// Does nothing.
     public func task(_ task: any NetworkTask, didCollect metrics: TransferMetrics) {}
 
-    /// True.
+    /// Returns `true`.
     public func taskMayLeave(_ task: any NetworkTask) -> Bool { true }
 
-    /// Nil.
+    /// The value `nil`, because there is no next receiver.
     public var nextReceiver: (any NetworkReceiver)? { nil }
 }
 
-/// How one transfer spent its time, and over which connection.
+/// The times of one transfer, and information about its connection.
 ///
-/// The durations are counted from the first `resume()`; nil is what did not happen or is not known.
+/// Each time is the duration since the first `resume()`. A value is `nil` if the event did not happen or is not known.
 public struct TransferMetrics: Sendable, Hashable {
-    /// When the wait for a slot was over.
+    /// The time at which the task got its slot.
     public var slotGranted: Duration?
-    /// When the name was looked up.
+    /// The time at which the name of the host was resolved.
     public var nameResolved: Duration?
-    /// When the connection stood.
+    /// The time at which the connection was established.
     public var connected: Duration?
-    /// When TLS had been agreed upon.
+    /// The time at which the TLS handshake was complete.
     public var secured: Duration?
-    /// When the head of the request was about to be sent.
+    /// The time at which the request headers were about to be sent.
     public var requestBegan: Duration?
-    /// When the first byte of the response came.
+    /// The time at which the first byte of the response arrived.
     public var firstByte: Duration?
-    /// When it was over.
+    /// The time at which the transfer ended.
     public var ended: Duration?
-    /// How long the task was suspended or held by its receiver.
+    /// The total duration for which the task was suspended or held.
     public var paused: Duration = .zero
-    /// Whether the connection had been used before.
+    /// A Boolean value that indicates whether the connection had been used before.
     public var isConnectionReused = false
-    /// The version of HTTP that was spoken.
+    /// The version of HTTP that the transfer used.
     public var version: HTTPVersion?
-    /// The address that answered and its port: `127.0.0.1:80`, `[::1]:80`.
+    /// The remote address and port of the connection, such as `127.0.0.1:80` or `[::1]:80`.
     public var remoteAddress: String?
-    /// Bytes of the request's body that were sent.
+    /// The number of bytes of the request's body that were sent.
     public var bodyBytesSent: Int64 = 0
-    /// Bytes of the response's body as they came over the wire.
+    /// The number of bytes of the response's body that were received, before decompression.
     public var bodyBytesReceived: Int64 = 0
-    /// Bytes of the response's heads.
+    /// The number of bytes of the response headers, including those of informational responses.
     public var headerBytesReceived: Int64 = 0
 
-    /// Makes an empty one, for sessions of your own and for tests.
+    /// Creates empty metrics, for your own sessions and for tests.
     public init() {}
 }
 
-/// How much of a response's body came, counted as it goes over the wire, and how much was promised.
+/// The received length and the announced length of a response body, before decompression.
 package struct BodyCount: Equatable, Sendable {
     private enum Promise: Equatable {
         case nothing
         case bytes(Int64)
-        /// Whoever reads the chunks, or waits for the end of the connection, notices where it is.
+        /// The transport notices the end of the body, which is marked by chunks or by the end of the connection.
         case delimited
         case unknown
     }
@@ -168,17 +209,17 @@ package struct BodyCount: Equatable, Sendable {
     private let promise: Promise
     private var count: Int64 = 0
 
-    /// Before the head is there, nothing is known.
+    /// Creates a count for a response whose headers have not arrived.
     package init() { promise = .unknown }
 
-    /// What a head promises.
+    /// Creates a count with the length that the response headers announce.
     package init(_ head: ResponseHeadParser.Head, method: String) {
         if method == "HEAD" || head.status == 204 || head.status == 304 {
             promise = .nothing
         } else if head.version < .http2, head.fields.contains("Transfer-Encoding") {
             promise = .delimited
         } else if let length = head.fields["Content-Length"] {
-            // The head was refused if it states several that differ.
+            // Headers that state different lengths were already rejected.
             let first = Int64(length) ?? length.split(separator: ",").first.flatMap { Int64(String($0).trimmedBlanks) }
             promise = first.map { .bytes($0) } ?? .unknown
         } else {
@@ -188,7 +229,7 @@ package struct BodyCount: Equatable, Sendable {
 
     package mutating func add(_ bytes: Int) { count += Int64(bytes) }
 
-    /// Whether nothing is missing, as far as can be told where whoever read the body says nothing of its end.
+    /// Whether the body is complete, as far as that is known if the transport does not report its end.
     package var isComplete: Bool {
         switch promise {
         case .nothing: true
@@ -199,14 +240,14 @@ package struct BodyCount: Equatable, Sendable {
     }
 }
 
-/// A task that can end without taking along what another attempt may go on with.
+/// A task that can end without removing the data from which another attempt can continue.
 protocol AbandonableTask: NetworkTask {
-    /// Ends it as cancelled, and keeps what it received.
+    /// Ends the task as canceled, and keeps the data that it received.
     func giveUp()
 }
 
 extension NetworkTask {
-    /// Ends the task of an attempt that may be followed by another.
+    /// Ends the task of an attempt that another attempt may follow.
     func endForAttempt() {
         if let task = self as? any AbandonableTask { task.giveUp() } else { cancel() }
     }

@@ -1,11 +1,11 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-/// Puts the heads and trailers of a response together from their lines.
+/// A parser that creates the headers and trailers of a response from their lines.
 ///
-/// The lines were delimited by whoever read them from the wire. What contradicts itself is refused.
+/// The transport has already separated the lines. Contradictory headers are rejected.
 package struct ResponseHeadParser {
-    /// The parts of a head.
+    /// The status line and the headers of a response.
     package struct Head: Equatable {
         package var status: Int
         package var version: HTTPVersion
@@ -23,7 +23,7 @@ package struct ResponseHeadParser {
     private enum Stage {
         case beforeHead
         case inHead
-        /// A head with a status from 200 on is complete; what comes now is a trailer.
+        /// The headers of a response with status 200 or above are complete, and further lines are trailers.
         case afterHead
     }
 
@@ -34,23 +34,23 @@ package struct ResponseHeadParser {
     }
 
     private var stage = Stage.beforeHead
-    /// The head that is being put together, without its fields.
+    /// The response that is being parsed, without its headers.
     private var head = Head(status: 0, version: .http1_1, reason: "")
-    /// Its fields, or those after the body.
+    /// The headers of that response, or its trailers.
     private var fields = HeaderFields()
     private var informationalCount = 0
 
     package init() {}
 
-    /// The fields after the body, as far as they came.
+    /// The trailers that have arrived so far.
     package var trailers: HeaderFields { stage == .afterHead ? fields : HeaderFields() }
 
     package mutating func receive(_ line: UnsafeRawBufferPointer) -> Event {
         let content = line.withoutLineEnd
-        // libcurl takes such a line for the end of the head.
+        // libcurl mistakes such a line for the end of the headers.
         if line.first == 0x0D, !content.isEmpty { return .refused("a line begins with a carriage return") }
         if content.isStatusLine {
-            // Whoever reads the wire may take it for a field, and what follows for the body of the head before it.
+            // The transport may mistake the line for a header, and what follows for the body of the response before.
             return stage == .inHead ? .refused("a status line came in the middle of a head") : begin(content)
         }
         switch stage {
@@ -99,11 +99,11 @@ package struct ResponseHeadParser {
 
 extension UnsafeRawBufferPointer {
     fileprivate var isStatusLine: Bool {
-        // The letters are those of HTTP/.
+        // These are the bytes of HTTP/.
         count >= 5 && self[0] == 0x48 && self[1] == 0x54 && self[2] == 0x54 && self[3] == 0x50 && self[4] == 0x2F
     }
 
-    /// The number of the first three bytes; nil if they are no status.
+    /// The number in the first three bytes, or `nil` if they are not a status.
     fileprivate var statusNumber: Int? {
         var number = 0
         for byte in self[..<3] {
@@ -115,7 +115,7 @@ extension UnsafeRawBufferPointer {
 }
 
 extension HTTPVersion {
-    /// `1.1`, or `2` as libcurl writes it; nil for anything else, which libcurl would understand in its own way.
+    /// Parses `1.1`, or `2` as libcurl writes it, and rejects anything else, which libcurl may interpret differently.
     fileprivate init?(number: UnsafeRawBufferPointer) {
         func digit(_ index: Int) -> Int? {
             (0x30...0x39).contains(number[index]) ? Int(number[index]) - 0x30 : nil
@@ -133,7 +133,7 @@ extension HTTPVersion {
 }
 
 extension HeaderFields {
-    /// Adds the field of a line, or adds the line to the last field if it begins with a blank; returns what is wrong.
+    /// Adds the header in a line, or a continuation line to the last header, and returns a problem if there is one.
     fileprivate mutating func append(line: UnsafeRawBufferPointer) -> String? {
         if line[0] == 0x20 || line[0] == 0x09 {
             guard let last = removeLast() else { return "a header field has no name" }
@@ -148,7 +148,7 @@ extension HeaderFields {
             add(String(headerBytes: name), String(headerBytes: value, ofField: name))
             return nil
         }
-        // Another reader of the same bytes may see another framing in them.
+        // Another reader of the same bytes could find another framing in them.
         if name.isName("content-length") || name.isName("transfer-encoding") {
             return "the framing of the body has a control character in it"
         }
@@ -159,9 +159,11 @@ extension HeaderFields {
         return nil
     }
 
-    /// Two lengths that differ, or one that is none; or a coding of the transfer that nobody asked for.
+    /// A problem with the length or the transfer coding of the body, or `nil` if there is none.
     ///
-    /// Whoever reads the wire may undo such a coding, and then neither how much came nor where it was cut could be told.
+    /// The transport might undo a transfer coding that was not requested. Then neither the length of the body nor a
+    /// premature
+    /// end would be known.
     var framingProblem: String? {
         var count = 0
         for field in self {
@@ -198,22 +200,22 @@ extension HeaderFields {
 }
 
 extension String {
-    /// Digits alone, and not so many that the number would be too large.
+    /// Whether the text consists of digits only, and of so few that the number cannot overflow.
     fileprivate var isPlainNumber: Bool {
         (1...18).contains(utf8.count) && utf8.allSatisfy { (0x30...0x39).contains($0) }
     }
 
-    /// The text with a blank in place of each control character but a tab.
+    /// The text with a blank in place of each control character except tabs.
     var withoutControls: String {
         guard utf8.contains(where: { $0.isControl && $0 != 0x09 }) else { return self }
         let bytes = utf8.map { $0.isControl && $0 != 0x09 ? 0x20 : $0 }
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    /// The value of a field as text.
+    /// Creates the text of a header value.
     ///
-    /// What is no UTF-8 would come back as other bytes: in an address it is escaped, which means the same, and a cookie is
-    /// left empty, which sets none.
+    /// Bytes that are not UTF-8 could not be sent back unchanged. In a URL they are percent-encoded, which has the same
+    /// meaning. A cookie with such bytes becomes empty, so that it is not set.
     fileprivate init(headerBytes bytes: UnsafeRawBufferPointer, ofField name: UnsafeRawBufferPointer) {
         if bytes.isASCII || String(validating: bytes, as: UTF8.self) != nil {
             self = String(decoding: bytes, as: UTF8.self)
@@ -227,7 +229,7 @@ extension String {
         }
     }
 
-    /// Bytes of a head as text: UTF-8, or else each byte as the character of that number (ISO 8859-1).
+    /// Creates text from header bytes, which are UTF-8 or otherwise ISO 8859-1.
     fileprivate init(headerBytes bytes: UnsafeRawBufferPointer) {
         if bytes.isASCII {
             self = String(decoding: bytes, as: UTF8.self)

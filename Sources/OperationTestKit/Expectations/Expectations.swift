@@ -5,10 +5,11 @@ import Foundation
 import OperationCore
 import OperationNetworking
 
-/// How an operation ended, as a test expects it.
+/// Methods that check how an operation ended.
 ///
-/// Each of these awaits the outcome, for a minute at most, and does not start the operation. In code that cannot await, the
-/// same names look at once at how it ended. What is thrown is an ``UnmetExpectation``.
+/// Each asynchronous method awaits the outcome, for a minute by default, and does not start the operation. In
+/// synchronous code, a method with the same name checks the current outcome. If the expectation is not met, the
+/// method throws an ``UnmetExpectation``.
 ///
 /// ```swift
 /// import OperationNetworking
@@ -26,7 +27,9 @@ import OperationNetworking
 /// }
 /// ```
 extension TypedOperation {
-    /// Expects a result, and returns it.
+    /// Waits for a success, and returns the result.
+    ///
+    /// - Throws: An ``UnmetExpectation`` if the operation does not succeed within the limit.
     @discardableResult
     public final func expectSuccess(
         within limit: Duration = .seconds(60), fileID: String = #fileID, line: Int = #line
@@ -34,7 +37,9 @@ extension TypedOperation {
         try success(await end(within: limit), Asked("a success", fileID, line))
     }
 
-    /// Expects a result now, and returns it.
+    /// Checks that the operation has succeeded, and returns the result.
+    ///
+    /// - Throws: An ``UnmetExpectation`` if the operation has not succeeded.
     @discardableResult
     public final func expectSuccess(
         fileID: String = #fileID, line: Int = #line
@@ -42,7 +47,9 @@ extension TypedOperation {
         try success(end, Asked("a success", fileID, line))
     }
 
-    /// Expects a failure, and returns its error.
+    /// Waits for a failure, and returns the error.
+    ///
+    /// - Throws: An ``UnmetExpectation`` if the operation does not fail within the limit.
     @discardableResult
     public final func expectFailure(
         within limit: Duration = .seconds(60), fileID: String = #fileID, line: Int = #line
@@ -50,7 +57,9 @@ extension TypedOperation {
         try failure(await end(within: limit), Asked("a failure", fileID, line))
     }
 
-    /// Expects a failure now, and returns its error.
+    /// Checks that the operation has failed, and returns the error.
+    ///
+    /// - Throws: An ``UnmetExpectation`` if the operation has not failed.
     @discardableResult
     public final func expectFailure(
         fileID: String = #fileID, line: Int = #line
@@ -58,9 +67,14 @@ extension TypedOperation {
         try failure(end, Asked("a failure", fileID, line))
     }
 
-    /// Expects a cancellation, and returns its cause.
+    /// Waits for a cancellation, and returns the cause.
     ///
-    /// The code is the kind of the cause; any will do if it is nil.
+    /// - Parameters:
+    ///   - code: The expected code of the cause. The default is `nil`, which accepts any code.
+    ///   - limit: The maximum time to wait. The default is one minute.
+    ///   - fileID: The file of the expectation.
+    ///   - line: The line of the expectation.
+    /// - Throws: An ``UnmetExpectation`` if the operation is not canceled within the limit.
     @discardableResult
     public final func expectCancelled(
         _ code: CancellationCause.Code? = nil, within limit: Duration = .seconds(60), fileID: String = #fileID,
@@ -69,7 +83,9 @@ extension TypedOperation {
         try cancellation(await end(within: limit), code, Asked(Self.cancelled(code), fileID, line))
     }
 
-    /// Expects a cancellation now, and returns its cause.
+    /// Checks that the operation was canceled, and returns the cause.
+    ///
+    /// - Throws: An ``UnmetExpectation`` if the operation was not canceled with this code.
     @discardableResult
     public final func expectCancelled(
         _ code: CancellationCause.Code? = nil, fileID: String = #fileID, line: Int = #line
@@ -83,7 +99,9 @@ extension TypedOperation {
 }
 
 extension TypedOperation where ResultType: Equatable {
-    /// Expects this result.
+    /// Waits for a success with a certain result.
+    ///
+    /// - Throws: An ``UnmetExpectation`` if the operation does not end with this result within the limit.
     public final func expectSuccess(
         _ result: ResultType, within limit: Duration = .seconds(60), fileID: String = #fileID, line: Int = #line
     ) async throws(UnmetExpectation) {
@@ -91,7 +109,9 @@ extension TypedOperation where ResultType: Equatable {
         try expect(result, end, Asked("success \(Told.value(result))", fileID, line))
     }
 
-    /// Expects this result now.
+    /// Checks that the operation has succeeded with a certain result.
+    ///
+    /// - Throws: An ``UnmetExpectation`` if the operation has not ended with this result.
     public final func expectSuccess(
         _ result: ResultType, fileID: String = #fileID, line: Int = #line
     ) throws(UnmetExpectation) {
@@ -105,7 +125,9 @@ extension TypedOperation where ResultType: Equatable {
 }
 
 extension TypedOperation where ErrorType: Equatable {
-    /// Expects a failure with this error.
+    /// Waits for a failure with a certain error.
+    ///
+    /// - Throws: An ``UnmetExpectation`` if the operation does not end with this error within the limit.
     public final func expectFailure(
         _ error: ErrorType, within limit: Duration = .seconds(60), fileID: String = #fileID, line: Int = #line
     ) async throws(UnmetExpectation) {
@@ -113,7 +135,9 @@ extension TypedOperation where ErrorType: Equatable {
         try expect(error, end, Asked("failure \(Told.error(error))", fileID, line))
     }
 
-    /// Expects a failure with this error now.
+    /// Checks that the operation has failed with a certain error.
+    ///
+    /// - Throws: An ``UnmetExpectation`` if the operation has not ended with this error.
     public final func expectFailure(
         _ error: ErrorType, fileID: String = #fileID, line: Int = #line
     ) throws(UnmetExpectation) {
@@ -127,9 +151,16 @@ extension TypedOperation where ErrorType: Equatable {
 }
 
 extension TypedOperation where ErrorType == NetworkError {
-    /// Expects a failure of this kind, and returns the error.
+    /// Waits for a failure with a certain code, and returns the error.
     ///
-    /// The status is that of the answer; any will do, or none, if it is nil.
+    /// - Parameters:
+    ///   - code: The expected code of the error.
+    ///   - status: The expected status of the response. The default is `nil`, which accepts any status and a missing
+    ///     response.
+    ///   - limit: The maximum time to wait. The default is one minute.
+    ///   - fileID: The file of the expectation.
+    ///   - line: The line of the expectation.
+    /// - Throws: An ``UnmetExpectation`` if the operation does not fail in this way within the limit.
     @discardableResult
     public final func expectFailure(
         _ code: NetworkError.Code, status: Int? = nil, within limit: Duration = .seconds(60), fileID: String = #fileID,
@@ -139,7 +170,9 @@ extension TypedOperation where ErrorType == NetworkError {
         return try failure(end, code, status, Asked(Self.failure(code, status), fileID, line))
     }
 
-    /// Expects a failure of this kind now, and returns the error.
+    /// Checks that the operation has failed with a certain code, and returns the error.
+    ///
+    /// - Throws: An ``UnmetExpectation`` if the operation has not failed in this way.
     @discardableResult
     public final func expectFailure(
         _ code: NetworkError.Code, status: Int? = nil, fileID: String = #fileID, line: Int = #line
@@ -160,7 +193,7 @@ extension TypedOperation where ErrorType == NetworkError {
     }
 }
 
-/// What was asked, and where.
+/// An expectation and its position in the source.
 struct Asked {
     let expected: String
     let fileID: String
@@ -172,27 +205,27 @@ struct Asked {
 }
 
 extension TypedOperation {
-    /// How the operation ended, or why that is not known.
+    /// The end of an operation, or the reason why it is not known.
     enum End {
         case outcome(OperationOutcome<ResultType, ErrorType>)
         case notYet
         case notWithin(Duration)
-        /// The test's own task was cancelled, by its time limit as a rule.
+        /// The task of the test was canceled, usually by a time limit.
         case notAwaited
     }
 
-    /// How it ended, if it did.
+    /// The end of the operation, if it has ended.
     final var end: End { outcome.map { .outcome($0) } ?? .notYet }
 
-    /// How it ended, as soon as it has, and no later than that.
+    /// Waits for the end of the operation, but no longer than a limit.
     ///
-    /// Neither the end of that time nor that of the test's task cancels the operation.
+    /// Neither the limit nor a cancellation of the test's task cancels the operation.
     final func end(within limit: Duration) async -> End {
         if let outcome { return .outcome(outcome) }
         let answer = FirstAnswer<End>()
         let timer = SystemClock.shared.schedule(after: limit) { answer.give(.notWithin(limit)) }
         defer { timer.cancel() }
-        // And not by awaiting it: whoever gave up to wait would keep the operation until it ends, if it ever does.
+        // An await would keep the operation alive until its end, even after the test has stopped waiting.
         let observation = addObserver(isWaiter: true) { operation in
             guard let outcome = (operation as? TypedOperation)?.outcome else { return }
             answer.give(.outcome(outcome))
@@ -239,7 +272,7 @@ extension TypedOperation {
         }
     }
 
-    /// What it does in the place of ending.
+    /// A description of the operation's state if it has not ended.
     private var standing: String {
         if let waitReason { return "it is \(waitReason)" }
         switch state {
@@ -251,10 +284,10 @@ extension TypedOperation {
     }
 }
 
-/// What was expected and what was found in its place: an error whose text says both.
+/// An error that describes an expectation and the different result.
 ///
-/// The calls whose names begin with `expect` throw it. A test that throws has failed, in swift-testing and in XCTest
-/// alike, and both show the text:
+/// The methods whose names begin with `expect` throw this error. A test that throws an error fails, both in Swift
+/// Testing and in XCTest, and both show the text:
 ///
 /// ```
 /// GET https://example.com/songs did not end as expected, SongTests.swift:31
@@ -263,18 +296,18 @@ extension TypedOperation {
 ///   attempts: 503 → 1 s → 503
 /// ```
 public struct UnmetExpectation: Error, Hashable, Sendable {
-    /// What it is about: the name of an operation, as a rule, and what was looked at.
+    /// The subject of the expectation, usually the name of an operation and the checked property.
     public let subject: String
-    /// What was expected.
+    /// A description of the expected result.
     public let expected: String
-    /// What was found.
+    /// A description of the actual result.
     public let found: String
-    /// What else is known, each with a word on what it is: attempts, a state.
+    /// Further information with labels, such as the attempts or a state.
     public let details: [String]
-    /// File and line of the expectation.
+    /// The file and line of the expectation.
     public let place: String
 
-    /// Makes one, for expectations of your own.
+    /// Creates an error for an expectation of your own.
     public init(
         _ subject: String, expected: String, found: String, details: [String] = [], fileID: String = #fileID,
         line: Int = #line
@@ -285,17 +318,19 @@ public struct UnmetExpectation: Error, Hashable, Sendable {
 }
 
 extension UnmetExpectation: CustomStringConvertible, LocalizedError {
-    /// All of it, in a few lines.
+    /// The complete error in a few lines.
     public var description: String {
         let lines = ["expected: \(expected)", "found:    \(found)"] + details
         return "\(subject), \(place)\n" + lines.map { "  \($0)" }.joined(separator: "\n")
     }
 
-    /// All of it, in a few lines.
+    /// The complete error in a few lines.
     public var errorDescription: String? { description }
 }
 
-/// Waits until something is so that nobody tells of, by asking again and again: where there is no gate and no event.
+/// Waits until a condition is true, by checking it repeatedly.
+///
+/// Use this function for a condition without a gate or an event.
 ///
 /// ```swift
 /// import OperationNetworking
@@ -307,8 +342,15 @@ extension UnmetExpectation: CustomStringConvertible, LocalizedError {
 /// }
 /// ```
 ///
-/// It gives way to other tasks in between, and throws an ``UnmetExpectation`` after that time, or where its own task is
-/// cancelled.
+/// The function yields to other tasks between the checks.
+///
+/// - Parameters:
+///   - what: A description of the condition, for the error.
+///   - limit: The maximum time to wait. The default is one minute.
+///   - fileID: The file of the expectation.
+///   - line: The line of the expectation.
+///   - isSo: A closure that returns whether the condition is true.
+/// - Throws: An ``UnmetExpectation`` if the condition is still false at the limit, or when the task is canceled.
 public func waitUntil(
     _ what: String, within limit: Duration = .seconds(60), fileID: String = #fileID, line: Int = #line,
     _ isSo: @Sendable () -> Bool
@@ -325,11 +367,11 @@ public func waitUntil(
     }
 }
 
-/// How values are told in the texts of expectations.
+/// Descriptions of values in the texts of expectations.
 enum Told {
     private static let longest = 400
 
-    /// An operation by its name, by its request, or by its type.
+    /// Returns the name of an operation, its request or its type.
     static func subject(_ operation: ManagedOperation) -> String {
         if let name = operation.name, !name.isEmpty { return name }
         if let request = (operation as? any AnyNetworkOperation)?.request { return "\(request.summary)" }
@@ -341,13 +383,13 @@ enum Told {
         return text.count > longest ? "\(text.prefix(longest))… (\(text.count) characters)" : text
     }
 
-    /// An error by what tells it from others, and its sentence.
+    /// Returns the code, the status and the message of an error.
     static func error(_ error: any Error) -> String {
         guard let error = error as? NetworkError else { return value(error) }
         return "\(error.code)\(error.status.map { " \($0)" } ?? ""), \(error.message)"
     }
 
-    /// `250 ms`, `1.5 s`, `1 min 30 s`.
+    /// Returns a duration as text, such as `250 ms`, `1.5 s` or `1 min 30 s`.
     static func time(_ duration: Duration) -> String {
         let (whole, part) = duration.saturatedNanoseconds.quotientAndRemainder(dividingBy: 1_000_000)
         let milliseconds = whole + (part >= 500_000 ? 1 : 0)

@@ -5,11 +5,11 @@ import OperationCore
 import OperationNetworking
 
 extension AnyNetworkOperation {
-    /// What became of its attempts, as one line: `503 → 1 s → connectionLost → 2 s → success`.
+    /// The attempts of the operation as one line, such as `503 → 1 s → connectionLost → 2 s → success`.
     ///
-    /// An attempt that failed is told by its status, or else by the kind of its error; then comes the pause after it, or what
-    /// the operation was put aside for. The last word is how the operation ended; `…` if it has not. It is meant to be
-    /// compared, so that a test that fails shows both lines:
+    /// A failed attempt appears as its status, or else as the code of its error. The pause or the wait after the
+    /// attempt follows. The last part is the ending of the operation, or `…` if it has not ended. Compare the line
+    /// with the expected one, so that a failed test shows both:
     ///
     /// ```swift
     /// import OperationNetworking
@@ -22,12 +22,12 @@ extension AnyNetworkOperation {
     /// }
     /// ```
     ///
-    /// Attempts are only told apart where the operation has a `retry`, a realm or an offline policy.
+    /// The line contains the individual attempts only if the operation has a `retry`, a realm or an offline policy.
     public var story: String {
         AttemptDescription(self).parts.map(\.description).joined(separator: " → ")
     }
 
-    /// Expects these attempts, in this order, and no others.
+    /// Checks that the operation made certain attempts, in this order, and no others.
     ///
     /// ```swift
     /// import OperationNetworking
@@ -59,7 +59,7 @@ extension AnyNetworkOperation {
     }
 }
 
-/// The attempts of an operation, as they are told.
+/// The attempts of an operation, in a form that can be described.
 struct AttemptDescription {
     struct Attempt: CustomStringConvertible {
         enum Kind: Equatable {
@@ -88,7 +88,7 @@ struct AttemptDescription {
         }
     }
 
-    /// One word of the line.
+    /// A part of the line.
     enum Part: CustomStringConvertible {
         case attempt(Attempt.Kind)
         case pause(Duration)
@@ -114,7 +114,7 @@ struct AttemptDescription {
         let isAgain = records.last.map { $0.pause != nil || $0.putAside != nil } ?? true
         switch operation.anyEnd {
         case .success?: attempts.append(Attempt(kind: .success))
-        // The last attempt is that with the error, unless none was written down, or something else failed.
+        // The last record is the attempt with the error, unless there is no record or something else failed.
         case .failure(let error)?:
             let kind = (error as? NetworkError).map { Self.kind($0.code, $0.status) }
             if isAgain, let kind { attempts.append(Attempt(kind: kind)) }
@@ -138,7 +138,7 @@ struct AttemptDescription {
     }
 }
 
-/// How an operation ended, whatever its types.
+/// The ending of an operation, regardless of its types.
 enum AnyEnd {
     case success
     case failure(any Error)
@@ -149,7 +149,7 @@ extension ManagedOperation {
     fileprivate var anyEnd: AnyEnd? { (self as? any EndDescribing)?.typelessEnd }
 }
 
-/// An operation with types that only it knows.
+/// An operation whose types are not known to the caller.
 private protocol EndDescribing {
     var typelessEnd: AnyEnd? { get }
 }
@@ -165,53 +165,56 @@ extension TypedOperation: EndDescribing {
     }
 }
 
-/// What a test expects of one attempt, for `expectAttempts` of a network operation.
+/// An expected attempt, for `expectAttempts` of a network operation.
 ///
-/// A pause that is not named may be any, or none, and so may be what the operation was put aside for.
+/// An expectation without a pause or a wait reason accepts any pause or wait.
 public struct ExpectedAttempt: Sendable, CustomStringConvertible {
     private let kind: AttemptDescription.Attempt.Kind
     private var pause: ClosedRange<Duration>?
-    /// What the operation was put aside for after it.
+    /// The reason for which the operation waited after the attempt.
     private var putAside: WaitReason.Kind?
 
-    /// The server answered with this status, which is not accepted.
+    /// Returns an expectation of a response with a status that is not accepted.
     public static func status(_ status: Int, pause: Duration? = nil) -> Self {
         Self(kind: .status(status), pause: pause.map { $0...$0 })
     }
 
-    /// The server answered with this status, and the pause lies in this range.
+    /// Returns an expectation of a response with a status that is not accepted, followed by a pause in a range.
     public static func status(_ status: Int, pause: ClosedRange<Duration>) -> Self {
         Self(kind: .status(status), pause: pause)
     }
 
-    /// It failed so.
+    /// Returns an expectation of a failure with an error code.
     public static func failure(_ code: NetworkError.Code, pause: Duration? = nil) -> Self {
         Self(kind: .failure(code), pause: pause.map { $0...$0 })
     }
 
-    /// It failed so, and the pause lies in this range.
+    /// Returns an expectation of a failure with an error code, followed by a pause in a range.
     public static func failure(_ code: NetworkError.Code, pause: ClosedRange<Duration>) -> Self {
         Self(kind: .failure(code), pause: pause)
     }
 
-    /// The server answered with this status, and the operation was put aside for that: `.status(401, putAside:
-    /// .credential)`.
+    /// Returns an expectation of a response with a status, after which the operation waited for a reason.
+    ///
+    /// For example, `.status(401, putAside: .credential)` expects a wait for a credential.
     public static func status(_ status: Int, putAside reason: WaitReason.Kind) -> Self {
         Self(kind: .status(status), putAside: reason)
     }
 
-    /// It failed so, and the operation was put aside for that: `.failure(.notConnected, putAside: .network)`.
+    /// Returns an expectation of a failure with an error code, after which the operation waited for a reason.
+    ///
+    /// For example, `.failure(.notConnected, putAside: .network)` expects a wait for the network.
     public static func failure(_ code: NetworkError.Code, putAside reason: WaitReason.Kind) -> Self {
         Self(kind: .failure(code), putAside: reason)
     }
 
-    /// It gave the result of the operation.
+    /// An expectation of the attempt that produced the result of the operation.
     public static var success: Self { Self(kind: .success) }
 
-    /// The operation was cancelled in it, or in the pause before it.
+    /// An expectation of an attempt during which, or in the pause before which, the operation was canceled.
     public static var cancelled: Self { Self(kind: .cancelled) }
 
-    /// What is expected, in a few words.
+    /// A short description of the expectation.
     public var description: String {
         let word = AttemptDescription.Attempt(kind: kind).description
         if let putAside { return "\(word), put aside for: \(putAside)" }

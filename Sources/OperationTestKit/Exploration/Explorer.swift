@@ -3,10 +3,10 @@
 
 import Foundation
 
-/// Plays pieces of code that would run on several threads, one step at a time, in an order that is drawn from a seed.
+/// A simulation that runs the steps of several actors on one thread, in an order that is drawn from a seed.
 ///
-/// A race that a test with real threads meets once in a million rounds is one order among a few hundred here. The same
-/// seed gives the same order every time, so that a failure can be repeated and looked at:
+/// A test with real threads may find a race once in a million rounds. Here, the same race is one order among a few
+/// hundred. The same seed always produces the same order, so that you can reproduce a failure:
 ///
 /// ```swift
 /// try Explorer.explore(rounds: 1_000) { explorer in
@@ -18,65 +18,65 @@ import Foundation
 /// }
 /// ```
 ///
-/// What a step calls runs whole: interleaved are the steps, not the instructions within them. With ``ManualWorkers``
-/// the threads of a queue are such steps, too, and with a ``ManualClock`` the passing of time.
+/// The code that a step calls runs as a whole, because only the steps are interleaved, not their instructions. With
+/// ``ManualWorkers``, the threads of a queue are actors too. With a ``ManualClock``, the passage of time is an actor.
 public struct Explorer {
-    /// For how many turns one goes on that nobody is to interrupt.
+    /// The number of turns after which an actor is interrupted although the schedule does not require it.
     ///
-    /// He may wait for another one by asking again and
-    /// again.
+    /// The actor may be polling for an event that another actor causes.
     private static let patience = 200
 
-    /// One of those that take turns.
+    /// An actor, which takes turns with the others.
     private struct Actor {
         let name: String
-        /// Does the next step; nil if there is none now, false if there never will be.
+        /// Performs the next step, and returns nil if there is none now, and false if the actor is finished.
         let step: (inout SeededGenerator) -> Bool?
     }
 
     private var actors: [Actor] = []
-    /// Chooses who takes the next turn, where the schedule does not say.
+    /// The generator that chooses the next actor where the schedule has no turns.
     private var chooser: SeededGenerator
 
-    /// The schedule that is played.
+    /// The schedule of this simulation.
     public let schedule: ExplorerSchedule
 
-    /// Chance that belongs to the schedule: for what the world is like in which the actors take their steps.
+    /// A random number generator that belongs to the schedule, for the circumstances of the simulation.
     ///
-    /// It gives the same numbers for the same seed, whatever the order. Steps that draw do so from it, too.
+    /// The generator produces the same numbers for the same seed, regardless of the order. Steps that need random
+    /// numbers use it too.
     public var random: SeededGenerator
 
-    /// The names of the actors in the order in which they had their turns.
+    /// The names of the actors, in the order of their turns.
     public private(set) var order: [String] = []
 
-    /// Which actor had its turn, by the order in which they were added.
+    /// The actors in the order of their turns, as indices in the order in which they were added.
     private(set) var turns: [Int] = []
 
-    /// How many turns there may be: 100,000.
+    /// The maximum number of turns.
     ///
-    /// A round in which nobody comes to an end by then fails, and says so: somebody waits, by asking again and again, for what
-    /// never comes.
+    /// The default is 100,000. If the actors do not finish within this number, the round fails. This happens if an
+    /// actor polls forever for an event that does not occur.
     public var turnLimit = 100_000
 
-    /// Whether there were more.
+    /// Whether the maximum number of turns was exceeded.
     private(set) var isEndless = false
 
-    /// How many turns one had without a break, behind those that the schedule says.
+    /// The number of consecutive turns of one actor after the end of the schedule.
     private var stay = 0
 
-    /// Makes an explorer that draws from `seed`.
+    /// Creates an explorer that draws the order from a seed.
     public init(seed: UInt64) {
         self.init(ExplorerSchedule(seed: seed))
     }
 
-    /// Makes an explorer that plays a schedule.
+    /// Creates an explorer that follows a schedule.
     public init(_ schedule: ExplorerSchedule) {
         self.schedule = schedule
         chooser = SeededGenerator(seed: schedule.seed)
         random = SeededGenerator(seed: ~schedule.seed)
     }
 
-    /// Adds an actor with these steps.
+    /// Adds an actor with a list of steps.
     public mutating func add(_ name: String, _ steps: (() -> Void)...) {
         var rest = steps[...]
         add(
@@ -88,20 +88,22 @@ public struct Explorer {
             })
     }
 
-    /// Adds an actor that is asked for its next step again and again.
+    /// Adds an actor whose next step is requested repeatedly.
     ///
     /// - Parameters:
-    ///   - name: What it is called in ``order``.
-    ///   - step: Does a step and returns true; returns nil if it can do nothing now, and false if it is done for good.
+    ///   - name: The name of the actor in ``order``.
+    ///   - step: A closure that performs a step and returns `true`. It returns `nil` if no step is possible now, and
+    ///     `false` if the actor is finished.
     public mutating func add(_ name: String, asking step: @escaping (inout SeededGenerator) -> Bool?) {
         actors.append(Actor(name: name, step: step))
     }
 
-    /// Lets the actors take turns until all are done or none can do anything; returns whether all are done.
+    /// Runs the actors in turns until all of them are finished or none of them can perform a step.
     ///
-    /// It goes on for no more than ``turnLimit`` turns.
+    /// The run ends after at most ``turnLimit`` turns.
     ///
-    /// - Parameter afterEach: Called after each step, to look whether all is as it should be; false ends the run.
+    /// - Parameter afterEach: A closure that is called after each step. If it returns `false`, the run ends.
+    /// - Returns: A Boolean value that indicates whether all actors are finished.
     @discardableResult
     public mutating func run(afterEach: () -> Bool = { true }) -> Bool {
         var idle: Set<Int> = []
@@ -126,7 +128,9 @@ public struct Explorer {
         return present.isEmpty
     }
 
-    /// Ends a round of ``explore(rounds:from:_:)`` as failed, unless that is so.
+    /// Makes a round of ``explore(rounds:from:_:)`` fail if a condition is false.
+    ///
+    /// - Throws: An error with the message if `isSo` is `false`.
     public func expect(_ isSo: Bool, _ message: @autoclosure () -> String) throws {
         if !isSo { throw ExplorerFlaw(description: message()) }
     }
@@ -137,45 +141,47 @@ public struct Explorer {
         turns.append(actor)
     }
 
-    /// Whose turn it is: as the schedule says, and behind its end whoever had the last one, for as long as he can.
+    /// Returns the actor of the next turn.
     ///
-    /// One who asks again and again for what another has to do is interrupted all the same, or he would go on for ever.
+    /// The actor is the next one in the schedule. After the end of the schedule, the last actor continues for as long
+    /// as it can. An actor that polls for an event is interrupted after some time, because it would continue forever.
     private mutating func choice(among choices: [Int]) -> Int {
         guard let wanted = schedule.turns else { return choices[Int.random(in: 0..<choices.count, using: &chooser)] }
         let last = turns.last ?? -1
         let next = turns.count < wanted.count ? wanted[turns.count] : last
         if turns.count >= wanted.count, stay >= Self.patience {
-            // All have their turn in time.
+            // This gives each actor a turn eventually.
             return choices.first { $0 > last } ?? choices[0]
         }
         return choices.contains(next) ? next : choices[0]
     }
 }
 
-/// What a user's check found.
+/// The error of a failed check.
 struct ExplorerFlaw: Error, CustomStringConvertible {
     let description: String
 }
 
 extension Explorer {
-    /// The variable of the environment that has every exploration play one schedule and no other.
+    /// The environment variable that makes every exploration play a single schedule.
     ///
-    /// `OPERATIONKIT_SCHEDULE=37:0,1,0 swift test --filter signOut`
-    ///
-    /// Where it says something that is no schedule, each exploration fails and says so.
+    /// For example, run `OPERATIONKIT_SCHEDULE=37:0,1,0 swift test --filter signOut`. If the value is not a valid
+    /// schedule, each exploration fails.
     public static let scheduleVariable = "OPERATIONKIT_SCHEDULE"
 
-    /// How many schedules are tried to find a shorter one that fails.
+    /// The maximum number of schedules to try while shortening a failure.
     private static let triesToShorten = 500
 
-    /// Plays many schedules of the same scene, each drawn from a seed of its own, until one fails.
+    /// Plays a scene with many schedules, each from a different seed, until a schedule fails.
     ///
-    /// The scene is made anew in each round: operations, queues and clocks of its own, and an explorer to which it
-    /// adds its actors and which it lets run. A round fails if the scene throws: from ``expect(_:_:)``, from the
-    /// expectations of operations (``UnmetExpectation``), or anything. The schedule that failed is then made as short
-    /// as can be found in some hundred tries, and thrown as an ``ExplorationFailure``, which says how to play it
-    /// again. A shorter one counts only if it fails in the same way: with an error of the same type, and the same
-    /// text but for words with digits in them.
+    /// The closure creates the scene in each round: new operations, queues and clocks. It adds the actors to the
+    /// explorer and runs them. A round fails if the closure throws any error, for example from ``expect(_:_:)`` or an
+    /// expectation of an operation (``UnmetExpectation``).
+    ///
+    /// The method shortens the failed schedule as far as possible in some hundred tries. It then throws an
+    /// ``ExplorationFailure``, which describes how to play the schedule again. A shorter schedule counts only if it
+    /// fails in the same way. The error must have the same type and the same text, except for words that contain
+    /// digits.
     ///
     /// ```swift
     /// import OperationCore
@@ -196,20 +202,23 @@ extension Explorer {
     /// }
     /// ```
     ///
-    /// The scene must depend on nothing but the explorer: what threads of their own do is in no schedule. Checks that
-    /// write a failure down and go on (`#expect`, `XCTAssert`) are not seen here; throw.
+    /// The scene must depend only on the explorer, because the schedule does not control threads that the scene
+    /// starts. Checks that record a failure and continue (`#expect`, `XCTAssert`) do not end a round, so throw an
+    /// error instead.
     ///
     /// - Parameters:
-    ///   - rounds: How many schedules are played.
-    ///   - first: The first seed; the others follow it. Say another one to see other schedules.
-    ///   - scene: Makes the scene and plays it.
+    ///   - rounds: The number of schedules to play.
+    ///   - first: The first seed, which the following seeds increment. Choose another one to play other schedules.
+    ///     The default is 0.
+    ///   - scene: A closure that creates the scene and runs it.
+    /// - Throws: An ``ExplorationFailure`` if a round fails.
     public static func explore(
         rounds: Int, from first: UInt64 = 0, _ scene: (inout Explorer) throws -> Void
     ) throws(ExplorationFailure) {
         try explore(rounds: rounds, from: first, said: ProcessInfo.processInfo.environment[scheduleVariable], scene)
     }
 
-    /// The same with what the environment says.
+    /// Explores with the given value of the environment variable.
     package static func explore(
         rounds: Int, from first: UInt64 = 0, said text: String?, _ scene: (inout Explorer) throws -> Void
     ) throws(ExplorationFailure) {
@@ -220,7 +229,7 @@ extension Explorer {
         for round in 0..<max(rounds, 0) {
             let played = play(ExplorerSchedule(seed: first &+ UInt64(round)), scene)
             guard let reason = played.reason else { continue }
-            // One that does not end is not played some hundred times more.
+            // A scene that does not end is too slow to play some hundred times more.
             let shortest = played.isEndless ? played : shorten(played, scene)
             throw ExplorationFailure(
                 reason: shortest.reason ?? reason, round: round + 1, rounds: rounds, met: played.schedule,
@@ -228,7 +237,9 @@ extension Explorer {
         }
     }
 
-    /// Plays one schedule again: the one that an ``ExplorationFailure`` printed.
+    /// Plays a single schedule, for example the one that an ``ExplorationFailure`` describes.
+    ///
+    /// - Throws: An ``ExplorationFailure`` if the round fails.
     public static func replay(
         _ schedule: ExplorerSchedule, _ scene: (inout Explorer) throws -> Void
     ) throws(ExplorationFailure) {
@@ -238,20 +249,20 @@ extension Explorer {
             reason: reason, round: 1, rounds: 1, met: schedule, shortest: schedule, order: played.order)
     }
 
-    /// What came of a schedule.
+    /// The result of a schedule.
     private struct Played {
         var schedule: ExplorerSchedule
-        /// Why it failed; nil if it did not.
+        /// The reason of the failure, or nil without a failure.
         var reason: String?
-        /// What it has in common with the same failure in another order; nil if it did not fail.
+        /// The common property of the same failure in different orders, or nil without a failure.
         var kind: String?
         var order: [String]
         var turns: [Int]
-        /// Whether nobody came to an end.
+        /// Whether the maximum number of turns was exceeded.
         var isEndless = false
     }
 
-    /// So many turns of a round without an end are told.
+    /// The number of turns to report for a round without an end.
     private static let toldTurns = 50
 
     private static func play(_ schedule: ExplorerSchedule, _ scene: (inout Explorer) throws -> Void) -> Played {
@@ -263,7 +274,7 @@ extension Explorer {
             let text = "\(error)"
             (reason, kind) = (text, "\(type(of: error)): \(withoutNumbers(text))")
         }
-        // Whatever the scene found then, it looked before the end.
+        // The scene checked its state before the actors had finished, so its own error does not count.
         if explorer.isEndless {
             let last = Array(explorer.order.suffix(toldTurns))
             reason =
@@ -276,17 +287,16 @@ extension Explorer {
         return Played(schedule: schedule, reason: reason, kind: kind, order: explorer.order, turns: explorer.turns)
     }
 
-    /// The words of a text in which there are no digits: counts, lines and addresses may be other ones.
+    /// Returns the words of a text without digits, because counts, lines and addresses may differ.
     private static func withoutNumbers(_ text: String) -> String {
         let words = text.split { !$0.isLetter && !$0.isNumber }
         return words.filter { word in !word.contains { $0.isNumber } }.joined(separator: " ")
     }
 
-    /// A schedule that fails in the same way, in which fewer actors are interrupted by others, or fewer turns must be
-    /// said.
+    /// Returns a schedule that fails in the same way, with fewer interruptions or fewer explicit turns.
     private static func shorten(_ played: Played, _ scene: (inout Explorer) throws -> Void) -> Played {
         var (best, said, tries) = (played, played.turns, 0)
-        // Takes these turns if they fail in the same way, and are calmer or fewer.
+        // Accepts turns that fail in the same way, if they have fewer interruptions or are fewer.
         func take(_ turns: [Int]) -> Bool {
             guard tries < triesToShorten else { return false }
             tries += 1
@@ -296,15 +306,15 @@ extension Explorer {
             (best, said) = (other, turns)
             return true
         }
-        // Who has nothing to do with it comes last.
+        // This removes actors that are not involved in the failure.
         for actor in Set(said).sorted(by: >) { _ = take(said.filter { $0 != actor }) }
-        // The fewest turns that must be said, so that what comes behind them is not interrupted any more.
+        // This finds the smallest number of explicit turns, after which no actor is interrupted.
         var (least, most) = (0, said.count)
         while least < most {
             let middle = (least + most) / 2
             if take(Array(said.prefix(middle))) { most = middle } else { least = middle + 1 }
         }
-        // One turn less, or taken by whoever had the one before, as long as that helps.
+        // This removes single turns or gives them to the preceding actor, as long as the result improves.
         var isBetter = true
         while isBetter, tries < triesToShorten {
             isBetter = false
@@ -318,40 +328,40 @@ extension Explorer {
         return best
     }
 
-    /// How often another actor has the turn than before.
+    /// Returns the number of changes from one actor to another.
     private static func changes(_ turns: [Int]) -> Int {
         zip(turns, turns.dropFirst()).count { $0 != $1 }
     }
 }
 
-/// An order in which the actors of an ``Explorer`` take their turns: drawn from a seed, or said turn by turn.
+/// An order of turns for the actors of an ``Explorer``, which is drawn from a seed or specified turn by turn.
 ///
-/// It is what a failed exploration prints, and what is put in to play it again: `4711`, or with turns `4711:0,1,0`. A
-/// turn is the number of an actor, by the order in which they were added; where that one can do nothing, the first
-/// does that can.
+/// A failed exploration prints its schedule, such as `4711`, or `4711:0,1,0` with turns. Pass the schedule to the
+/// explorer to play it again. A turn is the index of an actor, in the order in which the actors were added. If that
+/// actor cannot perform a step, the first actor that can perform one takes the turn.
 public struct ExplorerSchedule: Hashable, Sendable {
-    /// What everything is drawn from that is not said.
+    /// The seed for all random decisions.
     public var seed: UInt64
-    /// Whose turn it is, first to last; drawn from the seed if nil.
+    /// The actors in the order of their turns, or `nil` to draw the order from the seed.
     ///
-    /// Behind the last one nobody is interrupted who can go on, but for one who goes on for some hundred turns: he may
-    /// wait for another.
+    /// After the last turn, an actor that can continue is not interrupted. The only exception is an actor that
+    /// continues for some hundred turns, because it may be waiting for another actor.
     public var turns: [Int]?
 
-    /// Makes a schedule.
+    /// Creates a schedule.
     public init(seed: UInt64, turns: [Int]? = nil) {
         (self.seed, self.turns) = (seed, turns)
     }
 }
 
 extension ExplorerSchedule: LosslessStringConvertible, ExpressibleByStringLiteral {
-    /// The schedule as it is printed.
+    /// The schedule in its printed form.
     public var description: String {
         guard let turns else { return "\(seed)" }
         return "\(seed):\(turns.map(String.init).joined(separator: ","))"
     }
 
-    /// Reads a schedule that was printed; nil if the text is none.
+    /// Creates a schedule from its printed form, or returns `nil` if the text is not a schedule.
     public init?(_ description: String) {
         let parts = description.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
         guard let first = parts.first, let seed = UInt64(first) else { return nil }
@@ -365,7 +375,7 @@ extension ExplorerSchedule: LosslessStringConvertible, ExpressibleByStringLitera
         self.init(seed: seed, turns: turns)
     }
 
-    /// Reads a schedule that was printed; a text that is none is a programmer's error.
+    /// Creates a schedule from a literal in its printed form, which must be valid.
     public init(stringLiteral text: String) {
         guard let schedule = Self(text) else {
             preconditionFailure("\"\(text)\" is no schedule. Put in what was printed, such as 4711 or 4711:0,1,0.")
@@ -374,7 +384,7 @@ extension ExplorerSchedule: LosslessStringConvertible, ExpressibleByStringLitera
     }
 }
 
-/// The schedule with which a round of an exploration failed, and the shortest way to the same failure that was found.
+/// An error that contains the schedule of a failed round, and the shortest schedule that fails in the same way.
 ///
 /// ```
 /// The token of the last user is still there.
@@ -383,20 +393,20 @@ extension ExplorerSchedule: LosslessStringConvertible, ExpressibleByStringLitera
 ///   to play this one again: Explorer.replay("37:0,1,0"), or OPERATIONKIT_SCHEDULE=37:0,1,0 in the environment
 /// ```
 public struct ExplorationFailure: Error, Sendable {
-    /// What the round threw.
+    /// The description of the error that the round threw.
     public let reason: String
-    /// In which round it was met first, from 1; 0 if none was played.
+    /// The number of the round that failed, starting at 1, or 0 if no round was played.
     public let round: Int
-    /// How many rounds there were to be.
+    /// The number of rounds to play.
     public let rounds: Int
-    /// The schedule that failed first: its seed.
+    /// The first schedule that failed, which is a seed.
     public let met: ExplorerSchedule
-    /// The one with the fewest changes of turns that was found to fail, too.
+    /// The schedule with the fewest changes between actors that fails in the same way.
     public let shortest: ExplorerSchedule
-    /// The names of the actors in the order of the shortest one.
+    /// The names of the actors in the order of the shortest schedule.
     public let order: [String]
 
-    /// What stands in the environment is no schedule.
+    /// Returns the error for an invalid environment variable.
     static func noSchedule(_ text: String) -> ExplorationFailure {
         let none = ExplorerSchedule(seed: 0)
         return ExplorationFailure(
@@ -408,7 +418,7 @@ public struct ExplorationFailure: Error, Sendable {
 }
 
 extension ExplorationFailure: CustomStringConvertible, LocalizedError {
-    /// What failed, in which order, and how to play that again.
+    /// A description of the failure, its order, and how to play it again.
     public var description: String {
         if rounds == 0 { return reason }
         let isSame = shortest == met
@@ -422,7 +432,7 @@ extension ExplorationFailure: CustomStringConvertible, LocalizedError {
         return lines.joined(separator: "\n")
     }
 
-    /// The order, with what one does many times in a row said once.
+    /// The order, with consecutive turns of one actor combined.
     private var told: String {
         var rows: [(name: String, count: Int)] = []
         for name in order {
@@ -434,6 +444,6 @@ extension ExplorationFailure: CustomStringConvertible, LocalizedError {
         return names.joined(separator: ", ")
     }
 
-    /// What failed, in which order, and how to play that again.
+    /// A description of the failure, its order, and how to play it again.
     public var errorDescription: String? { description }
 }

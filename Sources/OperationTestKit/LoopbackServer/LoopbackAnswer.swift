@@ -4,10 +4,11 @@
 import Foundation
 import OperationCore
 
-/// The script of what a ``LoopbackServer`` does about one request.
+/// A script of the steps with which a ``LoopbackServer`` responds to a request.
 ///
-/// There are short forms for what is common (``text(_:status:)``, ``json(_:status:)``, ``echo``, …), which tell the client
-/// where the body ends; those made of steps do just what the steps say. What an answer does can be changed:
+/// For common responses, use short forms such as ``text(_:status:)``, ``json(_:status:)`` and ``echo``, which also
+/// declare the end of the body. A response that you create from steps contains only these steps. You can modify each
+/// response:
 ///
 /// ```swift
 /// import OperationTestKit
@@ -17,47 +18,50 @@ import OperationCore
 /// server.route("GET", "/late") { _ in .json("{}").after(gate) }
 /// ```
 public struct LoopbackAnswer: Sendable {
-    /// What is done, in this order.
+    /// The steps of the response, in their order.
     public var steps: [LoopbackStep]
-    /// Whether the connection is closed after the last step.
+    /// A Boolean value that indicates whether the server closes the connection after the last step.
     ///
-    /// It also is if a head says `Connection: close` or does not say where its body ends.
+    /// The server also closes the connection if the headers contain `Connection: close` or do not declare the end of
+    /// the body.
     public var closes: Bool
     package var cut: (offset: Int, ending: LoopbackEnding)?
 
-    /// Makes an answer of steps.
+    /// Creates a response from steps.
     public init(_ steps: LoopbackStep..., closes: Bool = false) {
         self.init(steps: steps, closes: closes)
     }
 
-    /// Makes an answer of steps.
+    /// Creates a response from an array of steps.
     public init(steps: [LoopbackStep], closes: Bool = false) {
         self.steps = steps
         self.closes = closes
     }
 
-    /// Sends just these bytes and closes the connection.
+    /// Returns a response that sends only these bytes and closes the connection.
     public static func raw(_ bytes: [UInt8]) -> Self { Self(.send(bytes), closes: true) }
 
-    /// Sends just this text and closes the connection.
+    /// Returns a response that sends only this text and closes the connection.
     public static func raw(_ text: String) -> Self { .raw(Array(text.utf8)) }
 
-    /// An empty body with this status.
+    /// Returns a response with a status, headers and an empty body.
     public static func status(_ status: Int, _ fields: KeyValuePairs<String, String> = [:]) -> Self {
         .bytes([], status: status, fields: fields.map { LoopbackField($0, $1) })
     }
 
-    /// A text.
+    /// Returns a response with plain text.
     public static func text(_ text: String, status: Int = 200) -> Self {
         .bytes(Array(text.utf8), status: status, fields: [LoopbackField("Content-Type", "text/plain; charset=utf-8")])
     }
 
-    /// JSON, as it is.
+    /// Returns a response with JSON text, which is sent unchanged.
     public static func json(_ text: String, status: Int = 200) -> Self {
         .bytes(Array(text.utf8), status: status, fields: [LoopbackField("Content-Type", "application/json")])
     }
 
-    /// A value as JSON; status 500 and the reason where it cannot be encoded.
+    /// Returns a response with a value encoded as JSON.
+    ///
+    /// If the value cannot be encoded, the response has the status 500 and contains the reason.
     public static func json(encoding value: some Encodable, status: Int = 200) -> Self {
         do {
             let type = LoopbackField("Content-Type", "application/json")
@@ -67,7 +71,7 @@ public struct LoopbackAnswer: Sendable {
         }
     }
 
-    /// Bytes with their length in the head.
+    /// Returns a response with bytes and a `Content-Length` header.
     public static func bytes(_ bytes: [UInt8], status: Int = 200, fields: [LoopbackField] = []) -> Self {
         var head = LoopbackHead(status, fields)
         let mayHaveBody = status >= 200 && status != 204 && status != 304
@@ -76,7 +80,7 @@ public struct LoopbackAnswer: Sendable {
         return Self(steps: [.head(head)] + content)
     }
 
-    /// A body in chunks, one for each of the texts.
+    /// Returns a response with a chunked body, which has one chunk for each text.
     public static func chunks(
         _ chunks: [String], status: Int = 200, trailers: KeyValuePairs<String, String> = [:]
     ) -> Self {
@@ -85,78 +89,80 @@ public struct LoopbackAnswer: Sendable {
                 + [.lastChunk(trailers: trailers)])
     }
 
-    /// A body of `count` bytes, made of the same bytes again and again, in constant memory.
+    /// Returns a response with a body of `count` bytes that repeats the given bytes, in constant memory.
     public static func repeating(_ bytes: [UInt8], count: Int) -> Self {
         Self(.head(200, ["Content-Length": "\(count)"]), .send(repeating: bytes, count: count))
     }
 
-    /// A redirect to any location, right or wrong.
+    /// Returns a redirect to a location, which is not validated.
     public static func redirect(to location: String, status: Int = 302) -> Self {
         .status(status, ["Location": location])
     }
 
-    /// The body of the request, in chunks, while it arrives.
+    /// A response that sends the body of the request in chunks while it arrives.
     public static var echo: Self {
         Self(.head(200, ["Transfer-Encoding": "chunked"]), .echoInChunks)
     }
 
-    /// The connection is taken, the request is read, and nothing is ever answered.
+    /// A response that reads the request and never sends anything.
     public static var silence: Self { Self(.stallForever) }
 
-    /// The connection is broken off without an answer.
+    /// A response that resets the connection without sending anything.
     public static var reset: Self { Self(.reset) }
 
-    /// The connection is closed without an answer.
+    /// A response that closes the connection without sending anything.
     public static var hangUp: Self { Self(.close) }
 }
 
 extension LoopbackAnswer {
-    /// The same answer, ended when so many bytes of it were sent, heads included.
+    /// Returns the response with an end after a number of bytes, including the headers.
     ///
-    /// An answer with fewer bytes is ended after its last.
+    /// A response with fewer bytes ends after its last byte.
     public func cut(at offset: Int, by ending: LoopbackEnding = .close) -> Self {
         var answer = self
         answer.cut = (max(offset, 0), ending)
         return answer
     }
 
-    /// The same answer with that field in each of its final heads, in the place of all of that name.
+    /// Returns the response with a header in each of its final heads, in place of all headers with this name.
     public func with(_ name: String, _ value: String) -> Self {
         changingHeads { $0.fields.set(name, value) }
     }
 
-    /// The same answer with a field more in each of its final heads, beside those of that name: `Set-Cookie`, or what is
-    /// wrong.
+    /// Returns the response with an additional header in each of its final heads, for example `Set-Cookie` or an
+    /// invalid header.
+    ///
+    /// Existing headers with the same name are kept.
     public func adding(_ name: String, _ value: String) -> Self {
         changingHeads { $0.fields.append(LoopbackField(name, value)) }
     }
 
-    /// The same answer without the fields of this name.
+    /// Returns the response without the headers that have a certain name.
     public func without(_ name: String) -> Self {
         changingHeads { $0.fields.removeAll { $0.name.lowercased() == name.lowercased() } }
     }
 
-    /// The same answer, sent when the gate is open.
+    /// Returns the response with a wait for a gate before it.
     public func after(_ gate: Gate) -> Self { preceded(by: .stall(until: gate)) }
 
-    /// The same answer, sent after so long on the server's clock.
+    /// Returns the response with a pause before it, on the server's clock.
     public func after(_ duration: Duration) -> Self { preceded(by: .pause(duration)) }
 
-    /// The same answer after other steps, such as a head of status 103.
+    /// Returns the response with other steps before it, such as headers with the status 103.
     public func preceded(by steps: LoopbackStep...) -> Self {
         var answer = self
         answer.steps = steps + answer.steps
         return answer
     }
 
-    /// The same answer and other steps after it.
+    /// Returns the response with other steps after it.
     public func followed(by steps: LoopbackStep...) -> Self {
         var answer = self
         answer.steps += steps
         return answer
     }
 
-    /// The same answer, with the connection closed after it, though the head says nothing of that.
+    /// Returns the response with the connection closed after it, without a header that announces this.
     public func closing() -> Self {
         var answer = self
         answer.closes = true
@@ -175,14 +181,15 @@ extension LoopbackAnswer {
 }
 
 extension LoopbackAnswer {
-    /// Bytes as a gzip body with its length in the head.
+    /// Returns a response with gzip content and a `Content-Length` header.
     public static func gzip(_ bytes: [UInt8], status: Int = 200) -> Self {
         .bytes(Gzip.stored(bytes), status: status, fields: [LoopbackField("Content-Encoding", "gzip")])
     }
 
-    /// A body that unpacks to `count` zeros and is about a thousand times smaller on the wire.
+    /// Returns a response whose body decompresses to `count` zeros, and is about a thousand times smaller when it is
+    /// sent.
     ///
-    /// Neither end takes memory for it here, so a gigabyte of zeros is a megabyte that is sent.
+    /// The server creates the body in constant memory. A gigabyte of zeros is sent as about one megabyte.
     public static func bomb(count: Int) -> Self {
         let bomb = Gzip.Zeros(count: count)
         return Self(
@@ -192,11 +199,11 @@ extension LoopbackAnswer {
     }
 }
 
-/// Gzip bodies that can be made without a compressor.
+/// Gzip data that is created without a compressor.
 public enum Gzip {
     private static let header: [UInt8] = [0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 255]
 
-    /// Bytes in the frame of gzip, not compressed: right, and understood by everybody.
+    /// Returns bytes in the gzip format without compression, which every decoder understands.
     public static func stored(_ bytes: [UInt8]) -> [UInt8] {
         var packed = header
         var rest = bytes[...]
@@ -212,26 +219,26 @@ public enum Gzip {
             + littleEndian(UInt32(truncatingIfNeeded: bytes.count))
     }
 
-    /// Zeros, compressed as far as the format allows: each zero byte on the wire stands for 1,032 of them.
+    /// Zeros that are compressed as far as the format allows, so that each zero byte represents 1,032 zeros.
     struct Zeros {
-        /// What is sent first: the frame, and the table of a code in which the longest repetition takes two bits.
+        /// The first bytes, with the header and the table of a code in which the longest repetition takes two bits.
         let head: [UInt8]
-        /// How many zero bytes follow.
+        /// The number of zero bytes that follow.
         let zeroBytes: Int
         let tail: [UInt8]
 
         var size: Int { head.count + zeroBytes + tail.count }
 
-        /// About `count` zeros: at least one, and up to 1,032 more or less.
+        /// Creates about `count` zeros, at least one, with a difference of at most 1,032.
         init(count: Int) {
             var bits = BitWriter()
-            // The last block, with a code of its own: literal 0 (2 bits), end (2 bits), length 258 (1 bit); distance 1.
+            // The last block has its own code: literal 0 (2 bits), end (2 bits), length 258 (1 bit), distance 1.
             bits.write(1, 1)
             bits.write(2, 2)
             bits.write(286 - 257, 5)
             bits.write(0, 5)
             bits.write(19 - 4, 4)
-            // Lengths of the code of the code lengths, in the format's odd order: 1 → 2 bits, 2 → 2, 18 → 1.
+            // The lengths of the code length code, in the format's special order: 1 → 2 bits, 2 → 2, 18 → 1.
             for symbol in [16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15] {
                 bits.write(symbol == 18 ? 1 : symbol == 1 || symbol == 2 ? 2 : 0, 3)
             }
@@ -247,9 +254,9 @@ public enum Gzip {
             skip(285 - 257)
             bits.write(ofOne, 2)
             bits.write(ofOne, 2)
-            // The codes: length 258 is 0, literal 0 is 10, the end is 11; bits of a code come first to last.
+            // The codes are 0 for length 258, 10 for literal 0 and 11 for the end. The bits of a code are in order.
             bits.write(0b01, 2)
-            // So many repetitions that what follows begins with a byte.
+            // Enough repetitions to align the following data to a byte.
             var repetitions = 0
             while !bits.isAligned {
                 bits.write(0, 2)
@@ -269,9 +276,9 @@ public enum Gzip {
         (0..<4).map { UInt8(truncatingIfNeeded: value >> (8 * $0)) }
     }
 
-    /// The CRC-32 of zeros, found by squaring: the time does not grow with their number.
+    /// Returns the CRC-32 of zeros by repeated squaring, in a time that does not grow with their number.
     private static func checksum(zeros count: Int) -> UInt32 {
-        // A zero byte maps the register by a matrix over two elements; column n is what it makes of bit n alone.
+        // A zero byte transforms the register by a matrix over GF(2), whose column n is the image of bit n.
         var power = (0..<32).map { bit -> UInt32 in
             var value = UInt32(1) << bit
             for _ in 0..<8 { value = value & 1 == 1 ? value >> 1 ^ 0xEDB8_8320 : value >> 1 }
@@ -297,7 +304,7 @@ public enum Gzip {
 
         var isAligned: Bool { used == 0 }
 
-        /// Writes the low bits of a value, the lowest first.
+        /// Writes the low bits of a value, beginning with the lowest bit.
         mutating func write(_ value: UInt32, _ count: Int) {
             for bit in 0..<count {
                 if used == 0 { bytes.append(0) }
@@ -308,30 +315,30 @@ public enum Gzip {
     }
 }
 
-/// The status line and the header fields of an answer, right or wrong.
+/// A status line and headers of a response, which are not validated.
 public struct LoopbackHead: Hashable, Sendable {
-    /// The version that is sent.
+    /// The HTTP version to send.
     public var version = "HTTP/1.1"
-    /// The status.
+    /// The status code.
     public var status: Int
-    /// The words behind the status.
+    /// The reason phrase.
     public var reason: String
-    /// The fields in the order in which they are sent.
+    /// The headers, in the order in which they are sent.
     public var fields: [LoopbackField]
 
-    /// Makes a head; nothing is checked, and nothing is added to it.
+    /// Creates a status line and headers, which are neither validated nor completed.
     ///
     /// - Parameters:
-    ///   - status: The status.
-    ///   - fields: The fields, in order, the same name as often as wished.
-    ///   - reason: The words behind the status; the usual ones if nil.
+    ///   - status: The status code.
+    ///   - fields: The headers in their order, where a name may occur several times.
+    ///   - reason: The reason phrase. The default is `nil`, which uses the standard phrase for the status.
     public init(_ status: Int, _ fields: [LoopbackField] = [], reason: String? = nil) {
         self.status = status
         self.fields = fields
         self.reason = reason ?? Self.usualReason(status)
     }
 
-    /// The head as it is sent.
+    /// The bytes of the status line and the headers.
     public var bytes: [UInt8] {
         var text = "\(version) \(status) \(reason)\r\n"
         for field in fields { text += "\(field.name): \(field.value)\r\n" }
@@ -339,7 +346,7 @@ public struct LoopbackHead: Hashable, Sendable {
         return Array(text.utf8)
     }
 
-    /// Whether the client can know where the body ends, other than by the end of the connection.
+    /// Whether the client can detect the end of the body before the end of the connection.
     var delimitsBody: Bool {
         if status < 200 || status == 204 || status == 304 { return true }
         return fields.first("Content-Length") != nil || fields.first("Transfer-Encoding") != nil

@@ -4,7 +4,7 @@
 import Foundation
 import OperationCore
 
-/// Asks for credentials before a request is answered, and checks them.
+/// A challenge that requests credentials before a server responds, and checks them.
 ///
 /// ```swift
 /// import OperationTestKit
@@ -37,24 +37,28 @@ public final class LoopbackChallenge: Sendable {
         self.isOfProxy = isOfProxy
     }
 
-    /// User and password as they are.
+    /// Returns a challenge for the Basic scheme.
     public static func basic(
         realm: String = "test", user: String, password: String, isOfProxy: Bool = false
     ) -> LoopbackChallenge {
         LoopbackChallenge(.basic(user: user, password: password), realm: realm, isOfProxy: isOfProxy)
     }
 
-    /// A token, which this closure judges; it is called on the server's thread.
+    /// Returns a challenge for the Bearer scheme.
+    ///
+    /// - Parameters:
+    ///   - realm: The realm of the challenge.
+    ///   - isValid: A closure that returns whether a token is valid, which is called on the server's thread.
     public static func bearer(
         realm: String = "test", isValid: @escaping @Sendable (String) -> Bool
     ) -> LoopbackChallenge {
         LoopbackChallenge(.bearer(isValid: isValid), realm: realm, isOfProxy: false)
     }
 
-    /// A proof that the client knows the password, bound to a nonce of the server and to the request.
+    /// Returns a challenge for the Digest scheme, in which the client proves that it knows the password.
     ///
-    /// Nonces that were not given out are refused, and so are counts that were used before. A nonce that served
-    /// `usesPerNonce` requests is stale.
+    /// The proof depends on a nonce of the server and on the request. The server rejects unknown nonces and counts
+    /// that were already used. A nonce becomes stale after `usesPerNonce` requests.
     public static func digest(
         realm: String = "test", user: String, password: String, algorithm: DigestAlgorithm = .md5,
         usesPerNonce: Int = .max, isOfProxy: Bool = false
@@ -64,7 +68,9 @@ public final class LoopbackChallenge: Sendable {
         return LoopbackChallenge(.digest(check), realm: realm, isOfProxy: isOfProxy)
     }
 
-    /// The answer if the credentials are right; otherwise 401 (407 of a proxy) with the challenge.
+    /// Returns the response if the credentials of a request are valid, or else a challenge with the status 401.
+    ///
+    /// A challenge of a proxy has the status 407.
     public func answer(to request: LoopbackRequest, granting answer: LoopbackAnswer) -> LoopbackAnswer {
         let verdict = verdict(on: request)
         guard verdict != .granted else { return answer }
@@ -104,7 +110,7 @@ public final class LoopbackChallenge: Sendable {
     }
 }
 
-/// The parts of an `Authorization` field behind its scheme: names with values, in quotes or without.
+/// The parameters of an `Authorization` header after its scheme, with or without quotation marks.
 struct AuthorizationParts {
     private var values: [String: String] = [:]
 
@@ -134,11 +140,11 @@ extension Substring {
     }
 }
 
-/// The hash of a digest challenge.
+/// A hash algorithm of a Digest challenge.
 ///
 /// More cases may be added.
 public enum DigestAlgorithm: Hashable, Sendable, CaseIterable {
-    /// MD5, which is the oldest.
+    /// MD5, the oldest algorithm.
     case md5
     /// SHA-256.
     case sha256
@@ -168,7 +174,7 @@ public enum DigestAlgorithm: Hashable, Sendable, CaseIterable {
     }
 }
 
-/// Checks the proof of RFC 7616 in a request.
+/// A check of the proof in a request, according to RFC 7616.
 struct DigestCheck: Sendable {
     static let opaque = "b3BhcXVl"
 
@@ -178,7 +184,7 @@ struct DigestCheck: Sendable {
     let algorithm: DigestAlgorithm
     let usesPerNonce: Int
 
-    /// Which nonce was used with which count, if the proof is right.
+    /// Returns the nonce and its count if the proof is valid.
     func proven(by parts: AuthorizationParts, of request: LoopbackRequest) -> (nonce: String, count: Int)? {
         guard parts["username"] == user, parts["realm"] == realm, parts["uri"] == request.target,
             parts["qop"] == "auth", parts["opaque"] == Self.opaque,
@@ -194,7 +200,7 @@ struct DigestCheck: Sendable {
     }
 }
 
-/// The nonces that were given out, and how far each was counted.
+/// The issued nonces and the last count of each.
 struct NonceStore {
     private var counts: [String: Int] = [:]
 
@@ -204,7 +210,7 @@ struct NonceStore {
         return nonce
     }
 
-    /// Whether the nonce may be used with this count; counts only go up.
+    /// Returns whether a nonce may be used with a count, which must increase with each use.
     mutating func use(_ nonce: String, _ number: Int, limit: Int) -> Bool {
         guard let last = counts[nonce], number > last, number <= limit else { return false }
         counts[nonce] = number

@@ -4,9 +4,9 @@
 import Foundation
 import OperationCore
 
-/// One connection of a server: what came in is parsed and written down; what goes out is in the second file.
+/// A connection of a server, which parses and records the requests and plays the responses.
 final class LoopbackConnection {
-    /// A request from its first line to the end of its answer.
+    /// A request, from its request line to the end of its response.
     struct Exchange {
         var request: LoopbackRequest
         let closes: Bool
@@ -22,7 +22,7 @@ final class LoopbackConnection {
     var parser = RequestParser()
     var exchange: Exchange?
     var isClosed = false
-    /// Whether this side has ended what it sends: nothing is answered any more.
+    /// Whether the server has closed its sending side, so that no more responses are sent.
     var hasClosedSending = false
     private(set) var isIdle = false
     private var requestCount = 0
@@ -32,7 +32,7 @@ final class LoopbackConnection {
     var pace = LoopbackStep.Pace.full
     var paceWait = 0
     var paceTimer: (any OperationTimer)?
-    /// Whether reading waits for its next interval.
+    /// Whether reading waits for the next interval.
     var restsFromReading = false
 
     var player: ScriptPlayer?
@@ -73,7 +73,7 @@ final class LoopbackConnection {
         settle()
     }
 
-    /// Goes on with the script after a gate or a time, unless the script waits for something else by now.
+    /// Continues the script after a gate or a pause, unless it is waiting for something else.
     func goOn(after number: Int) {
         guard case .event = wait, number == waitNumber, !isClosed else { return }
         wait = .none
@@ -82,14 +82,14 @@ final class LoopbackConnection {
         settle()
     }
 
-    /// Reads again after the interval of slow reading.
+    /// Reads again after an interval of slow reading.
     func readOn(after number: Int) {
         guard number == paceWait, !isClosed else { return }
         restsFromReading = false
         settle()
     }
 
-    /// Ends the connection at once, whatever is going on on it.
+    /// Ends the connection immediately, regardless of its state.
     func end(by ending: LoopbackEnding) {
         guard !isClosed else { return }
         switch ending {
@@ -129,7 +129,7 @@ final class LoopbackConnection {
         waitTimer = nil
     }
 
-    /// Writes down whether the connection is idle, and says what the poller shall look for.
+    /// Records whether the connection is idle, and updates the interest of the poller.
     func settle() {
         guard !isClosed else { return }
         let isIdleNow = exchange == nil && player == nil && !hasClosedSending && parser.isBetweenRequests
@@ -180,9 +180,9 @@ final class LoopbackConnection {
         end(by: .close)
     }
 
-    /// Reads what has arrived, as far as it may be read now.
+    /// Parses the received data as far as possible.
     func parse() {
-        // An answer that ends while this runs lets it go on with the next request.
+        // A response that ends during this loop lets it continue with the next request.
         guard !isParsing else { return }
         isParsing = true
         defer { isParsing = false }
@@ -246,7 +246,7 @@ final class LoopbackConnection {
         advance()
     }
 
-    /// Makes room for the next request.
+    /// Prepares for the next request.
     func finishExchange() {
         exchange = nil
         parser.beginNext()
@@ -265,7 +265,7 @@ final class LoopbackConnection {
         report(.surplus, "\(parser.waitingCount) bytes: \(HeadReader.quoted(parser.waiting))")
     }
 
-    /// Answers what cannot be read.
+    /// Responds to a request that cannot be parsed.
     private func refuse() {
         guard player == nil, !hasClosedSending else { return }
         play(.status(400).with("Connection", "close"), isHead: false, closes: true)
@@ -274,7 +274,7 @@ final class LoopbackConnection {
 }
 
 extension LoopbackConnection {
-    /// A file of which a part is being sent.
+    /// A file of which a part is sent.
     struct OutputFile {
         let descriptor: Int32
         var offset: Int
@@ -287,7 +287,7 @@ extension LoopbackConnection {
             left = count
         }
 
-        /// The next bytes; nil if the file has none.
+        /// Returns the next bytes, or nil if the file has none.
         mutating func next() -> ArraySlice<UInt8>? {
             let size = min(left, 1 << 16)
             let bytes = [UInt8](unsafeUninitializedCapacity: size) { buffer, count in
@@ -301,10 +301,10 @@ extension LoopbackConnection {
         func close() { Sockets.close(descriptor) }
     }
 
-    /// Whether the script can go on as soon as the system takes bytes.
+    /// Whether the script can continue as soon as the system accepts data.
     var isPlaying: Bool { if case .none = wait { true } else { false } }
 
-    /// Begins to answer the present request.
+    /// Begins the response to the current request.
     func answer(_ answer: LoopbackAnswer) {
         guard let exchange else { return }
         var answer = answer
@@ -321,9 +321,10 @@ extension LoopbackConnection {
         wait = .none
     }
 
-    /// Plays on, until the script waits for something or the system takes no more bytes.
+    /// Plays the script until it waits for something or the system accepts no more data.
     func advance() {
-        // After so much others get their turn; the poller comes back to this one at once.
+        // After this number of bytes, other connections take their turn, and the poller returns to this one
+        // immediately.
         var allowance = 1 << 21
         while !isClosed, allowance > 0 {
             guard let sent = flush() else { return }
@@ -380,8 +381,8 @@ extension LoopbackConnection {
         if exchange != nil { loop.journal.count { $0.answers += 1 } }
         exchange?.isAnswered = true
         if closes {
-            // A connection that is closed with bytes of the client unread is reset by the system, and the client may
-            // never see the answer. So the rest is read first.
+            // If unread data remains, the system resets a closed connection, and the client may never receive the
+            // response. So the rest is read first.
             let isRead = (exchange?.request.isComplete ?? true) && parser.waitingCount == 0
             end(by: isRead ? .close : .closeSending)
         } else if exchange?.request.isComplete == true {
@@ -398,7 +399,7 @@ extension LoopbackConnection {
         }
     }
 
-    /// Sends what is ready; returns how much was sent, or nil if the connection is gone.
+    /// Sends the pending output, and returns the number of bytes, or nil if the connection has ended.
     private func flush() -> Int? {
         var total = 0
         while !output.isEmpty {

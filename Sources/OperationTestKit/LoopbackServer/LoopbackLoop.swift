@@ -4,9 +4,9 @@
 import Foundation
 import OperationCore
 
-/// The thread of a server: waits for its sockets, and hands on what they bring.
+/// The event loop of a server, which waits for its sockets and distributes their events.
 ///
-/// Everything in here, the connections included, belongs to that one thread.
+/// The loop and its connections are used only on the server's thread.
 final class LoopbackLoop {
     let options: LoopbackServer.Options
     let routes: LoopbackRouteTable
@@ -45,7 +45,7 @@ final class LoopbackLoop {
         return PollPoller()
     }
 
-    /// Serves until it is told to stop; then closes everything.
+    /// Runs the server until it is stopped, and then closes everything.
     func run() {
         poller.watch(mailbox.reading, for: .reading)
         watchListeners()
@@ -61,12 +61,12 @@ final class LoopbackLoop {
         return requestCount
     }
 
-    /// Forgets a connection whose descriptor is about to be closed.
+    /// Removes a connection whose descriptor is about to be closed.
     func remove(_ connection: LoopbackConnection) {
         poller.forget(connection.file)
         connections[connection.file] = nil
         files[connection.number] = nil
-        // There may be room for one more now, if the system had none.
+        // If the system had no free descriptor, there is one now.
         watchListeners()
     }
 
@@ -100,10 +100,10 @@ final class LoopbackLoop {
     }
 
     private func acceptConnections(from listener: Int32) {
-        // A few at a time, so that those that are there get their turn.
+        // The number is limited, so that existing connections get their turn.
         for _ in 0..<64 where accepts {
             let (file, isOutOfFiles) = Sockets.accept(listener)
-            // It would be told of the waiting connection again and again.
+            // The poller would report the waiting connection repeatedly.
             if isOutOfFiles { return listeners.files.forEach { poller.watch($0, for: []) } }
             guard let file else { return }
             let connection = LoopbackConnection(file: file, number: connectionCount, loop: self)
@@ -119,10 +119,10 @@ final class LoopbackLoop {
     }
 }
 
-/// What other threads ask of a loopback server's thread.
+/// Messages from other threads to the thread of a server.
 final class LoopbackMailbox: Sendable {
     enum Message: Sendable {
-        /// Something that a connection waited for has come.
+        /// A connection may continue after a gate or a pause.
         case goOn(connection: Int, wait: Int)
         /// A connection may read again.
         case readOn(connection: Int, wait: Int)
@@ -137,10 +137,10 @@ final class LoopbackMailbox: Sendable {
     }
 
     private let state: Locked<State>
-    /// The end of the pipe that wakes the thread; closed by that thread.
+    /// The reading end of the pipe that wakes the thread, which the thread closes.
     let reading: Int32
 
-    /// Nil if the system has no descriptor left.
+    /// Creates a mailbox, or returns nil if the system has no free descriptor.
     init?() {
         guard let (reading, writing) = Sockets.makePipe() else { return nil }
         self.reading = reading
@@ -151,15 +151,15 @@ final class LoopbackMailbox: Sendable {
         state.withLock { state in
             guard let writing = state.writing else { return }
             state.messages.append(message)
-            // Under the lock, so that the descriptor cannot be closed meanwhile; it does not block. One byte is enough
-            // for any number of messages that were not yet fetched.
+            // The lock prevents a concurrent close of the descriptor, and the call does not block. One byte is enough
+            // for any number of pending messages.
             guard state.messages.count == 1 else { return }
             var byte: UInt8 = 1
             _ = write(writing, &byte, 1)
         }
     }
 
-    /// Takes the messages; called by the server's thread when the pipe can be read.
+    /// Returns the pending messages, when the pipe is readable, on the server's thread.
     func fetch() -> [Message] {
         withUnsafeTemporaryAllocation(byteCount: 64, alignment: 1) { buffer in
             _ = read(reading, buffer.baseAddress, buffer.count)
@@ -170,7 +170,7 @@ final class LoopbackMailbox: Sendable {
         }
     }
 
-    /// Closes the pipe; what is posted from now on is dropped.
+    /// Closes the pipe, so that later messages are dropped.
     func close() {
         let writing = state.withLock { state in
             defer {
@@ -185,7 +185,7 @@ final class LoopbackMailbox: Sendable {
     }
 }
 
-/// The routes of a server, which tests change while its thread reads them.
+/// The routes of a server, which tests can change while the server's thread reads them.
 final class LoopbackRouteTable: Sendable {
     private let routes = Locked(LoopbackRoutes())
 

@@ -5,86 +5,86 @@ import OperationCore
 
 /// A request as a ``LoopbackServer`` received it.
 public struct LoopbackRequest: Sendable {
-    /// Which request of the server it is: 0 for the first.
+    /// The number of the request on this server, starting at 0.
     public package(set) var number: Int
-    /// Which connection it came on: 0 for the first.
+    /// The number of the connection on this server, starting at 0.
     public package(set) var connection: Int
-    /// Which request of its connection it is: 0 for the first.
+    /// The number of the request on its connection, starting at 0.
     public package(set) var numberOnConnection: Int
 
-    /// The method as it was written.
+    /// The method as it was received.
     public package(set) var method: String
-    /// The target as it was written: path and query, as a rule.
+    /// The target as it was received, usually a path and a query.
     public package(set) var target: String
-    /// The version as it was written: `HTTP/1.1`.
+    /// The version as it was received, such as `HTTP/1.1`.
     public package(set) var version: String
-    /// The header fields in their order, with those that occur twice.
+    /// The headers in their order, including repeated ones.
     public package(set) var fields: [LoopbackField]
-    /// All bytes of the head, with the empty line at its end.
+    /// The bytes of the request line and all headers, including the final empty line.
     public package(set) var headBytes: [UInt8]
 
-    /// The bytes of the body, without the framing of chunks: the first of them, if there were more than the server keeps.
+    /// The bytes of the body without the chunk framing, up to the number of bytes that the server keeps.
     public package(set) var body: [UInt8] = []
-    /// How many bytes the body had so far, without the framing of chunks.
+    /// The number of bytes of the body so far, without the chunk framing.
     public package(set) var bodyCount = 0
-    /// The fields behind a body in chunks.
+    /// The trailers after a chunked body.
     public package(set) var trailers: [LoopbackField] = []
-    /// Whether the request arrived whole.
+    /// A Boolean value that indicates whether the request is complete.
     public package(set) var isComplete = false
 
-    /// When the head had arrived.
+    /// The time at which the headers were complete.
     public package(set) var headArrived: OperationInstant
-    /// When the request had arrived whole.
+    /// The time at which the request was complete, or `nil` before that.
     public package(set) var arrived: OperationInstant?
 
-    /// The target up to its question mark.
+    /// The target before the question mark.
     public var path: String {
         target.firstIndex(of: "?").map { String(target[..<$0]) } ?? target
     }
 
-    /// The target behind its question mark.
+    /// The target after the question mark, or `nil` if there is none.
     public var query: String? {
         target.firstIndex(of: "?").map { String(target[target.index(after: $0)...]) }
     }
 
-    /// The body as text.
+    /// The body as UTF-8 text.
     public var text: String { String(decoding: body, as: UTF8.self) }
 
-    /// The values of all fields with this name, in their order.
+    /// Returns the values of all headers with a name, in their order.
     public func values(_ name: String) -> [String] { fields.values(name) }
 
-    /// The value of the first field with this name.
+    /// Returns the value of the first header with a name.
     public subscript(_ name: String) -> String? { fields.first(name) }
 }
 
-/// One header field: of a request as it came, or of an answer as it is sent.
+/// A header of a received request or of a response to send.
 public struct LoopbackField: Hashable, Sendable, CustomStringConvertible {
-    /// The name as it was written.
+    /// The name of the header, as it was received or will be sent.
     public var name: String
-    /// The value without the blanks around it.
+    /// The value of the header, without surrounding whitespace.
     public var value: String
 
-    /// Makes a field; nothing is checked, so that a server can send what is wrong.
+    /// Creates a header, which is not validated, so that a server can send an invalid one.
     public init(_ name: String, _ value: String) {
         self.name = name
         self.value = value
     }
 
-    /// The field as it stands in a head.
+    /// The header as a line of text.
     public var description: String { "\(name): \(value)" }
 }
 
 extension [LoopbackField] {
-    /// The values of all fields with this name, in their order; upper and lower case are the same.
+    /// Returns the values of all headers with a name, in their order, regardless of case.
     public func values(_ name: String) -> [String] {
         let wanted = name.lowercased()
         return filter { $0.name.utf8.count == wanted.utf8.count && $0.name.lowercased() == wanted }.map(\.value)
     }
 
-    /// The value of the first field with this name.
+    /// Returns the value of the first header with a name, regardless of case.
     public func first(_ name: String) -> String? { values(name).first }
 
-    /// Puts a field where the first of this name stands, or at the end, in the place of all of that name.
+    /// Replaces all headers with a name by one header, at the position of the first one or at the end.
     public mutating func set(_ name: String, _ value: String) {
         let wanted = name.lowercased()
         let place = firstIndex { $0.name.lowercased() == wanted } ?? endIndex
@@ -93,80 +93,81 @@ extension [LoopbackField] {
     }
 }
 
-/// Something that a client did against the rules of HTTP/1.1.
+/// A violation of HTTP/1.1 by a client.
 ///
-/// A test that expects ``LoopbackServer/violations`` to be empty finds requests that were smuggled, bodies that are
-/// longer than was said, and heads that another server would read differently.
+/// If a test expects ``LoopbackServer/violations`` to be empty, it detects smuggled requests, bodies that exceed
+/// their declared length, and headers that servers interpret differently.
 public struct LoopbackViolation: Hashable, Sendable, CustomStringConvertible {
     /// The kind of the violation.
     public let code: Code
-    /// On which connection it was seen.
+    /// The number of the connection.
     public let connection: Int
-    /// What was seen.
+    /// A description of the invalid data.
     public let detail: String
 
-    /// The violation as a sentence.
+    /// A description of the violation as a sentence.
     public var description: String { "Connection \(connection): \(code.explanation): \(detail)" }
 
-    /// The kind of a violation.
+    /// A kind of violation.
     ///
-    /// New kinds may be added; compare, and keep a way for those you do not know.
+    /// Future versions may add kinds.
     public struct Code: Hashable, Sendable, CustomStringConvertible {
         /// The name of the kind.
         public let description: String
         let explanation: String
 
-        /// The first line is no request line.
+        /// The first line is not a request line.
         public static let requestLine = Code(
             description: "requestLine", explanation: "the first line is not a method, a target and HTTP/1.1")
-        /// A line of the head is no header field.
+        /// A line is not a header.
         public static let field = Code(description: "field", explanation: "a line of the head is no header field")
-        /// A line ends without carriage return, or has one in its middle.
+        /// A line does not end with a carriage return and a line feed, or contains a carriage return.
         public static let lineEnd = Code(
             description: "lineEnd", explanation: "a line does not end in carriage return and line feed")
-        /// The host is missing, empty, or there are two.
+        /// The `Host` header is missing or empty, or occurs more than once.
         public static let host = Code(description: "host", explanation: "there is not exactly one Host")
-        /// The length of the body is unclear: two lengths, a length and chunks, or no number.
+        /// The length of the body is ambiguous, because of two lengths, a length and chunks, or an invalid number.
         public static let length = Code(description: "length", explanation: "the length of the body is unclear")
-        /// The chunks of a body are wrong.
+        /// The chunks of a body are invalid.
         public static let chunk = Code(description: "chunk", explanation: "the body's chunks are wrong")
-        /// Bytes came behind the end of the request before it was answered: a body longer than was said, or a second
-        /// request.
+        /// Data arrived after the end of a request and before its response.
+        ///
+        /// The data is a body that exceeds its declared length, or a second request.
         public static let surplus = Code(
             description: "surplus", explanation: "bytes came behind the end of a request that was not yet answered")
-        /// The head is longer than the server reads.
+        /// The headers are longer than the server accepts.
         public static let tooLong = Code(description: "tooLong", explanation: "the head has no end")
     }
 }
 
-/// How much a ``LoopbackServer`` has seen and done.
+/// The counts of the events on a ``LoopbackServer``.
 public struct LoopbackCounts: Hashable, Sendable {
-    /// Connections that were taken.
+    /// The number of accepted connections.
     public package(set) var connections = 0
-    /// Connections that are open now.
+    /// The number of open connections.
     public package(set) var openConnections = 0
-    /// Open connections on which no request is being received or answered.
+    /// The number of open connections without a request or response in progress.
     public package(set) var idleConnections = 0
-    /// Requests whose head arrived.
+    /// The number of requests whose headers arrived.
     public package(set) var heads = 0
-    /// Requests that arrived whole.
+    /// The number of complete requests.
     public package(set) var requests = 0
-    /// Requests whose script was played to its end.
+    /// The number of requests whose response was sent completely.
     public package(set) var answers = 0
-    /// Bytes of bodies that arrived.
+    /// The number of received body bytes.
     public package(set) var bodyBytes = 0
-    /// Bytes that were handed to the system to be sent.
+    /// The number of bytes that were passed to the system for sending.
     public package(set) var sentBytes = 0
-    /// Violations.
+    /// The number of violations.
     public package(set) var violations = 0
-    /// Connections whose client went away while it was owed an answer.
+    /// The number of connections that the client closed before the end of a response.
     public package(set) var abandoned = 0
 
-    /// Connections that were closed by either side.
+    /// The number of connections that the client or the server closed.
     public var closedConnections: Int { connections - openConnections }
 }
 
-/// What a loopback server saw: written by its thread, read and waited for by tests.
+/// The records of a server, which its thread writes, and which tests read and await.
 final class LoopbackJournal: Sendable {
     private struct Waiter: Sendable {
         let id: Int
@@ -195,7 +196,7 @@ final class LoopbackJournal: Sendable {
 
     var requests: [LoopbackRequest] { state.withLock { Array($0.requests.suffix(keptRequests)) } }
 
-    /// Changes the counts, and wakes those who waited for that.
+    /// Changes the counts, and wakes the tests that wait for them.
     func count(_ change: (inout LoopbackCounts) -> Void) {
         note { change(&$0.counts) }
     }
@@ -203,7 +204,7 @@ final class LoopbackJournal: Sendable {
     func begin(_ request: LoopbackRequest) {
         note { state in
             state.counts.heads += 1
-            // Twice as many are kept as were asked for, so that the first need not be taken away each time.
+            // The array holds up to twice the number, so that old elements need not be removed each time.
             if state.requests.count >= 2 * keptRequests { state.requests.removeFirst(keptRequests) }
             state.requests.append(request)
         }
@@ -232,7 +233,7 @@ final class LoopbackJournal: Sendable {
         }
     }
 
-    /// Waits until `isReached` says so of the counts; a task that is cancelled does not wait on.
+    /// Waits until `isReached` returns true for the counts, or until the task is canceled.
     func counts(where isReached: @escaping @Sendable (LoopbackCounts) -> Bool) async -> LoopbackCounts {
         let id = state.withLock { state in
             state.lastWaiter += 1
@@ -265,7 +266,7 @@ final class LoopbackJournal: Sendable {
             change(&state)
             return (state.waiters, state.counts)
         }
-        // A condition is the test's own code, so it is asked outside the lock.
+        // The condition is code of the test, so it is called outside the lock.
         for waiter in waiters where waiter.isReached(counts) { wake(waiter.id) }
     }
 }

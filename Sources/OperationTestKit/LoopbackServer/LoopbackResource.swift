@@ -3,7 +3,7 @@
 
 import Foundation
 
-/// A resource that can be asked for in parts: what a server of files does, right or wrong.
+/// A resource that a server can send in parts, such as a file.
 ///
 /// ```swift
 /// import OperationTestKit
@@ -13,7 +13,7 @@ import Foundation
 /// server.route("GET", "/file") { resource.answer(to: $0) }
 /// ```
 public struct LoopbackResource: Sendable {
-    /// Where the bytes come from.
+    /// The source of the bytes of a resource.
     public struct Content: Sendable {
         enum Kind: Sendable {
             case bytes([UInt8])
@@ -24,13 +24,13 @@ public struct LoopbackResource: Sendable {
         let kind: Kind
         let count: Int
 
-        /// These bytes.
+        /// Returns a source with these bytes.
         public static func bytes(_ bytes: [UInt8]) -> Self { Self(kind: .bytes(bytes), count: bytes.count) }
 
-        /// So many bytes of ``TestPattern``, without memory for them.
+        /// Returns a source with bytes of ``TestPattern``, which take no memory.
         public static func pattern(count: Int) -> Self { Self(kind: .pattern, count: max(count, 0)) }
 
-        /// So many bytes of the file at a path.
+        /// Returns a source with the first bytes of a file.
         public static func file(_ path: String, count: Int) -> Self { Self(kind: .file(path), count: max(count, 0)) }
 
         func step(_ range: Range<Int>) -> LoopbackStep {
@@ -45,18 +45,20 @@ public struct LoopbackResource: Sendable {
         }
     }
 
-    /// The bytes.
+    /// The source of the bytes.
     public var content: Content
-    /// The entity tag, quotes included; none is sent if nil.
+    /// The entity tag, including quotation marks, or `nil` to send none.
     public var etag: String?
-    /// The date of the last change as it stands in the field; none is sent if nil.
+    /// The value of the `Last-Modified` header, or `nil` to send none.
     public var lastModified: String?
-    /// Whether parts can be had; if not, the whole is sent whatever is asked for.
+    /// A Boolean value that indicates whether the resource can be requested in parts.
+    ///
+    /// If the value is `false`, the server always sends the whole resource.
     public var acceptsRanges: Bool
-    /// Fields that are sent with every answer.
+    /// Additional headers of each response.
     public var fields: [LoopbackField] = []
 
-    /// Makes a resource.
+    /// Creates a resource.
     public init(_ content: Content, etag: String? = nil, lastModified: String? = nil, acceptsRanges: Bool = true) {
         self.content = content
         self.etag = etag
@@ -64,7 +66,9 @@ public struct LoopbackResource: Sendable {
         self.acceptsRanges = acceptsRanges
     }
 
-    /// The answer to a request: 200, 206, 304 or 416, as `Range`, `If-Range` and `If-None-Match` ask for.
+    /// Returns the response to a request, with the status 200, 206, 304 or 416.
+    ///
+    /// The response respects the headers `Range`, `If-Range` and `If-None-Match`.
     public func answer(to request: LoopbackRequest) -> LoopbackAnswer {
         if let wanted = request["If-None-Match"], let etag, wanted == "*" || wanted.contains(etag) {
             return answer(304)
@@ -102,7 +106,7 @@ public struct LoopbackResource: Sendable {
         return LoopbackAnswer(.head(LoopbackHead(status, heads)), content.step(range))
     }
 
-    /// The part that is asked for: nil if the field is not understood, and none within if it cannot be had.
+    /// Returns the requested part, nil if the header is not supported, or an inner nil if the part does not exist.
     private func parts(_ field: String) -> Range<Int>?? {
         let ends = field.dropFirst(6).split(separator: "-", omittingEmptySubsequences: false)
         guard field.hasPrefix("bytes="), ends.count == 2, !field.contains(",") else { return nil }
@@ -117,10 +121,12 @@ public struct LoopbackResource: Sendable {
     }
 }
 
-/// Bytes of any number that look random, and of which each can be told by its place: to see that a transfer neither
-/// loses, doubles nor swaps any.
+/// A sequence of bytes that look random and depend on their position.
+///
+/// The pattern detects whether a transfer loses, repeats or reorders bytes.
 public enum TestPattern {
-    /// After so many bytes the pattern begins anew; a prime, so that no block size of anybody hides an error.
+    /// The number of bytes after which the pattern repeats, which is a prime number, so that no block size hides an
+    /// error.
     public static let period = 65_521
 
     /// The bytes of one period.
@@ -129,7 +135,7 @@ public enum TestPattern {
         return (0..<period).map { _ in UInt8(truncatingIfNeeded: generator.next()) }
     }()
 
-    /// The bytes from a place on.
+    /// Returns the bytes of the pattern from an offset.
     public static func bytes(from offset: Int = 0, count: Int) -> [UInt8] {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(count)
@@ -140,7 +146,7 @@ public enum TestPattern {
         return bytes
     }
 
-    /// Whether these are the bytes of the pattern from a place on.
+    /// Returns whether the bytes match the pattern from an offset.
     public static func matches(_ bytes: UnsafeRawBufferPointer, from offset: Int = 0) -> Bool {
         block.withUnsafeBytes { block in
             var done = 0
@@ -154,7 +160,7 @@ public enum TestPattern {
         }
     }
 
-    /// Whether these are the bytes of the pattern from a place on.
+    /// Returns whether the bytes match the pattern from an offset.
     public static func matches(_ bytes: [UInt8], from offset: Int = 0) -> Bool {
         bytes.withUnsafeBytes { matches($0, from: offset) }
     }

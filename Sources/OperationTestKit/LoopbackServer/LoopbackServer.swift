@@ -4,9 +4,9 @@
 import Foundation
 import OperationCore
 
-/// An HTTP/1.1 server inside of a test: on this machine only, and able to do everything that servers should not.
+/// An HTTP/1.1 server for tests, which listens only on this machine and can simulate any failure of a server.
 ///
-/// A test says by closures what is answered, and reads afterwards what was asked:
+/// A test defines the responses with closures, and examines the requests afterwards:
 ///
 /// ```swift
 /// import OperationTestKit
@@ -21,11 +21,11 @@ import OperationCore
 /// print(requests[0]["Accept"] ?? "none", server.violations)
 /// ```
 ///
-/// It has one thread of its own, on which the closures are called: they must return soon, and never wait. What shall
-/// take long is a step of the answer (``LoopbackStep/stall(until:)``, ``LoopbackStep/pause(_:)``). It stops when it is let
-/// go of.
+/// The server has its own thread, on which it calls the closures. A closure must return quickly and must never wait.
+/// To delay a response, use a step such as ``LoopbackStep/stall(until:)`` or ``LoopbackStep/pause(_:)``. The server
+/// stops when you release it.
 public final class LoopbackServer: Sendable {
-    /// Where it listens, with the ports that were chosen.
+    /// The addresses on which the server listens, with the assigned ports.
     public let addresses: [LoopbackAddress]
 
     private let journal: LoopbackJournal
@@ -34,6 +34,9 @@ public final class LoopbackServer: Sendable {
     private let ended = Gate()
 
     /// Starts a server.
+    ///
+    /// - Parameter options: The options of the server. The default listens on 127.0.0.1 with a free port.
+    /// - Throws: A ``LoopbackServerError`` if the server cannot listen on an address.
     public init(_ options: Options = Options()) throws(LoopbackServerError) {
         let listeners = try LoopbackListeners(options)
         guard let mailbox = LoopbackMailbox() else {
@@ -55,17 +58,17 @@ public final class LoopbackServer: Sendable {
 
     deinit { stop() }
 
-    /// The port on which it listens; 0 if only at a path.
+    /// The port on which the server listens, or 0 if it listens only on a path.
     public var port: UInt16 { addresses.first { $0.port != 0 }?.port ?? 0 }
 
-    /// The URL of a target on this server, by its first address with a port.
+    /// Returns the URL of a target on this server, with its first address that has a port.
     ///
-    /// - Parameter target: The path and the query, percent-encoded, beginning with `/`.
+    /// - Parameter target: The percent-encoded path and query, which begin with `/`. The default is `/`.
     public func url(_ target: String = "/") -> URL {
         url(target, at: addresses.first { $0.port != 0 } ?? .ipv4)
     }
 
-    /// The URL of a target on this server, by one of its addresses.
+    /// Returns the URL of a target on this server, with one of its addresses.
     public func url(_ target: String = "/", at address: LoopbackAddress) -> URL {
         guard let url = URL(string: "http://\(address)\(target)") else {
             preconditionFailure("\(target) is no target of a URL. Write it percent-encoded and beginning with a slash.")
@@ -73,25 +76,27 @@ public final class LoopbackServer: Sendable {
         return url
     }
 
-    /// Says what is answered to a request, once it arrived whole.
+    /// Defines the response to complete requests with a method and a path.
+    ///
+    /// If several routes match a request, the last one that was added applies. A request without a matching route
+    /// receives the status 404.
     ///
     /// - Parameters:
-    ///   - method: The method; all if left out. A route for GET also gets HEAD.
-    ///   - path: The path without query; one that ends in `*` stands for all that begin so. Of several routes that fit,
-    ///     the latest is taken; a request for which there is none gets a 404.
-    ///   - answer: Called on the server's thread.
+    ///   - method: The method of the requests. A route for GET also applies to HEAD.
+    ///   - path: The path without a query. A path that ends with `*` matches all paths with this prefix.
+    ///   - answer: A closure that returns the response, which is called on the server's thread.
     public func route(
         _ method: String, _ path: String, _ answer: @escaping @Sendable (LoopbackRequest) -> LoopbackAnswer
     ) {
         routes.change { $0.add(method, path, early: false, answer) }
     }
 
-    /// Says what is answered to a request with any method, once it arrived whole.
+    /// Defines the response to complete requests with a path and any method.
     public func route(_ path: String, _ answer: @escaping @Sendable (LoopbackRequest) -> LoopbackAnswer) {
         routes.change { $0.add(nil, path, early: false, answer) }
     }
 
-    /// Says what is answered to the first request, the second, and so on; from the last answer on always that.
+    /// Defines the responses to consecutive requests, of which the last one is repeated.
     ///
     /// ```swift
     /// import OperationTestKit
@@ -104,159 +109,190 @@ public final class LoopbackServer: Sendable {
         route(method, path) { _ in turns.next() }
     }
 
-    /// Says what is answered to a request as soon as its head arrived; the body is read meanwhile.
+    /// Defines the response to requests whose headers have arrived.
     ///
-    /// Steps such as ``LoopbackStep/awaitBody`` let the script wait for it.
+    /// The server reads the body meanwhile. The script can wait for it with steps such as ``LoopbackStep/awaitBody``.
     public func routeEarly(
         _ method: String, _ path: String, _ answer: @escaping @Sendable (LoopbackRequest) -> LoopbackAnswer
     ) {
         routes.change { $0.add(method, path, early: true, answer) }
     }
 
-    /// Says what is answered to a request with any method as soon as its head arrived.
+    /// Defines the response to requests with any method whose headers have arrived.
     public func routeEarly(_ path: String, _ answer: @escaping @Sendable (LoopbackRequest) -> LoopbackAnswer) {
         routes.change { $0.add(nil, path, early: true, answer) }
     }
 
-    /// Says what is done when a connection was taken, before anything was read from it; nil for nothing.
+    /// Defines a script for each new connection, which runs before the server reads from it.
     ///
-    /// When a script was played that leaves the connection open, requests are answered on it as on others.
+    /// If the script leaves the connection open, the server then responds to requests as usual.
     ///
-    /// - Parameter script: Called on the server's thread with the number of the connection, 0 for the first.
+    /// - Parameter script: A closure that receives the number of the connection, starting at 0. It returns `nil` for
+    ///   no script, and is called on the server's thread.
     public func greet(_ script: @escaping @Sendable (Int) -> LoopbackAnswer?) {
         routes.change { $0.greeting = script }
     }
 
-    /// Closes everything, and gives back the thread; returns at once.
+    /// Closes all connections and ends the thread, without waiting for it.
     public func stop() { mailbox.post(.stop) }
 
-    /// Closes everything, and waits until nothing is left of it.
+    /// Closes all connections and waits until the thread has ended.
     public func stopped() async {
         stop()
         await ended.passage()
     }
 
-    /// Takes connections, or leaves them waiting in the system.
+    /// Accepts new connections, or leaves them waiting in the system.
     public func setAccepting(_ accepts: Bool) { mailbox.post(.setAccepting(accepts)) }
 
-    /// Ends the connections on which no request is being received or answered, as servers do after some time.
+    /// Ends the connections without a request or response in progress, as servers do after some time.
     public func endIdleConnections(by ending: LoopbackEnding = .close) {
         mailbox.post(.endConnections(ending, idleOnly: true))
     }
 
-    /// Ends all connections; new ones are taken.
+    /// Ends all connections, but continues to accept new ones.
     public func endConnections(by ending: LoopbackEnding = .reset) {
         mailbox.post(.endConnections(ending, idleOnly: false))
     }
 }
 
 extension LoopbackServer {
-    /// The requests that were seen, those included of which only the head arrived: the latest, as many as are kept.
+    /// The most recent requests, including requests of which only the headers have arrived.
+    ///
+    /// The option ``LoopbackServer/Options/keptRequests`` limits their number.
     public var requests: [LoopbackRequest] { journal.requests }
 
-    /// What clients did against the rules, the first thousand cases.
+    /// The first thousand violations of HTTP/1.1 by clients.
     public var violations: [LoopbackViolation] { journal.violations }
 
-    /// How much was seen and done.
+    /// The current counts of events.
     public var counts: LoopbackCounts { journal.counts }
 
-    /// Waits until so many requests arrived whole, and returns those that were seen.
+    /// Waits until a number of requests are complete, and returns the recorded requests.
+    ///
+    /// If the task is canceled, the method returns the requests so far.
     public func requests(atLeast count: Int) async -> [LoopbackRequest] {
         _ = await counts { $0.requests >= count }
         return requests
     }
 
-    /// Waits until the heads of so many requests arrived, and returns the requests that were seen.
+    /// Waits until the headers of a number of requests have arrived, and returns the recorded requests.
+    ///
+    /// If the task is canceled, the method returns the requests so far.
     public func heads(atLeast count: Int) async -> [LoopbackRequest] {
         _ = await counts { $0.heads >= count }
         return requests
     }
 
-    /// Waits until the counts are as they should be; stops waiting when the task is cancelled.
+    /// Waits until the counts satisfy a condition, or until the task is canceled.
     ///
-    /// - Parameter isReached: Called again after each change, on the server's thread as a rule.
+    /// - Parameter isReached: A closure that is called again after each change, usually on the server's thread.
+    /// - Returns: The current counts.
     @discardableResult
     public func counts(where isReached: @escaping @Sendable (LoopbackCounts) -> Bool) async -> LoopbackCounts {
         await journal.counts(where: isReached)
     }
 
-    /// Forgets the requests and violations that were seen; the counts go on.
+    /// Removes the recorded requests and violations, but does not reset the counts.
     ///
-    /// So ``requests(atLeast:)`` and ``heads(atLeast:)`` still count those that were forgotten: add what ``counts`` said.
+    /// So ``requests(atLeast:)`` and ``heads(atLeast:)`` still count the removed requests. Add the earlier ``counts``
+    /// to the number that you wait for.
     public func forget() { journal.forget() }
 }
 
 extension LoopbackServer {
-    /// How a ``LoopbackServer`` listens, and how much it keeps of what it saw.
+    /// A set of options that determine how a server listens and how much it records.
     public struct Options: Sendable {
-        /// Where it listens; 127.0.0.1 on a free port if not set.
+        /// The addresses on which the server listens.
+        ///
+        /// The default is 127.0.0.1 with a free port.
         public var addresses: [LoopbackAddress] = [.ipv4]
 
-        /// The time for drips, pauses and slow reading, and for the moments that are written down.
+        /// The clock for drips, pauses, slow reading and the recorded times.
+        ///
+        /// The default is the system clock.
         public var clock: any OperationClock = .system
 
-        /// How many connections the system may hold ready before the server takes them.
+        /// The maximum number of connections that wait in the system until the server accepts them.
+        ///
+        /// The default is 4,096.
         public var backlog = 4_096
 
-        /// Whether connections are taken from the beginning; see ``LoopbackServer/setAccepting(_:)``.
+        /// A Boolean value that indicates whether the server accepts connections from the start.
+        ///
+        /// The default is `true`. See ``LoopbackServer/setAccepting(_:)``.
         public var accepts = true
 
-        /// After how many requests a connection is closed; never if nil.
+        /// The number of requests after which the server closes a connection.
+        ///
+        /// The default is `nil`, which never closes a connection for this reason.
         public var requestsPerConnection: Int?
 
-        /// Whether the last answer on a connection says `Connection: close` before ``requestsPerConnection`` closes it.
+        /// A Boolean value that indicates whether the last response before ``requestsPerConnection`` contains
+        /// `Connection: close`.
+        ///
+        /// The default is `true`.
         public var announcesClosing = true
 
-        /// Whether `100 Continue` is sent to a client that waits for it.
+        /// A Boolean value that indicates whether the server sends `100 Continue` to a client that waits for it.
+        ///
+        /// The default is `true`.
         public var sendsContinue = true
 
-        /// The size of each connection's receive buffer in the system, in bytes; the system's choice if nil.
+        /// The size of the receive buffer of each connection in bytes.
         ///
-        /// Make it small to see a client wait that uploads to a server that reads slowly.
+        /// The default is `nil`, which leaves the size to the system. Use a small buffer to make a client wait while
+        /// it uploads to a server that reads slowly.
         public var receiveBufferSize: Int?
 
-        /// The size of each connection's send buffer in the system, in bytes; the system's choice if nil.
+        /// The size of the send buffer of each connection in bytes.
+        ///
+        /// The default is `nil`, which leaves the size to the system.
         public var sendBufferSize: Int?
 
-        /// How many requests are kept, the latest ones; all are counted.
+        /// The number of most recent requests that the server keeps.
+        ///
+        /// The default is 10,000. All requests are counted.
         public var keptRequests = 10_000
 
-        /// How many bytes of each request's body are kept; all are counted.
+        /// The number of bytes that the server keeps of each request body.
+        ///
+        /// The default is 1 MiB. All bytes are counted.
         public var keptBodyBytes = 1 << 20
 
-        /// Makes the options that a server has if nothing is said.
+        /// Creates options with the default values.
         public init() {}
     }
 }
 
-/// Why a ``LoopbackServer`` could not start.
+/// An error that explains why a ``LoopbackServer`` could not start.
 public struct LoopbackServerError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// The kind of the failure.
+    /// The code of the error.
     public let code: Code
-    /// The address that was to be listened on.
+    /// The address on which the server could not listen.
     public let address: LoopbackAddress
-    /// The number of the system's error (`errno`), or 0.
+    /// The error number of the system (`errno`), or 0.
     public let systemErrorNumber: Int32
 
-    /// The failure as a sentence that says what to do.
+    /// A sentence that describes the error and its solution.
     public var description: String {
         let number = systemErrorNumber == 0 ? "" : " (system error \(systemErrorNumber))"
         return "A loopback server cannot listen on \(address): \(code.explanation)\(number)"
     }
 
-    /// The kind of a failure.
+    /// A code of an error.
     ///
-    /// New kinds may be added; compare, and keep a way for those you do not know.
+    /// Future versions may add codes.
     public struct Code: Hashable, Sendable, CustomStringConvertible {
         /// The name of the kind.
         public let description: String
         let explanation: String
 
-        /// Somebody listens there already.
+        /// Another server already listens on the address.
         public static let addressInUse = Code(
             description: "addressInUse",
             explanation: "somebody else does already. Use port 0, which chooses a free port, or another path.")
-        /// The machine has no such address.
+        /// The machine does not have the address.
         public static let addressNotAvailable = Code(
             description: "addressNotAvailable",
             explanation: "this machine has no such address. Listen on .ipv4 only, or switch IPv6 on.")
@@ -265,21 +301,21 @@ public struct LoopbackServerError: Error, Hashable, Sendable, CustomStringConver
             description: "invalidPath",
             explanation: "the path is empty, too long for a socket (about 100 bytes), or its directory is missing. "
                 + "Choose a short path in an existing directory.")
-        /// The process has too many descriptors open.
+        /// The process has too many open files.
         public static let tooManyOpenFiles = Code(
             description: "tooManyOpenFiles",
             explanation: "too many files are open. Stop servers that are not needed, or raise the limit (ulimit -n).")
-        /// The process may not listen there.
+        /// The process does not have the permission to listen on the address.
         public static let permissionDenied = Code(
             description: "permissionDenied",
             explanation: "the program lacks the permission. Use port 0, or another path.")
-        /// Anything else; the system's number says more.
+        /// Another error, which the error number of the system identifies.
         public static let systemFailed = Code(
             description: "systemFailed", explanation: "the system refused. Look up the error's number.")
     }
 }
 
-/// Where a ``LoopbackServer`` listens: on this machine only.
+/// An address on which a ``LoopbackServer`` listens, which is only reachable on this machine.
 public struct LoopbackAddress: Hashable, Sendable, CustomStringConvertible {
     package enum Kind: Hashable, Sendable {
         case ipv4
@@ -290,23 +326,25 @@ public struct LoopbackAddress: Hashable, Sendable, CustomStringConvertible {
     package let kind: Kind
     package let port: UInt16
 
-    /// 127.0.0.1 on a free port.
+    /// The address 127.0.0.1 with a free port.
     public static let ipv4 = LoopbackAddress(kind: .ipv4, port: 0)
-    /// [::1] on a free port: that of ``ipv4`` if the server listens on both.
+    /// The address [::1] with a free port, which is the same as the port of ``ipv4`` if the server listens on both.
     public static let ipv6 = LoopbackAddress(kind: .ipv6, port: 0)
 
-    /// 127.0.0.1 on this port; 0 chooses a free one.
+    /// Returns the address 127.0.0.1 with a port, where 0 chooses a free one.
     public static func ipv4(port: UInt16) -> LoopbackAddress { LoopbackAddress(kind: .ipv4, port: port) }
 
-    /// [::1] on this port; 0 chooses a free one.
+    /// Returns the address [::1] with a port, where 0 chooses a free one.
     public static func ipv6(port: UInt16) -> LoopbackAddress { LoopbackAddress(kind: .ipv6, port: port) }
 
-    /// A Unix-domain socket at this path, which must not exist; it is removed when the server stops.
+    /// Returns the address of a Unix domain socket at a path that must not exist.
+    ///
+    /// The server removes the socket when it stops.
     public static func unixSocket(path: String) -> LoopbackAddress {
         LoopbackAddress(kind: .unixSocket(path: path), port: 0)
     }
 
-    /// The address as it stands in a URL, or the path.
+    /// The address as in a URL, or the path.
     public var description: String {
         switch kind {
         case .ipv4: "127.0.0.1:\(port)"
@@ -318,7 +356,7 @@ public struct LoopbackAddress: Hashable, Sendable, CustomStringConvertible {
     func with(port: UInt16) -> LoopbackAddress { LoopbackAddress(kind: kind, port: port) }
 }
 
-/// Which requests are answered by which closure.
+/// The routes that assign closures to requests.
 struct LoopbackRoutes: Sendable {
     typealias Handler = @Sendable (LoopbackRequest) -> LoopbackAnswer
 
@@ -336,10 +374,10 @@ struct LoopbackRoutes: Sendable {
     }
 
     private var routes: [Route] = []
-    /// What is done when a connection was taken, before anything was read from it.
+    /// The script for each new connection, which runs before the server reads from it.
     var greeting: (@Sendable (Int) -> LoopbackAnswer?)?
 
-    /// Adds a route; a later one for the same comes first.
+    /// Adds a route, which takes precedence over earlier routes.
     mutating func add(_ method: String?, _ path: String, early: Bool, _ handler: @escaping Handler) {
         let isPrefix = path.hasSuffix("*")
         routes.append(

@@ -3,7 +3,7 @@
 
 import OperationCore
 
-/// One thing that a ``LoopbackServer`` does on a connection: steps, one after another, are the script of an answer.
+/// A step that a ``LoopbackServer`` performs on a connection, as part of the script of a response.
 ///
 /// ```swift
 /// import OperationTestKit
@@ -17,9 +17,9 @@ public struct LoopbackStep: Sendable {
     package enum Kind: Sendable {
         case head(LoopbackHead)
         case bytes([UInt8])
-        /// As `bytes`, but left out in the answer to HEAD.
+        /// Like `bytes`, but omitted in the response to a HEAD request.
         case content([UInt8])
-        /// The same bytes again and again, `count` in all, first those from `start` on; without end if nil.
+        /// Repeated bytes from an offset, up to a number of bytes, or without an end if `count` is nil.
         case repeating([UInt8], start: Int, count: Int?)
         case file(path: String, offset: Int, count: Int)
         case drip(ArraySlice<UInt8>, size: Int, every: Duration)
@@ -33,7 +33,7 @@ public struct LoopbackStep: Sendable {
         case end(LoopbackEnding)
     }
 
-    /// How the server reads what the client sends.
+    /// The pace at which the server reads from the client.
     package enum Pace: Sendable {
         case full
         case none
@@ -42,107 +42,109 @@ public struct LoopbackStep: Sendable {
 
     package let kind: Kind
 
-    /// Sends a status line and header fields; nothing is added to them.
+    /// Sends a status line and headers, to which nothing is added.
     public static func head(_ status: Int, _ fields: KeyValuePairs<String, String> = [:]) -> Self {
         .head(LoopbackHead(status, fields.map { LoopbackField($0, $1) }))
     }
 
-    /// Sends a status line and header fields; nothing is added to them.
+    /// Sends a status line and headers, to which nothing is added.
     public static func head(_ head: LoopbackHead) -> Self { Self(kind: .head(head)) }
 
-    /// Sends these bytes as they are.
+    /// Sends bytes unchanged.
     public static func send(_ bytes: [UInt8]) -> Self { Self(kind: .bytes(bytes)) }
 
-    /// Sends this text as it is.
+    /// Sends text unchanged.
     public static func send(_ text: String) -> Self { Self(kind: .bytes(Array(text.utf8))) }
 
-    /// Sends one chunk of a body in chunks; nothing if it is empty, since an empty chunk is the last one.
+    /// Sends a chunk of a chunked body, or nothing if it is empty, because an empty chunk ends the body.
     public static func chunk(_ bytes: [UInt8]) -> Self {
         bytes.isEmpty ? .send([]) : .send(Array("\(String(bytes.count, radix: 16))\r\n".utf8) + bytes + [13, 10])
     }
 
-    /// Sends one chunk of a body in chunks.
+    /// Sends text as a chunk of a chunked body.
     public static func chunk(_ text: String) -> Self { .chunk(Array(text.utf8)) }
 
-    /// Sends the end of a body in chunks, with the trailers behind it.
+    /// Sends the end of a chunked body, with trailers.
     public static func lastChunk(trailers: KeyValuePairs<String, String> = [:]) -> Self {
         .send("0\r\n" + trailers.map { "\($0): \($1)\r\n" }.joined() + "\r\n")
     }
 
-    /// Sends the same bytes again and again until `count` bytes were sent; without end if nil.
+    /// Sends the same bytes repeatedly, up to a number of bytes, in constant memory.
     ///
-    /// Takes no memory for them, however many there are.
+    /// - Parameters:
+    ///   - bytes: The bytes to repeat.
+    ///   - count: The total number of bytes, or `nil` to send them without an end.
     public static func send(repeating bytes: [UInt8], count: Int?) -> Self {
         bytes.isEmpty ? .send([]) : Self(kind: .repeating(bytes, start: 0, count: count.map { max($0, 0) }))
     }
 
-    /// Sends `count` bytes of the file, from `offset` on; the connection is reset if it has not so many.
+    /// Sends `count` bytes of a file from an offset, and resets the connection if the file has fewer bytes.
     public static func sendFile(_ path: String, offset: Int = 0, count: Int) -> Self {
         Self(kind: .file(path: path, offset: offset, count: count))
     }
 
-    /// Sends `size` bytes in each `interval` of the server's clock; the first at once.
+    /// Sends `size` bytes in each interval of the server's clock, the first ones immediately.
     public static func drip(_ bytes: [UInt8], size: Int = 1, every interval: Duration) -> Self {
         Self(kind: .drip(bytes[...], size: max(size, 1), every: interval))
     }
 
-    /// Sends `size` bytes of the text in each `interval` of the server's clock; the first at once.
+    /// Sends `size` bytes of text in each interval of the server's clock, the first ones immediately.
     public static func drip(_ text: String, size: Int = 1, every interval: Duration) -> Self {
         .drip(Array(text.utf8), size: size, every: interval)
     }
 
-    /// Does nothing until the gate is open.
+    /// Waits until a gate is open.
     public static func stall(until gate: Gate) -> Self { Self(kind: .gate(gate)) }
 
-    /// Does nothing any more; the connection stays open until the client or the server closes it.
+    /// Does nothing more, and leaves the connection open until the client or the server closes it.
     public static var stallForever: Self { Self(kind: .forever) }
 
-    /// Does nothing for so long on the server's clock.
+    /// Waits for a duration on the server's clock.
     public static func pause(_ duration: Duration) -> Self { Self(kind: .pause(duration)) }
 
-    /// Goes on when the body of the request arrived whole.
+    /// Waits until the body of the request is complete.
     public static var awaitBody: Self { Self(kind: .body(atLeast: nil)) }
 
-    /// Goes on when so many bytes of the body arrived, or all of it.
+    /// Waits until a number of body bytes have arrived, or until the body is complete.
     public static func awaitBody(atLeast count: Int) -> Self { Self(kind: .body(atLeast: count)) }
 
-    /// Sends the bytes of the request's body as chunks while they arrive, and the end of the chunks.
+    /// Sends the body of the request in chunks while it arrives, and then the end of the chunks.
     public static var echoInChunks: Self { Self(kind: .echo) }
 
-    /// Reads nothing more from the client until ``readOn``, so that its sending comes to a halt.
+    /// Stops reading from the client until ``readOn``, so that the client cannot continue to send.
     public static var stopReading: Self { Self(kind: .pace(.none)) }
 
-    /// Reads from the client as fast as it sends again.
+    /// Reads from the client at full speed again.
     public static var readOn: Self { Self(kind: .pace(.full)) }
 
-    /// From here on reads at most `size` bytes in each `interval` of the server's clock.
+    /// Reads at most `size` bytes in each interval of the server's clock from now on.
     public static func readSlowly(size: Int, every interval: Duration) -> Self {
         Self(kind: .pace(.slow(size: max(size, 1), every: interval)))
     }
 
-    /// Calls this on the server's thread, which must not be blocked: to open a gate, or to write something down.
+    /// Calls a closure on the server's thread, which must not block, for example to open a gate or record an event.
     public static func call(_ body: @escaping @Sendable () -> Void) -> Self { Self(kind: .call(body)) }
 
-    /// Closes the connection (FIN); what the client sends after that is answered by the system with a reset.
+    /// Closes the connection (FIN), after which the system responds to data of the client with a reset.
     public static var close: Self { Self(kind: .end(.close)) }
 
-    /// Closes the connection for sending (FIN), and still reads what the client sends.
+    /// Closes the sending side of the connection (FIN), and continues to read from the client.
     public static var closeSending: Self { Self(kind: .end(.closeSending)) }
 
-    /// Breaks the connection off (RST), by `SO_LINGER` of 0.
+    /// Resets the connection (RST), by setting `SO_LINGER` to 0.
     public static var reset: Self { Self(kind: .end(.reset)) }
 }
 
-/// How a ``LoopbackServer`` ends a connection, or leaves it hanging.
+/// A way in which a ``LoopbackServer`` ends a connection or leaves it open.
 ///
 /// More cases may be added.
 public enum LoopbackEnding: Hashable, Sendable, CaseIterable {
-    /// The connection is closed (FIN).
+    /// The server closes the connection (FIN).
     case close
-    /// The connection is closed for sending (FIN), and what the client sends is still read.
+    /// The server closes its sending side of the connection (FIN), and continues to read from the client.
     case closeSending
-    /// The connection is broken off (RST).
+    /// The server resets the connection (RST).
     case reset
-    /// Nothing more is sent, and the connection stays open.
+    /// The server sends nothing more, and leaves the connection open.
     case stall
 }

@@ -3,22 +3,22 @@
 
 import Foundation
 
-/// Waits until descriptors can be read or written; used by one thread.
+/// An object that waits until descriptors can be read or written, for use on one thread.
 protocol Poller: AnyObject {
-    /// Watches a descriptor, or watches it for something else than before.
+    /// Watches a descriptor, or changes the events for which it is watched.
     func watch(_ file: Int32, for interest: PollInterest)
 
-    /// Forgets a descriptor, before it is closed.
+    /// Stops watching a descriptor, before it is closed.
     func forget(_ file: Int32)
 
-    /// Waits until something can be done, and calls `body` for each descriptor.
+    /// Waits for an event, and calls `body` for each descriptor with events.
     func wait(_ body: (Int32, PollResult) -> Void)
 
-    /// Gives back what the system lent.
+    /// Releases the resources of the system.
     func close()
 }
 
-/// What a descriptor is watched for; that it broke is always told.
+/// The events for which a descriptor is watched, in addition to errors, which are always reported.
 struct PollInterest: OptionSet {
     let rawValue: UInt8
 
@@ -26,7 +26,7 @@ struct PollInterest: OptionSet {
     static let writing = Self(rawValue: 2)
 }
 
-/// What can be done with a descriptor.
+/// The events of a descriptor.
 struct PollResult: OptionSet {
     let rawValue: UInt8
 
@@ -36,16 +36,16 @@ struct PollResult: OptionSet {
 }
 
 #if !canImport(Darwin)
-    /// A poller on Linux's epoll, whose cost does not grow with the number of descriptors.
+    /// A poller that uses epoll on Linux, with a cost that does not grow with the number of descriptors.
     ///
-    /// Swift's modules leave the calls out; they are looked up in the running process.
+    /// Swift's modules omit these functions, so they are looked up in the running process.
     final class EpollPoller: Poller {
         private let calls: Calls
         private let instance: Int32
         private var interests: [Int32: PollInterest] = [:]
         private let events: UnsafeMutableRawBufferPointer
 
-        /// Nil where the system has no epoll, or no descriptor left.
+        /// Creates a poller, or returns nil if the system has no epoll or no free descriptor.
         init?() {
             guard let calls = Calls.shared else { return nil }
             let closeOnExec: Int32 = 0o2_000_000
@@ -95,7 +95,7 @@ struct PollResult: OptionSet {
             static let modify: Int32 = 3
         }
 
-        /// `struct epoll_event`: 32 bits of events and 64 of the caller's, without a gap on x86_64 only.
+        /// `struct epoll_event`, with 32 bits of events and 64 bits of data, which are packed only on x86_64.
         private enum Event {
             #if arch(x86_64)
                 static let size = 12
@@ -145,7 +145,7 @@ struct PollResult: OptionSet {
     }
 #endif
 
-/// A poller on `poll(2)`, which every system has: the cost of a wait grows with the number of descriptors.
+/// A poller that uses `poll(2)`, with a cost that grows with the number of descriptors.
 final class PollPoller: Poller {
     private var entries: [pollfd] = []
     private var places: [Int32: Int] = [:]
@@ -171,7 +171,7 @@ final class PollPoller: Poller {
 
     func wait(_ body: (Int32, PollResult) -> Void) {
         guard poll(&entries, nfds_t(entries.count), -1) > 0 else { return }
-        // A copy: what is done about one changes which are watched.
+        // This iterates over a copy, because handling an event changes the watched descriptors.
         for entry in entries where entry.revents != 0 {
             var result: PollResult = []
             if entry.revents & Int16(POLLIN) != 0 { result.insert(.readable) }

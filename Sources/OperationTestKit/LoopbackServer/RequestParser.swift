@@ -3,16 +3,17 @@
 
 import Foundation
 
-/// Reads HTTP/1.1 requests from bytes as they arrive, and says where they break the rules.
+/// A parser for HTTP/1.1 requests, which processes data as it arrives and records violations of the protocol.
 ///
-/// It reads on wherever another server might, so that a test sees what the client meant, but it forgives nothing.
+/// The parser records every violation, but continues where another server might continue, so that a test sees the
+/// intended request.
 struct RequestParser {
     enum Event {
         case head(RequestHead)
         case body(ArraySlice<UInt8>)
         case end(trailers: [LoopbackField])
         case violation(LoopbackViolation.Code, String)
-        /// Nothing more can be read on this connection.
+        /// No more requests can be parsed on this connection.
         case broken
     }
 
@@ -24,7 +25,7 @@ struct RequestParser {
         case chunkEnd
         case trailers([LoopbackField])
         case end([LoopbackField])
-        /// A request was read; the next is read when its answer is done.
+        /// A request was parsed, and the next one is parsed after its response.
         case resting
         case broken
     }
@@ -34,17 +35,17 @@ struct RequestParser {
     private var state = State.head
     private var buffer: [UInt8] = []
     private var position = 0
-    /// Up to where the buffer was searched for the end of the head.
+    /// The position up to which the buffer was searched for the end of the headers.
     private var searched = 0
     private var notices: ArraySlice<(LoopbackViolation.Code, String)> = []
 
-    /// How many bytes wait to be read.
+    /// The number of bytes that wait to be parsed.
     var waitingCount: Int { buffer.count - position }
 
-    /// The bytes that wait to be read.
+    /// The bytes that wait to be parsed.
     var waiting: ArraySlice<UInt8> { buffer[position...] }
 
-    /// Whether the parser stands between two requests with nothing of the next.
+    /// Whether the parser is between two requests, and no bytes of the next request have arrived.
     var isBetweenRequests: Bool {
         switch state {
         case .head, .resting: waitingCount == 0
@@ -65,7 +66,7 @@ struct RequestParser {
         buffer.append(contentsOf: bytes)
     }
 
-    /// The next event; nil if more bytes are needed, or if the answer to a request must be done first.
+    /// Returns the next event, or nil if more data is needed or a response must be sent first.
     mutating func next() -> Event? {
         while true {
             if let (code, detail) = notices.popFirst() { return .violation(code, detail) }
@@ -113,7 +114,7 @@ struct RequestParser {
         }
     }
 
-    /// Begins with the next request, when the answer to the last is done.
+    /// Continues with the next request, after the response to the last one.
     mutating func beginNext() {
         if case .resting = state { state = .head }
         searched = position
@@ -136,7 +137,7 @@ struct RequestParser {
         return .head(head)
     }
 
-    /// The position behind the empty line.
+    /// Returns the position after the empty line.
     private mutating func endOfHead() -> Int? {
         while let lineFeed = firstLineFeed(from: searched) {
             searched = lineFeed + 1
@@ -162,11 +163,11 @@ struct RequestParser {
         let size = min(count, waitingCount)
         guard size > 0 else { return nil }
         defer { position += size }
-        // A copy: a slice of the buffer would make the next append copy the whole of it.
+        // This is a copy, because a slice would make the next append copy the whole buffer.
         return Array(buffer[position..<(position + size)])[...]
     }
 
-    /// The next line without its end.
+    /// Returns the next line without its line end.
     private mutating func takeLine() -> ArraySlice<UInt8>? {
         guard let lineFeed = firstLineFeed(from: position) else { return nil }
         var line = Array(buffer[position..<lineFeed])[...]
@@ -201,7 +202,7 @@ struct RequestParser {
     }
 }
 
-/// The head of a request, and what it says of the body.
+/// The request line and headers of a request, and the resulting length of the body.
 struct RequestHead {
     enum Length {
         case none
@@ -228,15 +229,15 @@ struct RequestHead {
     var expectsContinue: Bool { fields.first("Expect")?.lowercased() == "100-continue" }
 }
 
-/// Reads the lines of a head, and notes what is wrong with them.
+/// A parser for the request line and headers, which records violations.
 enum HeadReader {
     typealias Notices = ArraySlice<(LoopbackViolation.Code, String)>
 
-    /// The head; nil if it cannot be read.
+    /// Returns the parsed headers, or nil if the request line is invalid.
     static func read(_ bytes: [UInt8], noting notices: inout Notices) -> RequestHead? {
         var lines = bytes.split(separator: 10, omittingEmptySubsequences: false).dropLast()
         guard let first = lines.popFirst() else { return nil }
-        // The empty line at the end is one of them.
+        // The empty line at the end is one of the lines.
         if let last = lines.popLast(), last.last != 13 { notices.append((.lineEnd, "the empty line")) }
         guard let (method, target, version) = requestLine(stripped(first, noting: &notices)) else {
             notices.append((.requestLine, quoted(first)))
@@ -249,7 +250,7 @@ enum HeadReader {
             length: length(fields, noting: &notices))
     }
 
-    /// The field in a line; nil if there is none.
+    /// Returns the header in a line, or nil if the line is not a header.
     static func field(_ line: ArraySlice<UInt8>, noting notices: inout Notices) -> LoopbackField? {
         guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else {
             notices.append((.field, quoted(line)))
@@ -262,7 +263,7 @@ enum HeadReader {
         return LoopbackField(String(decoding: name, as: UTF8.self), String(decoding: value, as: UTF8.self))
     }
 
-    /// Bytes as they can be read in a sentence.
+    /// Returns bytes as text that is readable in a sentence.
     static func quoted(_ bytes: ArraySlice<UInt8>) -> String {
         let text = String(decoding: bytes.prefix(200), as: UTF8.self)
         return text.debugDescription + (bytes.count > 200 ? "…" : "")

@@ -3,30 +3,30 @@
 
 import OperationCore
 
-/// Plays the steps of an answer: is asked for what to do next, and told of what has happened since.
+/// A player for the steps of a response, which returns the next action for each request of the connection.
 ///
-/// It knows nothing of sockets or of time.
+/// The player knows nothing of sockets and time.
 struct ScriptPlayer {
     enum Action {
-        /// Send these bytes; ask again when that is done.
+        /// Send these bytes, and then request the next action.
         case send(ArraySlice<UInt8>)
-        /// Send these bytes of a file; ask again when that is done.
+        /// Send these bytes of a file, and then request the next action.
         case sendFile(path: String, offset: Int, count: Int)
-        /// Ask again when the gate is open.
+        /// Request the next action when the gate is open.
         case awaitGate(Gate)
-        /// Ask again after this time.
+        /// Request the next action after this time.
         case awaitTime(Duration)
-        /// Ask again when something more of the body arrived.
+        /// Request the next action when more of the body has arrived.
         case awaitBody
-        /// Never ask again.
+        /// Request no more actions.
         case stall
-        /// Read like this from now on, and ask again at once.
+        /// Read at this pace from now on, and request the next action immediately.
         case pace(LoopbackStep.Pace)
-        /// Call this, and ask again at once.
+        /// Call this closure, and request the next action immediately.
         case call(@Sendable () -> Void)
-        /// End the connection, and never ask again.
+        /// End the connection, and request no more actions.
         case end(LoopbackEnding)
-        /// The answer is complete.
+        /// The response is complete.
         case done(closes: Bool)
     }
 
@@ -34,7 +34,7 @@ struct ScriptPlayer {
     private let omitsContent: Bool
     private var closes: Bool
     private var cut: (rest: Int, ending: LoopbackEnding)?
-    /// What is left of a step that was begun.
+    /// The rest of a step that has begun.
     private var rest: Rest?
     private var echoed: ArraySlice<UInt8> = []
     private(set) var isEchoing = false
@@ -54,18 +54,18 @@ struct ScriptPlayer {
         isEchoing = answer.steps.contains { if case .echo = $0.kind { true } else { false } }
     }
 
-    /// How many bytes wait to be echoed.
+    /// The number of bytes that wait to be echoed.
     var echoCount: Int { echoed.count }
 
-    /// Keeps bytes of the request's body for the step that sends them back.
+    /// Stores bytes of the request's body for the step that echoes them.
     mutating func echo(_ bytes: ArraySlice<UInt8>) {
         if isEchoing { echoed += bytes }
     }
 
-    /// What to do next, given how much of the request's body is there.
+    /// Returns the next action, depending on how much of the request's body has arrived.
     mutating func next(bodyCount: Int, bodyIsComplete: Bool) -> Action {
         if let cut, cut.rest == 0 { return .end(cut.ending) }
-        // Small pieces that follow each other go out together.
+        // Consecutive small pieces are sent together.
         var gathered: [UInt8] = []
         while true {
             if let rest {
@@ -103,7 +103,7 @@ struct ScriptPlayer {
         }
     }
 
-    /// What a step does that sends nothing of its own; nil if it is over.
+    /// Returns the action of a step that sends no data itself, or nil if the step is finished.
     private mutating func wait(for step: LoopbackStep, bodyCount: Int, bodyIsComplete: Bool) -> Action? {
         switch step.kind {
         case .gate(let gate):
@@ -164,9 +164,9 @@ struct ScriptPlayer {
         return .send(allowed)
     }
 
-    /// The bytes as often as they fit into a block, so that each piece that is sent is large.
+    /// Returns the bytes repeated as often as they fit into a block, so that each sent piece is large.
     private static func block(of bytes: [UInt8], _ count: Int?) -> [UInt8] {
-        // Nothing, however often, is nothing.
+        // Repeating an empty array has no effect.
         guard !bytes.isEmpty else { return [] }
         var block = bytes
         while block.count < min(blockSize, count ?? .max) { block += bytes }

@@ -4,7 +4,8 @@
 import Foundation
 import OperationCore
 
-/// The system's calls for sockets: without blocking, without signals, and without descriptors that other programs inherit.
+/// The socket functions of the system, without blocking, without signals, and with descriptors that are not
+/// inherited.
 enum Sockets {
     enum Received {
         case bytes(Int)
@@ -13,13 +14,13 @@ enum Sockets {
         case failed
     }
 
-    /// Makes a socket that listens; the port is chosen by then.
+    /// Creates a listening socket, and returns it with its assigned port.
     static func listen(
         on address: LoopbackAddress, options: LoopbackServer.Options
     ) throws(LoopbackServerError) -> (descriptor: Int32, address: LoopbackAddress) {
         let file = try open(address)
         do throws(LoopbackServerError) {
-            // Accepted connections inherit the sizes, which must be known before they are connected.
+            // Accepted connections inherit the sizes, which must be set before a connection is established.
             if let size = options.receiveBufferSize { setOption(file, SOL_SOCKET, SO_RCVBUF, Int32(clamping: size)) }
             if let size = options.sendBufferSize { setOption(file, SOL_SOCKET, SO_SNDBUF, Int32(clamping: size)) }
             try bindAndListen(file, address, backlog: options.backlog)
@@ -33,7 +34,7 @@ enum Sockets {
         }
     }
 
-    /// Takes a connection; nil if there is none, or `failed` if the system has no descriptor left.
+    /// Accepts a connection, and returns nil if there is none, with `failed` if the system has no free descriptor.
     static func accept(_ file: Int32) -> (descriptor: Int32?, failed: Bool) {
         let connection = acceptConnection(file)
         guard connection >= 0 else { return (nil, errno == EMFILE || errno == ENFILE) }
@@ -54,7 +55,8 @@ enum Sockets {
         }
     }
 
-    /// How many bytes the system took: 0 if it has no room, nil if the connection is gone.
+    /// Sends bytes and returns their number, which is 0 if the system has no room, or nil if the connection has
+    /// ended.
     static func send(_ file: Int32, _ bytes: UnsafeRawBufferPointer) -> Int? {
         while true {
             #if canImport(Darwin)
@@ -72,14 +74,14 @@ enum Sockets {
 
     static func close(_ file: Int32) { closeFile(file) }
 
-    /// Closes a connection so that the other side sees it broken off.
+    /// Closes a connection in a way that the other side sees as a reset.
     static func reset(_ file: Int32) {
         var linger = linger(l_onoff: 1, l_linger: 0)
         setsockopt(file, SOL_SOCKET, SO_LINGER, &linger, socklen_t(MemoryLayout.size(ofValue: linger)))
         closeFile(file)
     }
 
-    /// Makes a pipe whose ends do not block.
+    /// Creates a pipe with non-blocking ends.
     static func makePipe() -> (reading: Int32, writing: Int32)? {
         var ends: [Int32] = [-1, -1]
         guard pipe(&ends) == 0 else { return nil }
@@ -103,7 +105,7 @@ enum Sockets {
         #endif
         guard file >= 0 else { throw LoopbackServerError(errno, address) }
         prepare(file)
-        // A server that is started again must get the port of the last one.
+        // A server that is started again must be able to use the port of the last one.
         setOption(file, SOL_SOCKET, SO_REUSEADDR, 1)
         if address.kind == .ipv6 { setOption(file, Int32(IPPROTO_IPV6), IPV6_V6ONLY, 1) }
         return file
@@ -153,14 +155,14 @@ enum Sockets {
                 Int32, UnsafeMutableRawPointer?, UnsafeMutableRawPointer?, Int32
             ) -> Int32
 
-        /// `accept4`, which Swift's modules leave out.
+        /// `accept4`, which Swift's modules omit.
         private static let acceptWithFlags: AcceptWithFlags? = dlsym(nil, "accept4").map { symbol in
             unsafeBitCast(symbol, to: AcceptWithFlags.self)
         }
     #endif
 }
 
-// Under names of their own, because the calls above hide them.
+// These functions have different names, because the methods above hide the originals.
 private func closeFile(_ file: Int32) { _ = close(file) }
 
 private func sendBytes(_ file: Int32, _ start: UnsafeRawPointer?, _ count: Int, _ flags: Int32) -> Int {
@@ -182,12 +184,12 @@ extension LoopbackServerError {
     }
 }
 
-/// An address in the form that the system's calls take.
+/// An address in the form that the functions of the system take.
 struct SocketAddress {
     private var storage = sockaddr_storage()
     private var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
 
-    /// Nil if a path is empty or too long.
+    /// Creates the address, or returns nil if a path is empty or too long.
     init?(_ address: LoopbackAddress) {
         switch address.kind {
         case .ipv4:
@@ -215,7 +217,7 @@ struct SocketAddress {
 
     private init() {}
 
-    /// The address which a socket has.
+    /// Returns the address of a socket.
     static func bound(to file: Int32) -> SocketAddress? {
         var address = SocketAddress()
         let result = withUnsafeMutablePointer(to: &address.storage) { pointer in
@@ -224,10 +226,10 @@ struct SocketAddress {
         return result == 0 ? address : nil
     }
 
-    /// The port; 0 if it has none.
+    /// The port, or 0 if the address has none.
     var port: UInt16 {
         withUnsafeBytes(of: storage) { bytes in
-            // Where it stands in the forms of both IP versions: behind the family.
+            // In the addresses of both IP versions, the port follows the family.
             UInt16(bigEndian: bytes.loadUnaligned(fromByteOffset: 2, as: UInt16.self))
         }
     }
@@ -270,7 +272,7 @@ struct LoopbackListeners: Sendable {
 
     private mutating func add(_ address: LoopbackAddress, _ options: LoopbackServer.Options) throws(LoopbackServerError)
     {
-        // Both versions of IP get the same port where none was asked for, so that `localhost` leads to either.
+        // Addresses without a port get the same port for both IP versions, so that `localhost` works with either.
         let port = address.port == 0 ? addresses.first { $0.port != 0 }?.port ?? 0 : address.port
         let (file, bound) = try Sockets.listen(on: address.with(port: port), options: options)
         files.append(file)

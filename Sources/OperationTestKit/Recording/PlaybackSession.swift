@@ -6,11 +6,11 @@ import OperationCore
 import OperationNetworking
 
 extension NetworkError.Code {
-    /// A ``PlaybackSession`` has no recorded answer to the request.
+    /// A code that indicates that a ``PlaybackSession`` has no recorded response to the request.
     public static let notRecorded = Self("notRecorded")
 }
 
-/// A session without a network that answers with what a ``RecordingSession`` wrote down, and with nothing else.
+/// A session without a network that responds only with the exchanges that a ``RecordingSession`` recorded.
 ///
 /// ```swift
 /// import Foundation
@@ -26,17 +26,17 @@ extension NetworkError.Code {
 /// }
 /// ```
 ///
-/// Each exchange answers once, in the order of the recording among those that a request fits; see ``PlaybackRules``.
-/// A request that fits none fails with `notRecorded`, and says which one is
-/// the nearest and how to record anew. Secrets are left out of requests before they are compared, as they were from
-/// the recording.
+/// Each exchange responds to one request. If several exchanges match a request, the first unused one in the recording
+/// responds: see ``PlaybackRules``. A request without a matching exchange fails with `notRecorded`. The error
+/// describes the nearest exchange and how to record again. Before requests are compared, their secrets are removed,
+/// as in the recording.
 ///
-/// An exchange that failed or was cancelled when it was recorded does so again. Of a request's body no more than
-/// `bodyLimit` bytes are kept in memory: as many as in the recording, which says so, unless you say another number.
+/// An exchange that failed or was canceled during the recording does so again. At most `bodyLimit` bytes of a request
+/// body are kept in memory. By default, this limit is the limit of the recording.
 public final class PlaybackSession: NetworkSession {
     private static let portionSize = 1 << 16
 
-    /// What is played.
+    /// The recording that the session plays.
     public let recording: SessionRecording
     private let name: String
     private let rules: PlaybackRules
@@ -46,14 +46,27 @@ public final class PlaybackSession: NetworkSession {
     private let book: Locked<PlaybackIndex>
     private let strangers = EventRecorder<String>()
 
-    /// Makes a session that plays a recording.
+    /// Creates a session that plays a recording.
+    ///
+    /// - Parameters:
+    ///   - recording: The recording to play.
+    ///   - rules: The rules for the comparison of requests. The default is ``PlaybackRules/standard``.
+    ///   - bodyLimit: The maximum number of bytes of a request body in memory. The default is `nil`, which uses the
+    ///     limit of the recording.
     public convenience init(
         _ recording: SessionRecording, rules: PlaybackRules = .standard, bodyLimit: Int? = nil
     ) {
         self.init(recording, "the recording", rules, bodyLimit)
     }
 
-    /// Makes a session that plays the recording in a file.
+    /// Creates a session that plays the recording in a file.
+    ///
+    /// - Parameters:
+    ///   - file: The file of the recording.
+    ///   - rules: The rules for the comparison of requests. The default is ``PlaybackRules/standard``.
+    ///   - bodyLimit: The maximum number of bytes of a request body in memory. The default is `nil`, which uses the
+    ///     limit of the recording.
+    /// - Throws: A ``SessionRecordingError`` if the file is not a readable recording.
     public convenience init(
         contentsOf file: URL, rules: PlaybackRules = .standard, bodyLimit: Int? = nil
     ) throws(SessionRecordingError) {
@@ -71,15 +84,17 @@ public final class PlaybackSession: NetworkSession {
 
     deinit { stub.close() }
 
-    /// The exchanges that answered no request so far.
+    /// The exchanges that have not responded to a request yet.
     public var unusedExchanges: [RecordedExchange] {
         book.withLock { $0.unused }.map { recording.exchanges[$0] }
     }
 
-    /// The requests that were not answered, because they were not recorded.
+    /// The requests without a matching exchange.
     public var unmatchedRequests: [String] { strangers.events }
 
-    /// Expects that each exchange answered a request, and that no request was left without an answer.
+    /// Checks that each exchange responded to a request, and that each request had a matching exchange.
+    ///
+    /// - Throws: An ``UnmetExpectation`` with the unused exchanges and the unmatched requests.
     public func expectAllUsed(fileID: String = #fileID, line: Int = #line) throws(UnmetExpectation) {
         let (unused, strangers) = (unusedExchanges, unmatchedRequests)
         guard !unused.isEmpty || !strangers.isEmpty else { return }
@@ -91,12 +106,12 @@ public final class PlaybackSession: NetworkSession {
             line: line)
     }
 
-    /// Makes a task that waits for its first `resume()`.
+    /// Creates a task that waits for its first `resume()`.
     public func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask {
         stub.makeTask(with: request, receiver: receiver)
     }
 
-    /// Ends all tasks with `sessionClosed`, and those that are resumed later, too.
+    /// Ends all tasks with `sessionClosed`, including tasks that are resumed later.
     public func close() { stub.close() }
 
     private func answer(to request: StubRequest) -> StubAnswer {
@@ -108,7 +123,7 @@ public final class PlaybackSession: NetworkSession {
         return StubAnswer(.fail(refusal(of: request, keys[0])))
     }
 
-    /// The request as it is compared: without its secrets, or where it could not be looked into, as it is.
+    /// Returns the keys of a request without its secrets, or with a checksum if its body cannot be redacted.
     private func keys(of request: StubRequest) -> [PlaybackKey] {
         let raw = request.bodyCount == 0 ? PlaybackKey.body(Data()) : request.bodyHash
         let whole = request.bodyCount <= bodyLimit ? request.body : nil
@@ -176,7 +191,7 @@ public final class PlaybackSession: NetworkSession {
 }
 
 extension RecordedExchange {
-    /// What a request must be like to be answered by it.
+    /// Returns the key that a request must have to get this exchange.
     func key(_ rules: PlaybackRules) -> PlaybackKey {
         let whole = requestBody.gap == .brokenOff ? nil : requestBody.data
         let body = whole.map { PlaybackKey.body($0) } ?? requestBody.checksum ?? PlaybackKey.anyBody
@@ -184,10 +199,10 @@ extension RecordedExchange {
     }
 }
 
-/// Which recorded exchange answers which request: a pure value.
+/// An index that assigns recorded exchanges to requests, as a value.
 struct PlaybackIndex: Sendable {
     private let keys: [PlaybackKey]
-    /// The numbers of those that were not used yet, by what they answer.
+    /// The numbers of the unused exchanges, by their keys.
     private var left: [PlaybackKey: ArraySlice<Int>] = [:]
     private var used: Set<Int> = []
 
@@ -196,10 +211,10 @@ struct PlaybackIndex: Sendable {
         for (number, key) in keys.enumerated() { left[key, default: []].append(number) }
     }
 
-    /// Those that were not used yet.
+    /// The numbers of the unused exchanges.
     var unused: [Int] { keys.indices.filter { !used.contains($0) } }
 
-    /// Takes the first exchange that answers one of these forms of a request.
+    /// Takes the first exchange that matches one of the keys of a request.
     mutating func take(_ forms: [PlaybackKey]) -> Int? {
         let fitting = forms.compactMap { key in left[key]?.first.map { (number: $0, key: key) } }
         guard let first = fitting.min(by: { $0.number < $1.number }) else { return nil }
@@ -208,10 +223,10 @@ struct PlaybackIndex: Sendable {
         return first.number
     }
 
-    /// The exchange that is most like a request which none answers, and in what it differs.
+    /// Returns the exchange that is most similar to an unmatched request, and the differences.
     func nearest(to key: PlaybackKey) -> (number: Int, differences: [PlaybackKey.Part])? {
         let likeness = keys.map { $0.likeness(to: key) }
-        // Rather one that is left over than one that was used.
+        // Unused exchanges are preferred.
         let nearest = keys.indices.max { left, right in
             (likeness[left], used.contains(left) ? 0 : 1, right) < (likeness[right], used.contains(right) ? 0 : 1, left)
         }
@@ -219,14 +234,14 @@ struct PlaybackIndex: Sendable {
     }
 }
 
-/// What is compared of a request, part by part.
+/// The parts of a request that are compared.
 struct PlaybackKey: Hashable, Sendable {
     enum Part: String, CaseIterable {
         case method, host, path, query, body
         case headers = "header fields"
     }
 
-    /// In the place of a body that is not known whole: it fits all.
+    /// The key of an unknown or incomplete body, which matches every body.
     static let anyBody = "any"
 
     private let parts: [String]
@@ -243,7 +258,7 @@ struct PlaybackKey: Hashable, Sendable {
         let fields = rules.comparedHeaders.map { $0.lowercased() }.sorted().map { name in
             "\(name): \(headers.values(name).joined(separator: ", "))"
         }
-        // A recording that was edited or made by an earlier version may spell the host differently.
+        // A recording that was edited or created by an earlier version may contain another spelling of the host.
         let origin = AddressReference(String(address)).origin ?? String(address[..<slash])
         parts = [
             method, rules.comparesHost ? origin : "", String(address[slash...]),
@@ -253,16 +268,16 @@ struct PlaybackKey: Hashable, Sendable {
 
     subscript(_ part: Part) -> String { parts[Part.allCases.firstIndex(of: part) ?? 0] }
 
-    /// In which parts they differ.
+    /// Returns the parts in which two keys differ.
     func differences(from other: PlaybackKey) -> [Part] {
         Part.allCases.filter { !agrees(with: other, in: $0) }
     }
 
-    /// How much they have in common: the path counts most.
+    /// Returns the similarity of two keys, in which the path has the most weight.
     func likeness(to other: PlaybackKey) -> Int {
         let worth: [Part: Int] = [.path: 8, .method: 4, .host: 2, .query: 2, .body: 1, .headers: 1]
         let same = Part.allCases.filter { agrees(with: other, in: $0) }.reduce(0) { $0 + (worth[$1] ?? 0) }
-        // Of two other paths, the one that begins in the same way.
+        // Among different paths, a path with a longer common prefix is preferred.
         return 100 * same + min(zip(self[.path], other[.path]).prefix { $0 == $1 }.count, 99)
     }
 
@@ -273,26 +288,33 @@ struct PlaybackKey: Hashable, Sendable {
     static func body(_ data: Data) -> String { SHA256.checksum(of: data, startingWith: SHA256()).hexadecimal }
 }
 
-/// What a request must have in common with a recorded one to get its answer.
+/// The rules that determine whether a request matches a recorded exchange.
 ///
-/// From the start that is the method, the whole URL and the body, each without its secrets. Of several recorded
-/// exchanges that fit, the first that was not used yet is taken.
+/// By default, the method, the whole URL and the body are compared without their secrets. If several exchanges match,
+/// the first unused one applies.
 public struct PlaybackRules: Sendable, Hashable {
-    /// Whether scheme, host and port must be the same; not for a server of which each test has its own.
-    public var comparesHost = true
-    /// Names in the query that may differ or be missing: a time, a number that is drawn.
-    public var ignoredQueryNames: Set<String> = []
-    /// Whether the body must be the same.
+    /// A Boolean value that indicates whether the scheme, the host and the port must be equal.
     ///
-    /// A form in several parts that is longer than what a recording keeps never is: its boundary is another each
-    /// time. One that was not sent to its end when it was recorded, or of which the file could not be read, fits any.
+    /// The default is `true`. Set it to `false` if each test uses a different server.
+    public var comparesHost = true
+    /// The names of query items that may differ or be missing, such as a time or a random number.
+    ///
+    /// The default is an empty set.
+    public var ignoredQueryNames: Set<String> = []
+    /// A Boolean value that indicates whether the body must be equal.
+    ///
+    /// The default is `true`. A multipart form that exceeds the body limit of the recording never matches, because
+    /// its boundary differs each time. A recorded body that was not sent completely, or whose file could not be read,
+    /// matches every body.
     public var comparesBody = true
-    /// Header fields that must be the same, such as `Range` or `Accept-Language`; a secret one cannot be compared.
+    /// The names of headers that must be equal, such as `Range` or `Accept-Language`.
+    ///
+    /// Headers with secret values cannot be compared. The default is an empty set.
     public var comparedHeaders: Set<String> = []
 
-    /// Method, URL and body.
+    /// The standard rules, which compare the method, the URL and the body.
     public static let standard = PlaybackRules()
 
-    /// Makes the rules that hold if nothing is said.
+    /// Creates the standard rules.
     public init() {}
 }

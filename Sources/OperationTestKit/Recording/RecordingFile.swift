@@ -5,12 +5,12 @@ import Foundation
 import OperationCore
 import OperationNetworking
 
-/// A recording as it stands in its file.
+/// The file format of a recording.
 struct RecordingFile: Codable {
     static let format = "OperationKit session recording"
     static let version = 1
 
-    /// What is looked at before all else.
+    /// The part of the file that is decoded first.
     struct Version: Codable {
         let format: String
         let version: Int
@@ -21,7 +21,7 @@ struct RecordingFile: Codable {
         let names: [String]
     }
 
-    /// What is wrong within a file; which file that is, its reader knows.
+    /// An error in the content of a file, without the name of the file.
     struct Flaw: Error {
         let detail: String
     }
@@ -43,9 +43,9 @@ struct RecordingFile: Codable {
             if let text = Self.text(data) { self.text = text } else { base64 = data.base64EncodedString() }
         }
 
-        /// The bytes as text that a person can read.
+        /// Returns the bytes as readable text, or nil if they are not.
         private static func text(_ data: Data) -> String? {
-            // Foundation drops a mark of the bytes' order.
+            // Foundation drops a byte order mark.
             guard !data.starts(with: [0xEF, 0xBB, 0xBF]), let text = String(data: data, encoding: .utf8) else {
                 return nil
             }
@@ -78,7 +78,7 @@ struct RecordingFile: Codable {
 
     struct Response: Codable {
         let status: Int
-        /// Where it came from, if that is not what was asked for.
+        /// The URL of the response, if it differs from the URL of the request.
         let url: String?
         let version: String?
         let headers: [String]?
@@ -168,7 +168,7 @@ extension RecordingFile.Exchange {
 }
 
 extension HeaderFields {
-    /// Each field as a line; nil if there is none.
+    /// The headers as lines, or nil if there are none.
     fileprivate var lines: [String]? { isEmpty ? nil : map { "\($0.name): \($0.value)" } }
 
     fileprivate init(lines: [String]) {

@@ -4,31 +4,31 @@
 import Foundation
 import OperationNetworking
 
-/// Removes the secrets from exchanges: the values whose names a ``LogRedaction`` hides, and texts that have the form of
-/// a secret.
+/// A redactor that removes secrets from exchanges, by the names that a ``LogRedaction`` hides and by the form of a
+/// text.
 ///
-/// It keeps everything else as it is, because a recording must still work as a response.
+/// It changes nothing else, because a recording must still work as a response.
 struct RecordingRedactor: Sendable {
     static let stars = "***"
-    /// Fields whose value is one address, to its end.
+    /// The headers whose whole value is a URL.
     private static let addressFields = ["Location", "Content-Location", "Referer"]
 
     let redaction: LogRedaction
 
-    /// A URL without secrets.
+    /// Returns a URL without secrets.
     func url(_ url: URL) -> String {
         redaction.keepsSecrets ? url.absoluteString : addresses.redacted(url.absoluteString)
     }
 
-    /// A message as it is written down, and compared.
+    /// Returns a message in the form in which it is recorded and compared.
     ///
-    /// Its fields and its body have no secrets, and the usual boundary where the body has parts. The body is nil if it
-    /// cannot be looked into.
+    /// The headers and the body contain no secrets, and a multipart body has a fixed boundary. The body is nil if it
+    /// cannot be redacted.
     ///
     /// - Parameters:
-    ///   - headers: The header fields.
-    ///   - body: The body; nil if it is not there.
-    ///   - isDecoded: Whether it was decompressed, whatever the fields say.
+    ///   - headers: The headers.
+    ///   - body: The body, or nil if it is not available.
+    ///   - isDecoded: Whether the body was decompressed, regardless of the headers.
     func message(
         _ headers: HeaderFields, _ body: Data?, isDecoded: Bool = false
     ) -> (headers: HeaderFields, body: Data?) {
@@ -41,18 +41,18 @@ struct RecordingRedactor: Sendable {
             return (shown, body.flatMap { self.body($0, type: headers["Content-Type"]) })
         }
         let rewritten = body.flatMap { multipart($0, String(type[range]), boundary: RecordedMultipart.usualBoundary) }
-        // Head and body go together, also where the body is none in parts after all.
+        // The headers and the body must be consistent, even if the body turns out not to be multipart.
         if let body, rewritten == nil, !body.isEmpty { return (shown, redaction.keepsSecrets ? body : nil) }
         shown["Content-Type"] = type.replacingCharacters(in: range, with: RecordedMultipart.usualBoundary)
         return (shown, rewritten ?? body)
     }
 
-    /// What a body that cannot be looked into is compared by: all of it but for the boundary between its parts.
+    /// Returns a checksum of a body that cannot be redacted, which does not depend on the multipart boundary.
     func checksum(_ headers: HeaderFields, _ body: Data) -> String {
         PlaybackKey.body(RecordingRedactor(redaction: .none).message(headers, body).body ?? body)
     }
 
-    /// Header fields without the secret values, and without those in addresses among the others.
+    /// Returns headers without secret values, and without secrets in the URLs of other headers.
     func fields(_ fields: HeaderFields) -> HeaderFields {
         guard !redaction.keepsSecrets else { return fields }
         return HeaderFields(fields.map { HeaderFields.Field($0.name, value(of: $0)) })
@@ -66,7 +66,7 @@ struct RecordingRedactor: Sendable {
         return redaction.withoutSecrets(inHeader: addresses.redacted(in: field.value))
     }
 
-    /// A body without the secrets; nil if it is of a kind that has them in known places, and cannot be looked into.
+    /// Returns a body without secrets, or nil if its type has secrets in known places but it cannot be parsed.
     private func body(_ data: Data, type: String?) -> Data? {
         guard !redaction.keepsSecrets, !data.isEmpty else { return data }
         let kind = (type ?? "").prefix { $0 != ";" }.trimmingCharacters(in: .whitespaces).lowercased()
@@ -74,11 +74,11 @@ struct RecordingRedactor: Sendable {
             return String(data: data, encoding: .utf8).map { Data(addresses.pairs($0[...]).utf8) }
         }
         if let type, kind.hasPrefix("multipart/") {
-            // Within a part: its head stays as it is, so the boundary does, too.
+            // Within a part, the boundary is kept, because the headers of the part do not change.
             let boundary = RecordedMultipart.boundary(in: type).map { String(type[$0]) }
             return boundary.flatMap { multipart(data, $0, boundary: $0) }
         }
-        // Much of what is JSON does not say so.
+        // JSON often has another content type.
         let isCalledJSON = kind.contains("json")
         let begins = data.first { ![9, 10, 13, 32, 0xEF, 0xBB, 0xBF].contains($0) }
         if isCalledJSON || begins == 0x7B || begins == 0x5B {
@@ -90,7 +90,7 @@ struct RecordingRedactor: Sendable {
 
     private func json(_ data: Data) -> Data? {
         SecretJSON.redacted(data, redaction, keepsKinds: true) { text in
-            // JSON within JSON has names, too.
+            // JSON within JSON also contains names.
             if LogRedaction.isJSON(text), let clean = json(Data(text.utf8)) {
                 return String(decoding: clean, as: UTF8.self)
             }
@@ -109,7 +109,7 @@ struct RecordingRedactor: Sendable {
             return clean == text ? data : Data(clean.utf8)
         }
         guard isText else { return data }
-        // The words are in ASCII, whatever the other bytes mean.
+        // The keywords are ASCII, regardless of the encoding of the other bytes.
         let text = String(String.UnicodeScalarView(data.map { Unicode.Scalar($0) }))
         return Data(shown(text).unicodeScalars.map { UInt8(truncatingIfNeeded: $0.value) })
     }
@@ -125,21 +125,20 @@ struct RecordingRedactor: Sendable {
     private var addresses: RecordedAddresses { RecordedAddresses(redaction: redaction) }
 }
 
-/// Addresses without user and password, and without the secret values in their queries and fragments.
+/// A redactor for URLs, which removes the user, the password, and the secret values in queries and fragments.
 struct RecordedAddresses {
     let redaction: LogRedaction
 
-    /// One address, to its end: what has no name in its query or its fragment is left out, too.
+    /// Returns a URL without secrets, and without query and fragment items that have no name.
     func redacted(_ address: String) -> String {
         redacted(address[...], hidesNameless: true)
     }
 
-    /// A text in which addresses may stand: of those, what has no name stays.
+    /// Returns a text in which the URLs have no secrets, but keep the items that have no name.
     ///
-    /// A fragment such as `#intro` is a part of what an app shows or compares; that of an answer to a sign-in has
-    /// names.
+    /// A fragment such as `#intro` may be shown or compared by an app. The fragment of a sign-in response has names.
     ///
-    /// Nothing here goes by characters: a sign that joins the one before would make another one of that.
+    /// The text is processed by scalars, because a combining mark would change the character before it.
     func redacted(in text: String) -> String {
         guard text.utf8.contains(where: { "?#@".utf8.contains($0) }) else { return text }
         var result = ""
@@ -157,10 +156,10 @@ struct RecordedAddresses {
         return result
     }
 
-    /// The pairs of a query, a fragment or a form.
+    /// Returns the redacted items of a query, a fragment or a form.
     func pairs(_ text: Substring, hidesNameless: Bool = false) -> String {
         let pairs = text.unicodeScalars.split(separator: "&", omittingEmptySubsequences: false)
-        // One pair may say that the value of another is secret: name=password&value=…
+        // An item may indicate that another one is secret, as in name=password&value=…
         let hidesValue = pairs.contains { pair in
             pair.firstIndex(of: "=").map {
                 redaction.hidesNeighbours(meant(pair[..<$0]), meant(pair[$0...].dropFirst()))
@@ -172,7 +171,7 @@ struct RecordedAddresses {
                 let isHidden = hidesNameless && !pair.isEmpty || hidesPart(of: meant(pair))
                 return isHidden ? RecordingRedactor.stars : String(pair)
             }
-            // In a fragment there may be a path and a query, as in `#/signed-in?code=1`.
+            // A fragment may contain a path and a query, as in `#/signed-in?code=1`.
             let plain = pair[..<equals].split(separator: "?").last.map(meant) ?? ""
             let isHidden =
                 redaction.hides(plain) || hidesValue && LogRedaction.isValue(plain)
@@ -186,13 +185,15 @@ struct RecordedAddresses {
         return text.removingPercentEncoding ?? String(text)
     }
 
-    /// Whether the value itself shows that a part of it is secret, as JSON or a URL with a password does.
+    /// Returns whether a value itself reveals that a part of it is secret, such as JSON or a URL with a password.
     private func hidesPart(of value: String) -> Bool {
         redaction.withoutSecrets(inHeader: value) != value || withoutUser(value.unicodeScalars[...]) != value
     }
 
-    /// What belongs together at the beginning of a text: behind a question mark or a number sign, all but blanks and
-    /// what closes brackets and quotes may be a part of a secret.
+    /// Returns the first word of a text, which may be a URL.
+    ///
+    /// After a question mark or a number sign, every character except whitespace, double quotes and angle brackets
+    /// may be part of a secret.
     private func word(_ text: Substring.UnicodeScalarView) -> Substring.UnicodeScalarView {
         var isBehindMark = false
         return text.prefix { letter in
@@ -211,7 +212,7 @@ struct RecordedAddresses {
         return place + query + shown(scalars[number...], hidesNameless)
     }
 
-    /// A query or a fragment with its mark, if there is one.
+    /// Returns a redacted query or fragment with its mark, or an empty string if there is none.
     private func shown(_ text: Substring.UnicodeScalarView, _ hidesNameless: Bool) -> String {
         guard let mark = text.first else { return "" }
         return String(mark) + pairs(Substring(text.dropFirst()), hidesNameless: hidesNameless)
@@ -225,24 +226,24 @@ struct RecordedAddresses {
     }
 }
 
-/// A `Set-Cookie` field without the values of its cookies.
+/// A redactor for `Set-Cookie` headers, which removes the values of the cookies.
 ///
-/// Some sessions join all fields of that name with commas; a comma is in dates, too. What is not known to be harmless
-/// is left out.
+/// Some sessions join several such headers with commas, but dates contain commas too. Everything that is not known to
+/// be harmless is removed.
 enum RecordedCookies {
     private static let attributes: Set = [
         "path", "domain", "expires", "max-age", "samesite", "priority", "version", "secure", "httponly", "partitioned",
     ]
 
-    /// The field with names and attributes, and without values.
+    /// Returns the header with the names and attributes of the cookies, but without their values.
     static func redacted(_ field: String) -> String {
         cookies(in: field.unicodeScalars).map(cookie).joined(separator: ",")
     }
 
-    // Not by characters: a sign that joins a comma would make another one of it.
+    // The text is processed by scalars, because a combining mark would hide a comma.
     private typealias Text = Substring.UnicodeScalarView
 
-    /// A cookie begins behind a comma where a name and an equals sign follow.
+    /// Splits a header into cookies, which begin after a comma that is followed by a name and an equals sign.
     private static func cookies(in field: String.UnicodeScalarView) -> [Text] {
         var cookies: [Text] = []
         var (start, search) = (field.startIndex, field.startIndex)
@@ -271,7 +272,7 @@ enum RecordedCookies {
         let name = String(text[..<equals]).trimmingCharacters(in: .whitespaces).lowercased()
         let isKnown = attributes.contains(name) || text.allSatisfy(\.properties.isWhitespace)
         guard isKnown else { return " " + RecordingRedactor.stars }
-        // Of a date the day of the week stands before a comma; behind any other there may be a cookie without a name.
+        // In a date, the weekday precedes a comma. After any other comma, there may be a cookie without a name.
         let value = text[equals...].dropFirst()
         let weekday = value.prefix {
             name == "expires" && ($0.properties.isAlphabetic || $0.properties.isWhitespace)
@@ -283,9 +284,9 @@ enum RecordedCookies {
     }
 }
 
-/// A body in several parts.
+/// A multipart body.
 struct RecordedMultipart {
-    /// What takes the place of boundaries, which are other ones each time.
+    /// The fixed boundary that replaces the random boundaries.
     static let usualBoundary = "recorded-boundary"
 
     private let data: Data
@@ -295,7 +296,7 @@ struct RecordedMultipart {
         (self.data, self.boundary) = (data, boundary)
     }
 
-    /// Where the boundary stands in a type; nil if that is none of bodies in parts, or names none.
+    /// Returns the range of the boundary in a content type, or nil if the type is not multipart or has no boundary.
     static func boundary(in type: String) -> Range<String.Index>? {
         guard type.lowercased().hasPrefix("multipart/"),
             let start = type.range(of: "boundary=", options: .caseInsensitive)?.upperBound
@@ -307,7 +308,8 @@ struct RecordedMultipart {
 
     /// Returns the body with another boundary, and with other headers and contents of its parts.
     ///
-    /// Nil if it has no such parts, or there is nothing in the place of the content of one. It may break off.
+    /// The result is nil if the body has no parts, or if there is no replacement for the content of a part. The body
+    /// may be truncated.
     func rewritten(
         boundary new: String, head: (String) -> String, content: (_ name: String?, _ type: String?, Data) -> Data?
     ) -> Data? {
@@ -325,7 +327,7 @@ struct RecordedMultipart {
         return result
     }
 
-    /// Where lines begin that part one from another.
+    /// Returns the ranges of the boundary lines.
     private func marks() -> [Range<Data.Index>] {
         let line = Data("--\(boundary)".utf8)
         var marks: [Range<Data.Index>] = []
@@ -339,13 +341,15 @@ struct RecordedMultipart {
         return marks
     }
 
-    /// A part with its head, from behind one boundary to before the next; the last one has only an end, or breaks off.
+    /// Returns a part with its headers, from one boundary to the next.
+    ///
+    /// The last part is only an end, or is truncated.
     private func part(
         _ part: Data, breaksOff: Bool, _ shownHead: (String) -> String,
         _ content: (_ name: String?, _ type: String?, Data) -> Data?
     ) -> Data? {
         if part.starts(with: Data("--".utf8)) { return part }
-        // One that breaks off within its head has no content.
+        // A part that is truncated within its headers has no content.
         guard let gap = part.range(of: Data("\r\n\r\n".utf8)) else { return breaksOff ? part : nil }
         let head = String(decoding: part[part.startIndex..<gap.lowerBound], as: UTF8.self)
         let lines = head.split(whereSeparator: \.isNewline)
@@ -360,7 +364,7 @@ struct RecordedMultipart {
         return part[part.startIndex..<gap.upperBound] + shown + end
     }
 
-    /// The name of a field of a form.
+    /// Returns the name of a form field.
     private static func name(in lines: [Substring]) -> String? {
         guard let value = value("Content-Disposition", in: lines),
             let start = value.range(of: #"(^|[;\s])name\s*="#, options: [.regularExpression, .caseInsensitive])

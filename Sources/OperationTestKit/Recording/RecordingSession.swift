@@ -6,7 +6,7 @@ import Foundation
 import OperationCore
 import OperationNetworking
 
-/// A session that writes down what goes through another one, to be played back in tests without a network.
+/// A session that records the exchanges of another session, which tests can then play without a network.
 ///
 /// ```swift
 /// import Foundation
@@ -22,27 +22,31 @@ import OperationNetworking
 /// }
 /// ```
 ///
-/// Over a session that follows redirects, a redirect and what it leads to are one exchange; to write down each request,
-/// put it beneath: `ExchangeSession(over: RecordingSession(over: DefaultNetworkSession.platformTransport))`.
+/// Over a session that follows redirects, a redirect and the following requests are one exchange. To record each
+/// request separately, place the recording session under the exchange session:
+/// `ExchangeSession(over: RecordingSession(over: DefaultNetworkSession.platformTransport))`.
 ///
-/// Secrets are left out by their names: of header fields, of cookies, of queries and fragments, of JSON and of forms.
-/// Values keep their kinds: a secret text becomes `***`, and a secret number 0, so that what is played back can be
-/// decoded as before. In a text of JSON that is left out which its own words call a secret, as in `password=…`; rather
-/// too much than too little, so that of `urn:ietf:params:oauth:token-type:jwt` the end is lost, too. What is in other
-/// bodies, in paths, and in other texts stays: look at the file before you share it.
+/// The session removes secrets by their names, in headers, cookies, queries, fragments, JSON and forms. Values keep
+/// their types, so that the recording can be decoded as before. A secret text becomes `***`, and a secret number
+/// becomes 0. The session also removes parts of JSON texts that look like a secret, such as the value in
+/// `password=…`. It removes too much rather than too little, for example the end of
+/// `urn:ietf:params:oauth:token-type:jwt`. Other bodies, paths and texts are not changed, so examine the file before
+/// you share it.
 ///
-/// In memory are the bodies of all exchanges, each as far as ``init(over:redaction:bodyLimit:)`` says. Of a longer
-/// one there is the length and a checksum: a request is compared by that, and a response cannot be played back. It is
-/// the same with a body that cannot be looked into for secrets, because it is compressed or is not what its type
-/// says; with `redaction: .none` it is kept. A file that is sent is held open until it was read for the recording.
-/// Time, metrics and informational heads are not written down.
+/// The bodies of all exchanges are kept in memory, up to the limit of ``init(over:redaction:bodyLimit:)``. Of a
+/// longer body, the recording contains the length and a checksum. A request with such a body is compared by its
+/// checksum, and a response with such a body cannot be played. The same applies to a body that cannot be searched for
+/// secrets because it is compressed or does not match its type. With `redaction: .none`, such a body is kept.
+///
+/// A file that is sent is kept open until the session has read it for the recording. Times, metrics and informational
+/// responses are not recorded.
 public final class RecordingSession: NetworkSession {
     private struct State {
         var made = 0
-        /// The numbers of those that may still come to an end.
+        /// The numbers of the tasks that may still end.
         var open: Set<Int> = []
         var done: [Int: RecordedExchange] = [:]
-        /// Those who wait for all to have ended.
+        /// The tests that wait until all tasks have ended.
         var waiting: [Waiter] = []
     }
 
@@ -52,36 +56,37 @@ public final class RecordingSession: NetworkSession {
     private let redactor: RecordingRedactor
     private let bodyLimit: Int
     private let state = Locked(State())
-    /// What ended is looked at for secrets here, and not on a thread of the session.
+    /// The queue on which exchanges are redacted, so that this does not block the threads of the session.
     private let queue = DispatchQueue(label: "OperationKit.RecordingSession")
 
-    /// Makes a session.
+    /// Creates a recording session.
     ///
     /// - Parameters:
-    ///   - session: What carries the requests out.
-    ///   - redaction: What is left out: the usual secrets.
-    ///   - bodyLimit: How many bytes of a body are kept, in memory and in the file: 4 MiB.
+    ///   - session: The session that performs the requests.
+    ///   - redaction: The information to remove. The default removes the usual secrets.
+    ///   - bodyLimit: The maximum number of bytes of a body, in memory and in the file. The default is 4 MiB.
     public init(over session: any NetworkSession, redaction: LogRedaction = .secrets, bodyLimit: Int = 4 << 20) {
         self.session = session
         self.bodyLimit = max(bodyLimit, 0)
         redactor = RecordingRedactor(redaction: redaction)
     }
 
-    /// What was written down so far: the exchanges that ended, in the order in which their tasks were made.
+    /// The recording of all exchanges that have ended, in the order in which their tasks were created.
     ///
-    /// An exchange that ended by itself is there as soon as its operation has its outcome. An operation that is
-    /// cancelled, or has enough of a body, has it earlier than its task is over: wait for ``settled()``.
+    /// An exchange that completes or fails is in the recording as soon as its operation has its outcome. If an
+    /// operation is canceled or needs only a part of a body, it ends before its task. In this case, wait for
+    /// ``settled()``.
     ///
-    /// It waits until what ended was looked at for secrets, and files that were sent were read for that.
+    /// This property blocks until the ended exchanges are redacted, for which the session may read the sent files.
     public var recording: SessionRecording {
         let done = queue.sync { state.withLock { $0.done } }
         return SessionRecording(
             done.sorted { $0.key < $1.key }.map(\.value), redaction: redactor.redaction, bodyLimit: bodyLimit)
     }
 
-    /// Waits until all tasks are over and written down, those included that are made meanwhile.
+    /// Waits until all tasks have ended and are recorded, including tasks that are created meanwhile.
     ///
-    /// Where the test's own task is cancelled, as by its time limit, it returns.
+    /// If the task of the test is canceled, for example by its time limit, the method returns.
     ///
     /// ```swift
     /// import OperationNetworking
@@ -106,7 +111,7 @@ public final class RecordingSession: NetworkSession {
         state.withLock { state in state.waiting.removeAll { $0 === waiter } }
     }
 
-    /// Makes a task of the session beneath, and writes down what comes of it.
+    /// Creates a task of the underlying session, and records its exchange.
     public func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask {
         let number = state.withLock { state in
             state.made += 1
@@ -114,7 +119,7 @@ public final class RecordingSession: NetworkSession {
             return state.made
         }
         let body = BodyTap(request.body, limit: bodyLimit)
-        // One that nobody begins is let go of without an end.
+        // A task that is never resumed is released without an end.
         let farewell = Farewell { [weak self] in self?.close(number) }
         let tap = ExchangeTap(request, body, receiver, limit: bodyLimit) { [weak self] seen in
             self?.queue.async { [weak self] in
@@ -144,7 +149,7 @@ public final class RecordingSession: NetworkSession {
         close(number)
     }
 
-    /// That one is written down, or will never be.
+    /// Removes a task that is recorded or will never be recorded.
     private func close(_ number: Int) {
         let passing = state.withLock { state -> [Waiter] in
             guard state.open.remove(number) != nil, state.open.isEmpty else { return [] }
@@ -154,7 +159,7 @@ public final class RecordingSession: NetworkSession {
     }
 }
 
-/// Says when it is let go of.
+/// An object that calls a closure when it is released.
 private final class Farewell: Sendable {
     private let say: @Sendable () -> Void
 
@@ -164,7 +169,7 @@ private final class Farewell: Sendable {
 }
 
 extension RecordingRedactor {
-    /// A head without secrets, which tells the length that the body has without them.
+    /// Returns headers without secrets, with the length of the redacted body.
     fileprivate func head(_ head: ResponseHead, _ fields: HeaderFields, bodyGrewBy growth: Int) -> ResponseHead {
         var headers = fields
         if growth != 0, let length = headers["Content-Length"].flatMap({ Int64($0) }) {
@@ -176,9 +181,9 @@ extension RecordingRedactor {
     }
 }
 
-/// Hands on what is told of a task, and keeps it.
+/// A receiver that records the events of a task and passes them on.
 final class ExchangeTap: NetworkReceiver {
-    /// What was seen of an exchange by its end.
+    /// The recorded values of an exchange.
     struct Seen: Sendable {
         let request: NetworkRequest
         let body: BodyTap
@@ -220,7 +225,7 @@ final class ExchangeTap: NetworkReceiver {
             if let error { seen.end = error.code == .cancelled ? .cancelled : .failed(error) }
             return seen
         }
-        // Before anybody can ask for it.
+        // This precedes the end of the operation, so that the recording already contains the exchange.
         tell(seen)
         receiver.task(task, didEndWith: error)
     }
@@ -242,9 +247,9 @@ final class ExchangeTap: NetworkReceiver {
     var nextReceiver: (any NetworkReceiver)? { receiver }
 }
 
-/// Sees the body of a request that is sent.
+/// A recorder for the body of a request.
 final class BodyTap: Sendable {
-    /// What a producer gave.
+    /// The data of a producer.
     private struct Produced {
         var tally: BodyTally
         var isAtEnd = false
@@ -253,7 +258,7 @@ final class BodyTap: Sendable {
     private let body: RequestBody
     private let limit: Int
     private let produced: Locked<Produced>
-    /// The file, opened before anybody can delete it; nil if it cannot be opened, or there is none.
+    /// The file, which is opened before it can be deleted, or nil if there is none or it cannot be opened.
     private let file: BodyFile?
 
     init(_ body: RequestBody, limit: Int) {
@@ -262,26 +267,28 @@ final class BodyTap: Sendable {
         if case .file(let region) = body.source { file = BodyFile(region) } else { file = nil }
     }
 
-    /// The request, with a body whose bytes are seen.
+    /// Returns the request with a body whose bytes are recorded.
     func tapped(_ request: NetworkRequest) -> NetworkRequest {
         guard case .stream(let makeProducer) = body.source else { return request }
         let stream = RequestBody.stream(length: body.length, canBeSentAgain: body.canBeSentAgain) { [self] in
             produced.withLock { $0 = Produced(tally: BodyTally(limit: limit)) }
             return TappedProducer(try makeProducer(), self)
         }
-        // What the body said of itself is among the headers by now.
+        // The headers already contain the values that the body declares.
         let tapped = try? NetworkRequest(
             request.method, url: request.url, headers: request.headers, body: stream, options: request.options)
         return tapped ?? request
     }
 
-    /// A producer gave these bytes.
+    /// Records bytes of a producer.
     fileprivate func note(_ bytes: UnsafeRawBufferPointer) { produced.withLock { $0.tally.take(bytes) } }
 
-    /// A producer has no more.
+    /// Records the end of a producer.
     fileprivate func noteEnd() { produced.withLock { $0.isAtEnd = true } }
 
-    /// What was sent, with its secrets; a file is read for that, so not on a thread of a session.
+    /// Returns the sent body with its secrets, for which a file is read.
+    ///
+    /// Do not call this on a thread of a session.
     func recorded() -> RecordedBody {
         switch body.source {
         case .none: return .none
@@ -295,7 +302,7 @@ final class BodyTap: Sendable {
         case .stream:
             let produced = produced.withLock { $0 }
             let seen = produced.tally.recorded
-            // One whose length is known need not be asked whether that was all.
+            // A body with a known length is complete without the end of its producer.
             if produced.isAtEnd || body.length == Int64(seen.count) { return seen }
             return seen.data.map { RecordedBody(brokenOff: $0) }
                 ?? RecordedBody(leftOut: seen.count, because: .brokenOff)
@@ -303,7 +310,7 @@ final class BodyTap: Sendable {
     }
 }
 
-/// Gives what another producer gives.
+/// A producer that returns and records the data of another producer.
 private final class TappedProducer: BodyProducer {
     private let producer: any BodyProducer
     private let tap: BodyTap
@@ -323,7 +330,7 @@ private final class TappedProducer: BodyProducer {
     }
 }
 
-/// The bytes of a body as they come: kept up to a limit, counted and summed up beyond it.
+/// The bytes of a body, which are kept up to a limit, and are only counted and hashed beyond it.
 struct BodyTally: Sendable {
     private let limit: Int
     private var data = Data()
@@ -346,7 +353,7 @@ struct BodyTally: Sendable {
         bytes.withUnsafeBytes { take($0) }
     }
 
-    /// The bytes, or how many there were and what they come to.
+    /// The recorded body, with the bytes or with their count and checksum.
     var recorded: RecordedBody {
         guard count > limit else { return RecordedBody(data) }
         var checksum = checksum

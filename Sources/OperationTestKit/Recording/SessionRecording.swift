@@ -5,19 +5,21 @@ import Foundation
 import OperationCore
 import OperationNetworking
 
-/// What a ``RecordingSession`` saw, to be kept in a file beside the tests and played by a ``PlaybackSession``.
+/// A recording of a ``RecordingSession``, which you keep in a file with the tests and play with a
+/// ``PlaybackSession``.
 ///
-/// The file is JSON, one exchange after another, made to be read, compared and changed by hand: bodies are text where
-/// they are text, and base64 where they are not. Exchanges can be made by hand, too.
+/// The file is JSON that you can read, compare and edit. Bodies are text if possible, and base64 otherwise. You can
+/// also create exchanges in code.
 public struct SessionRecording: Sendable {
-    /// The exchanges, in the order in which their tasks were made.
+    /// The exchanges, in the order in which their tasks were created.
     public var exchanges: [RecordedExchange]
-    /// What was left out: a request that is played back is compared without it, too.
+    /// The information that was removed, which is also removed from the requests during playback.
     public let redaction: LogRedaction
-    /// How many bytes of a body were kept; nil of a recording that was made by hand, or by an older version.
+    /// The maximum number of bytes of a body, or `nil` for a recording that was created in code or by an older
+    /// version.
     public let bodyLimit: Int?
 
-    /// Makes a recording of exchanges.
+    /// Creates a recording from exchanges.
     public init(_ exchanges: [RecordedExchange] = [], redaction: LogRedaction = .secrets) {
         self.init(exchanges, redaction: redaction, bodyLimit: nil)
     }
@@ -26,7 +28,9 @@ public struct SessionRecording: Sendable {
         (self.exchanges, self.redaction, self.bodyLimit) = (exchanges, redaction, bodyLimit.map { max($0, 0) })
     }
 
-    /// Reads a recording.
+    /// Reads a recording from a file.
+    ///
+    /// - Throws: A ``SessionRecordingError`` if the file is not a readable recording.
     public init(contentsOf file: URL) throws(SessionRecordingError) {
         let data: Data
         do {
@@ -37,7 +41,9 @@ public struct SessionRecording: Sendable {
         try self.init(data, name: file.path)
     }
 
-    /// Reads a recording from the bytes of a file.
+    /// Reads a recording from the content of a file.
+    ///
+    /// - Throws: A ``SessionRecordingError`` if the data is not a readable recording.
     public init(_ data: Data) throws(SessionRecordingError) {
         try self.init(data, name: "the recording")
     }
@@ -64,7 +70,9 @@ public struct SessionRecording: Sendable {
         }
     }
 
-    /// The recording as it stands in a file.
+    /// Returns the recording as the content of a file.
+    ///
+    /// - Throws: A ``SessionRecordingError`` if the recording cannot be encoded.
     public func data() throws(SessionRecordingError) -> Data {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
@@ -75,7 +83,11 @@ public struct SessionRecording: Sendable {
         }
     }
 
-    /// Writes the recording to a file, in the place of one that may be there.
+    /// Writes the recording to a file, which is created or replaced.
+    ///
+    /// The method also creates missing directories.
+    ///
+    /// - Throws: A ``SessionRecordingError`` if the file cannot be written.
     public func write(to file: URL) throws(SessionRecordingError) {
         let data = try data()
         do {
@@ -104,28 +116,28 @@ public struct SessionRecording: Sendable {
     }
 }
 
-/// Why a recording cannot be read or written.
+/// An error that explains why a recording cannot be read or written.
 public struct SessionRecordingError: Error, Hashable, Sendable, CustomStringConvertible, LocalizedError {
-    /// The kind of the failure.
+    /// The code of the error.
     public let code: Code
-    /// The file.
+    /// The path of the file.
     public let file: String
-    /// What was found.
+    /// A description of the problem.
     public let detail: String
 
     init(_ code: Code, _ file: String, _ detail: String) {
         (self.code, self.file, self.detail) = (code, file, detail)
     }
 
-    /// The failure as a sentence that says what to do.
+    /// A sentence that describes the error and its solution.
     public var description: String { "\(file) \(code.explanation): \(detail). \(code.advice)" }
 
-    /// The failure as a sentence that says what to do.
+    /// A sentence that describes the error and its solution.
     public var errorDescription: String? { description }
 
-    /// The kind of a failure.
+    /// A code of an error.
     ///
-    /// New kinds may be added; compare, and keep a way for those you do not know.
+    /// Future versions may add codes.
     public struct Code: Hashable, Sendable, CustomStringConvertible {
         /// The name of the kind.
         public let description: String
@@ -136,7 +148,7 @@ public struct SessionRecordingError: Error, Hashable, Sendable, CustomStringConv
         public static let unreadable = Code(
             description: "unreadable", explanation: "cannot be read",
             advice: "Check the path, or record it with a RecordingSession.")
-        /// The file is no recording.
+        /// The file is not a recording.
         public static let notARecording = Code(
             description: "notARecording", explanation: "is no recording",
             advice: "Mend it, or record it anew with a RecordingSession.")
@@ -150,38 +162,39 @@ public struct SessionRecordingError: Error, Hashable, Sendable, CustomStringConv
     }
 }
 
-/// A request that was sent, and what came of it: one entry of a ``SessionRecording``, without the secrets.
+/// A request and its response without their secrets, as an entry of a ``SessionRecording``.
 public struct RecordedExchange: Sendable, Hashable {
-    /// How the exchange ended.
+    /// The end of an exchange.
     ///
-    /// No case will be added.
+    /// Future versions add no cases.
     public enum End: Sendable, Hashable {
-        /// The response came whole.
+        /// The response is complete.
         case complete
         /// The transfer failed.
         case failed(NetworkError)
-        /// The client cancelled it; played back, nothing more comes.
+        /// The client canceled the exchange, which stays incomplete during playback.
         case cancelled
     }
 
     /// The method of the request.
     public var method: String
-    /// The URL of the request, as ``RecordingSession`` writes it: secret values and those without a name are `***`.
+    /// The URL of the request, in which ``RecordingSession`` replaces secret values and items without a name by
+    /// `***`.
     public var url: String
-    /// The header fields of the request, without those that a session writes itself.
+    /// The headers of the request, without the headers that a session adds.
     public var requestHeaders: HeaderFields
     /// The body of the request.
     public var requestBody: RecordedBody
-    /// The head of the response; nil if none came.
+    /// The status and headers of the response, or `nil` if there was none.
     public var response: ResponseHead?
-    /// The body of the response, as far as it came.
+    /// The body of the response, as far as it was received.
     public var responseBody: RecordedBody
-    /// The fields behind the body.
+    /// The trailers after the body.
     public var trailers: HeaderFields
-    /// How it ended.
+    /// The end of the exchange.
     public var end: End
 
-    /// Makes an exchange by hand: a request to `url`, and what comes of it.
+    /// Creates an exchange in code, with a request and its response.
     ///
     /// ```swift
     /// import Foundation
@@ -206,7 +219,7 @@ public struct RecordedExchange: Sendable, Hashable {
 }
 
 extension RecordedExchange: CustomStringConvertible {
-    /// Request and answer in a line.
+    /// The request and the response as one line of text.
     public var description: String {
         let answer = response.map { "\($0.status)" }
         let ending: String? =
@@ -219,71 +232,71 @@ extension RecordedExchange: CustomStringConvertible {
     }
 }
 
-/// The body of a request or response in a ``SessionRecording``.
+/// A body of a request or response in a ``SessionRecording``.
 ///
-/// It is made as a whole and never changed in part: to change a recording by hand, put another one in its place.
+/// A body cannot be modified. To change a recording, replace the body.
 public struct RecordedBody: Sendable, Hashable {
-    /// The bytes without the secrets; nil if they were left out, for the reason that ``gap`` says.
+    /// The bytes without secrets, or `nil` if they were removed because of the ``gap``.
     public let data: Data?
-    /// How many there are, or were.
+    /// The number of bytes, including removed bytes.
     public let count: Int
-    /// The SHA-256 of bytes that were left out, in hexadecimal digits; nil if that is not known.
+    /// The SHA-256 checksum of removed bytes in hexadecimal digits, or `nil` if it is not known.
     public let checksum: String?
-    /// Why not all bytes are there; nil if they are.
+    /// The reason for which bytes are missing, or `nil` if the body is complete.
     public let gap: Gap?
 
-    /// No bytes.
+    /// An empty body.
     public static let none = RecordedBody(Data())
 
-    /// These bytes, and no others.
+    /// Creates a complete body.
     public init(_ data: Data) {
         self.data = data
         (count, checksum, gap) = (data.count, nil, nil)
     }
 
-    /// Bytes that are not there.
+    /// Creates a body without its bytes.
     ///
     /// - Parameters:
-    ///   - count: How many they were.
-    ///   - checksum: Their SHA-256 in hexadecimal digits; without it a request is compared without its body.
-    ///   - gap: Why they are not there.
+    ///   - count: The number of bytes.
+    ///   - checksum: The SHA-256 checksum in hexadecimal digits. The default is `nil`, in which case a request is
+    ///     compared without its body.
+    ///   - gap: The reason for which the bytes are missing. The default is ``Gap/tooLong``.
     public init(leftOut count: Int, checksum: String? = nil, because gap: Gap = .tooLong) {
         data = nil
         (self.count, self.checksum, self.gap) = (max(count, 0), checksum, gap)
     }
 
-    /// The first bytes of a request's body that was not sent to its end; it is compared without them.
+    /// Creates a body of a request that was not sent completely, and that is compared without its body.
     public init(brokenOff data: Data) {
         self.data = data
         (count, checksum, gap) = (data.count, nil, .brokenOff)
     }
 
-    /// The bytes as text, if they are.
+    /// The bytes as UTF-8 text, or `nil` if they are not text.
     public var text: String? { data.flatMap { String(data: $0, encoding: .utf8) } }
 
-    /// Why bytes of a body are missing.
+    /// A reason for which bytes of a body are missing.
     ///
-    /// New reasons may be added; compare, and keep a way for those you do not know.
+    /// Future versions may add reasons.
     public struct Gap: Hashable, Sendable, CustomStringConvertible {
         /// The name of the reason.
         public let description: String
 
         init(_ description: String) { self.description = description }
 
-        /// There were more than a ``RecordingSession`` keeps.
+        /// The body exceeds the limit of the ``RecordingSession``.
         public static let tooLong = Gap("tooLong")
-        /// They cannot be looked into for secrets: they are compressed, or not what their type says.
+        /// The body cannot be searched for secrets, because it is compressed or does not match its type.
         public static let opaque = Gap("opaque")
-        /// The file from which they were sent could not be read, or was changed.
+        /// The file of the body could not be read, or was changed.
         public static let unreadable = Gap("unreadable")
-        /// The stream from which they were sent was not read to its end.
+        /// The stream of the body was not read completely.
         public static let brokenOff = Gap("brokenOff")
     }
 }
 
 extension RecordedBody {
-    /// The same body with what is left of its bytes without the secrets; nil if they cannot be looked into, and then
-    /// there is their checksum.
+    /// Returns the body with redacted bytes, or with their checksum if they cannot be redacted.
     func cleaned(_ clean: Data?, checksum: (Data) -> String) -> RecordedBody {
         guard let data else { return self }
         if gap == .brokenOff {
@@ -297,7 +310,7 @@ extension RecordedBody {
 }
 
 extension RecordedBody.Gap {
-    /// What to do where a response cannot be played for it.
+    /// Advice for a response that cannot be played because of the gap.
     var advice: String {
         switch self {
         case .opaque:
@@ -309,16 +322,16 @@ extension RecordedBody.Gap {
     }
 }
 
-/// A file that is sent, held open: it can be read when the exchange is over, also if its name is gone by then.
+/// A file that is sent and kept open, so that it can be read after the exchange even if its name is gone.
 final class BodyFile: Sendable {
     private static let portionSize = 1 << 16
 
     private let region: FileRegion
     private let descriptor: Int32
-    /// What the file was like when it was opened.
+    /// The status of the file when it was opened.
     private let status: FileRegionStatus
 
-    /// Nil if it cannot be opened.
+    /// Opens the file, and returns nil if this fails.
     init?(_ region: FileRegion) {
         let descriptor = open(region.url.path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
         guard descriptor >= 0 else { return nil }
@@ -331,7 +344,7 @@ final class BodyFile: Sendable {
 
     deinit { close(descriptor) }
 
-    /// All bytes of the region; nil if they cannot be read, or were changed meanwhile.
+    /// Returns all bytes of the region, or nil if they cannot be read or were changed.
     func tally(limit: Int) -> BodyTally? {
         var tally = BodyTally(limit: limit)
         var offset: Int64 = 0

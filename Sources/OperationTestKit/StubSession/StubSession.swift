@@ -6,7 +6,7 @@ import Foundation
 import OperationCore
 import OperationNetworking
 
-/// A session without a network, for unit tests: it answers from closures, and fails as it is told to.
+/// A session without a network for unit tests, which responds from closures and can simulate failures.
 ///
 /// ```swift
 /// import OperationTestKit
@@ -16,9 +16,9 @@ import OperationNetworking
 /// session.route("POST", "/order") { _ in .failure(.connectionLost) }
 /// ```
 ///
-/// It keeps to the same rules as the sessions with a network: each task tells one end, both brakes hold, a cancel is
-/// exact. What belongs to a network it does not have: there are no time limits, no metrics, and no compression. To see
-/// what really goes over the wire, use a ``LoopbackServer``.
+/// The session follows the same rules as the sessions with a network. Each task reports exactly one end, respects
+/// `suspend()` and `hold()`, and ends as soon as it is canceled. The session has no time limits, no metrics and no
+/// compression. To examine the data that is actually transferred, use a ``LoopbackServer``.
 public final class StubSession: NetworkSession {
     private struct Route {
         let method: String?
@@ -33,13 +33,15 @@ public final class StubSession: NetworkSession {
     }
 
     let clock: any OperationClock
-    /// How many bytes of a request's body are kept in memory; all if nil.
+    /// The maximum number of bytes of a request body in memory, or nil for no limit.
     let keptBodyBytes: Int?
     let queue = DispatchQueue(label: "OperationKit.StubSession")
     private let state = Locked(State())
     private let seen = EventRecorder<StubRequest>()
 
-    /// Makes a session that answers 404 to everything; the clock is for pauses.
+    /// Creates a session that responds with the status 404 to all requests.
+    ///
+    /// - Parameter clock: The clock for pauses. The default is the system clock.
     public convenience init(clock: any OperationClock = .system) {
         self.init(clock: clock, keptBodyBytes: nil)
     }
@@ -48,20 +50,21 @@ public final class StubSession: NetworkSession {
         (self.clock, self.keptBodyBytes) = (clock, keptBodyBytes)
     }
 
-    /// Says what is answered to a request once its body was read.
+    /// Defines the response to requests whose body was read completely.
+    ///
+    /// If several routes match a request, the last one that was added applies.
     ///
     /// - Parameters:
-    ///   - method: The method; all if nil.
-    ///   - path: The path of the URL; one that ends in `*` stands for all that begin so. Of several routes that fit, the
-    ///     latest is taken.
-    ///   - answer: Called on a queue of the session's own.
+    ///   - method: The method of the requests, or `nil` for all methods.
+    ///   - path: The path of the URL. A path that ends with `*` matches all paths with this prefix.
+    ///   - answer: A closure that returns the response, which is called on the session's queue.
     public func route(
         _ method: String?, _ path: String, _ answer: @escaping @Sendable (StubRequest) -> StubAnswer
     ) {
         state.withLock { $0.routes.append(Route(method: method, path: path, answer: answer)) }
     }
 
-    /// Says what is answered to the first request, the second, and so on; from the last answer on always that.
+    /// Defines the responses to consecutive requests, of which the last one is repeated.
     ///
     /// ```swift
     /// import OperationTestKit
@@ -74,18 +77,20 @@ public final class StubSession: NetworkSession {
         route(method, path) { _ in turns.next() }
     }
 
-    /// The requests that were sent, in their order, those of tasks that were cancelled later included.
+    /// The sent requests in their order, including requests whose task was canceled later.
     public var requests: [StubRequest] { seen.events }
 
-    /// Waits until so many requests were sent.
+    /// Waits until a number of requests were sent, and returns the sent requests.
+    ///
+    /// If the task is canceled, the method returns the requests so far.
     public func requests(atLeast count: Int) async -> [StubRequest] { await seen.events(atLeast: count) }
 
-    /// Makes a task that waits for its first `resume()`.
+    /// Creates a task that waits for its first `resume()`.
     public func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask {
         StubTask(request, receiver, self)
     }
 
-    /// Ends all tasks with `sessionClosed`, and those that are resumed later, too.
+    /// Ends all tasks with `sessionClosed`, including tasks that are resumed later.
     public func close() {
         let running = state.withLock { state in
             state.isClosed = true
@@ -94,10 +99,10 @@ public final class StubSession: NetworkSession {
         for task in running { task.sessionClosed() }
     }
 
-    /// Forgets the requests that were sent.
+    /// Removes the recorded requests.
     public func forget() { seen.forget() }
 
-    /// Keeps a task until its end; false if the session is closed.
+    /// Retains a task until its end, and returns false if the session is closed.
     func begin(_ task: StubTask) -> Bool {
         state.withLock { state in
             state.running[ObjectIdentifier(task)] = task
@@ -106,12 +111,12 @@ public final class StubSession: NetworkSession {
     }
 
     func end(_ task: StubTask) {
-        // The last reference may go here, outside the lock.
+        // This may be the last reference, which is released outside the lock.
         _ = state.withLock { $0.running.removeValue(forKey: ObjectIdentifier(task)) }
     }
 
     func answer(to request: StubRequest) -> StubAnswer {
-        // Whoever plays a recording back keeps account by himself.
+        // A playback session records the requests itself.
         if keptBodyBytes == nil { seen.record(request) }
         let path = request.url.path(percentEncoded: true)
         let route = state.withLock { state in
@@ -124,7 +129,7 @@ public final class StubSession: NetworkSession {
     }
 }
 
-/// What a ``StubSession`` tells of a task, step by step.
+/// A response of a ``StubSession`` as a sequence of steps.
 ///
 /// ```swift
 /// import OperationTestKit
@@ -137,7 +142,7 @@ public final class StubSession: NetworkSession {
 /// }
 /// ```
 public struct StubAnswer: Sendable {
-    /// One thing that is told, or waited for.
+    /// A step that the session reports to the receiver, or waits for.
     public struct Step: Sendable {
         enum Kind: Sendable {
             case head(status: Int, HeaderFields)
@@ -152,64 +157,67 @@ public struct StubAnswer: Sendable {
 
         let kind: Kind
 
-        /// The whole head, with the address that answered.
+        /// Returns a step with complete headers, including the URL of the response.
         static func head(_ head: ResponseHead) -> Step { Step(kind: .wholeHead(head)) }
 
-        /// A head; informational if the status is below 200.
+        /// Returns a step with a status and headers, which are informational if the status is below 200.
         public static func head(_ status: Int, _ headers: HeaderFields = [:]) -> Step {
             Step(kind: .head(status: status, headers))
         }
 
-        /// Bytes of the body, handed over in one call.
+        /// Returns a step with bytes of the body, which the receiver gets in one call.
         public static func bytes(_ data: Data) -> Step { Step(kind: .bytes(data)) }
 
-        /// Bytes of the body, handed over in one call.
+        /// Returns a step with text of the body, which the receiver gets in one call.
         public static func bytes(_ text: String) -> Step { .bytes(Data(text.utf8)) }
 
-        /// Fields behind the body.
+        /// Returns a step with the trailers after the body.
         public static func trailers(_ fields: HeaderFields) -> Step { Step(kind: .trailers(fields)) }
 
-        /// Goes on when the gate is open.
+        /// Returns a step that waits until a gate is open.
         public static func stall(until gate: Gate) -> Step { Step(kind: .gate(gate)) }
 
-        /// Goes on after this time on the session's clock.
+        /// Returns a step that waits for a duration on the session's clock.
         public static func pause(_ duration: Duration) -> Step { Step(kind: .pause(duration)) }
 
-        /// Ends the task with an error of this kind.
+        /// Returns a step that ends the task with an error code.
         public static func fail(_ code: NetworkError.Code) -> Step { Step(kind: .failure(code)) }
 
-        /// Ends the task with this error, which gets the request's summary if it has none.
+        /// Returns a step that ends the task with an error, to which the session adds the summary of the request if
+        /// it is missing.
         public static func fail(_ error: NetworkError) -> Step { Step(kind: .error(error)) }
     }
 
-    /// What is told, in this order; then comes the end.
+    /// The steps in their order, after which the task ends.
     public var steps: [Step]
 
-    /// Makes an answer of steps.
+    /// Creates a response from steps.
     public init(_ steps: Step...) { self.steps = steps }
 
-    /// Makes an answer of steps.
+    /// Creates a response from an array of steps.
     public init(steps: [Step]) { self.steps = steps }
 
-    /// A status without a body.
+    /// Returns a response with a status, headers and no body.
     public static func status(_ status: Int, _ headers: HeaderFields = [:]) -> Self { Self(.head(status, headers)) }
 
-    /// A body with its length and its type.
+    /// Returns a response with a body, its length and its content type.
     public static func data(_ data: Data, type: String, status: Int = 200) -> Self {
         Self(.head(status, ["Content-Type": type, "Content-Length": "\(data.count)"]), .bytes(data))
     }
 
-    /// A text.
+    /// Returns a response with plain text.
     public static func text(_ text: String, status: Int = 200) -> Self {
         .data(Data(text.utf8), type: "text/plain; charset=utf-8", status: status)
     }
 
-    /// JSON, as it is.
+    /// Returns a response with JSON text, which is sent unchanged.
     public static func json(_ text: String, status: Int = 200) -> Self {
         .data(Data(text.utf8), type: "application/json", status: status)
     }
 
-    /// A value as JSON; status 500 and the reason where it cannot be encoded.
+    /// Returns a response with a value encoded as JSON.
+    ///
+    /// If the value cannot be encoded, the response has the status 500 and contains the reason.
     public static func json(encoding value: some Encodable, status: Int = 200) -> Self {
         do {
             return .data(try JSONEncoder().encode(value), type: "application/json", status: status)
@@ -218,13 +226,15 @@ public struct StubAnswer: Sendable {
         }
     }
 
-    /// An error before anything was answered.
+    /// Returns an error without a response.
     public static func failure(_ code: NetworkError.Code) -> Self { Self(.fail(code)) }
 
-    /// The same answer with that field in each of its final heads, in the place of all of that name.
+    /// Returns the response with a header in each of its final heads, in place of all headers with this name.
     public func with(_ name: String, _ value: String) -> Self { changingHeads { $0[name] = value } }
 
-    /// The same answer with a field more in each of its final heads, beside those of that name.
+    /// Returns the response with an additional header in each of its final heads.
+    ///
+    /// Existing headers with the same name are kept.
     public func adding(_ name: String, _ value: String) -> Self { changingHeads { $0.add(name, value) } }
 
     private func changingHeads(_ change: (inout HeaderFields) -> Void) -> Self {
@@ -236,35 +246,35 @@ public struct StubAnswer: Sendable {
             })
     }
 
-    /// The same answer, given when the gate is open.
+    /// Returns the response with a wait for a gate before it.
     public func after(_ gate: Gate) -> Self { Self(steps: [.stall(until: gate)] + steps) }
 
-    /// The same answer, given after this time on the session's clock.
+    /// Returns the response with a pause before it, on the session's clock.
     public func after(_ duration: Duration) -> Self { Self(steps: [.pause(duration)] + steps) }
 
-    /// The same answer with an error in the place of its end.
+    /// Returns the response with an error at its end.
     public func failing(_ code: NetworkError.Code) -> Self { Self(steps: steps + [.fail(code)]) }
 }
 
-/// A request that a ``StubSession`` was given.
+/// A request that a ``StubSession`` received.
 public struct StubRequest: Sendable {
-    /// The method.
+    /// The method of the request.
     public let method: String
-    /// The URL.
+    /// The URL of the request.
     public let url: URL
-    /// The header fields, without those that a session with a network writes itself.
+    /// The headers of the request, without the headers that a session with a network adds.
     public let headers: HeaderFields
-    /// The body; empty if there is none.
+    /// The body of the request, which is empty if there is none.
     public let body: Data
-    /// How it was to be transferred.
+    /// The transfer options of the request.
     public let options: TransferOptions
-    /// How many bytes the body has, and their checksum where not all are kept.
+    /// The number of bytes of the body, and their checksum if not all are kept.
     let bodyCount: Int
     let bodyHash: String
 
-    /// The body as text.
+    /// The body as UTF-8 text.
     public var text: String { String(decoding: body, as: UTF8.self) }
 
-    /// The value of the first header field of that name.
+    /// Returns the value of the first header with a name.
     public subscript(_ name: String) -> String? { headers[name] }
 }

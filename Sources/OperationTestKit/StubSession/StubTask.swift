@@ -5,7 +5,8 @@ import Foundation
 import OperationCore
 import OperationNetworking
 
-/// A task of a ``StubSession``: plays the steps of an answer on the session's queue, as far as the brakes allow.
+/// A task of a ``StubSession``, which plays the steps of a response on the session's queue unless it is suspended or
+/// held.
 final class StubTask: NetworkTask {
     private let request: NetworkRequest
     private let session: StubSession
@@ -44,7 +45,7 @@ final class StubTask: NetworkTask {
         play()
     }
 
-    /// One step after another, never two at once: the queue is serial.
+    /// Plays one step after another, never concurrently, because the queue is serial.
     private func play() {
         session.queue.async { [self] in
             while let action = life.withLock({ $0.next() }) { perform(action) }
@@ -127,14 +128,14 @@ final class StubTask: NetworkTask {
     }
 }
 
-/// Why a task of a stub session ends before its time.
+/// The reason why a task of a stub session ends early.
 enum StubEnd: Sendable {
     case code(NetworkError.Code)
     case error(NetworkError)
 }
 
 extension StubAnswer.Step {
-    /// The end that the step is, if it is one.
+    /// The end that the step represents, if it does.
     fileprivate var end: StubEnd? {
         switch kind {
         case .failure(let code): .code(code)
@@ -144,10 +145,10 @@ extension StubAnswer.Step {
     }
 }
 
-/// The life of a task of a stub session: what is to be done next, given what is wanted.
+/// The state of a stub task, which determines the next action.
 struct StubTaskState {
     enum Action {
-        /// Read a portion of the request's body; after the last, ask for the answer.
+        /// Read a part of the request's body, and request the response after the last part.
         case send
         case tell(StubAnswer.Step)
         case awaitGate(Gate, Wait)
@@ -155,11 +156,11 @@ struct StubTaskState {
         case end(StubEnd?)
     }
 
-    /// What it waits for.
+    /// The event that the task waits for.
     enum Wait: Equatable {
-        /// The body's producer, or the end of the call that reads from it.
+        /// The producer of the body, or the end of a call that reads from it.
         case body
-        /// A gate or a time; the number tells one from another.
+        /// A gate or a pause, with a number that identifies it.
         case step(Int)
     }
 
@@ -179,7 +180,7 @@ struct StubTaskState {
     private var wait: Wait?
     private var stepCount = 0
 
-    /// True if it is the first time.
+    /// Resumes the task, and returns true the first time.
     mutating func resume() -> Bool {
         isSuspended = false
         guard case .created = state else { return false }
@@ -195,7 +196,7 @@ struct StubTaskState {
         }
     }
 
-    /// What was waited for has come; it may also come too late, and then nothing happens.
+    /// Ends a wait, and does nothing if the event is late.
     mutating func goOn(after wait: Wait) {
         if self.wait == wait { self.wait = nil }
     }
@@ -207,7 +208,7 @@ struct StubTaskState {
         wait = nil
     }
 
-    /// Decides the end, unless it is decided already.
+    /// Decides the end, unless it is already decided.
     mutating func stop(_ code: NetworkError.Code) {
         switch state {
         case .stopped, .ended: break
@@ -215,7 +216,7 @@ struct StubTaskState {
         }
     }
 
-    /// What is to be done now; nil if nothing.
+    /// Returns the next action, or nil if there is none now.
     mutating func next() -> Action? {
         if case .stopped(let end) = state {
             state = .ended
@@ -261,12 +262,12 @@ struct StubTaskState {
     }
 }
 
-/// Reads the body of a request into memory; used on the queue of its session alone.
+/// A reader for the body of a request, which is used only on the queue of its session.
 final class StubUpload: @unchecked Sendable {
-    // Sendable: only the serial queue of the session touches it.
+    // Sendable: it is accessed only on the serial queue of the session.
 
     struct Portion {
-        /// How many bytes were read by now; nil if none came with this portion.
+        /// The number of bytes so far, or nil if this part contains none.
         var count: Int64?
         let isLast: Bool
     }
@@ -277,23 +278,23 @@ final class StubUpload: @unchecked Sendable {
     private let limit: Int
     private var producer: (any BodyProducer)?
     private var checksum = SHA256()
-    /// The bytes: the first of them, if there are more than are kept.
+    /// The bytes, up to the limit.
     private(set) var bytes = Data()
-    /// How many there were so far.
+    /// The number of bytes so far.
     private(set) var count = 0
 
-    /// - Parameter limit: How many bytes are kept in memory; all if nil, and then there is no checksum.
+    /// - Parameter limit: The maximum number of bytes in memory, or nil for no limit and no checksum.
     init(_ body: RequestBody, keeping limit: Int?) {
         self.body = body
         self.limit = limit ?? .max
     }
 
-    /// The SHA-256 of all bytes; empty if they are all kept.
+    /// Returns the SHA-256 checksum of all bytes, or an empty string if there is no limit.
     ///
-    /// To be asked once, at the end.
+    /// Call this method once, at the end.
     func hash() -> String { limit == .max ? "" : checksum.finish().hexadecimal }
 
-    /// Reads the next portion; nil if the producer has nothing yet and will use the waker.
+    /// Reads the next part, or returns nil if the producer has no data yet and will call the waker.
     func read(_ waker: BodyWaker) throws -> Portion? {
         switch body.source {
         case .none: return Portion(isLast: true)
@@ -322,7 +323,7 @@ final class StubUpload: @unchecked Sendable {
         var buffer = [UInt8](repeating: 0, count: Self.portionSize)
         switch try buffer.withUnsafeMutableBytes({ try producer.produce(into: $0, waker: waker) }) {
         case .bytes(let count):
-            // A test's own producer may say anything.
+            // A producer in a test may return any number.
             take(Data(buffer.prefix(max(count, 0))))
             return Portion(count: Int64(self.count), isLast: false)
         case .notYet: return nil
@@ -338,6 +339,6 @@ final class StubUpload: @unchecked Sendable {
 }
 
 extension [UInt8] {
-    /// The bytes as text, two digits each.
+    /// The bytes as text with two hexadecimal digits each.
     var hexadecimal: String { map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined() }
 }

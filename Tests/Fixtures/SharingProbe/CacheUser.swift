@@ -49,16 +49,16 @@ struct CacheUser {
     }
 
     private mutating func freshen(_ resource: String) throws {
-        guard let variant = disk.card(resource, now: Date())?.variants.first else { return }
+        guard let variant = disk.metadata(resource, now: Date())?.variants.first else { return }
         disk.freshen(variant.body, with: variant.response, at: resource, now: Date())
     }
 
     private mutating func read(_ resource: String) throws {
-        guard let card = disk.card(resource, now: Date()), !card.variants.isEmpty else {
+        guard let metadata = disk.metadata(resource, now: Date()), !metadata.variants.isEmpty else {
             misses += 1
             return
         }
-        let variant = card.variants[random.next(below: card.variants.count)]
+        let variant = metadata.variants[random.next(below: metadata.variants.count)]
         guard let reader = disk.openReader(variant.body, of: resource, now: Date()) else {
             misses += 1
             return

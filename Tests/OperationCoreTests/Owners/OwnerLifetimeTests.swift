@@ -48,7 +48,7 @@ struct OwnerLifetimeTests {
 
     @Test func `operations that are not of this package leave when they end or are freed`() {
         let census = LiveObjects()
-        let before = OwnerRegistry.shared.foreignCount
+        let before = OwnerRegistry.shared.plainCount
         for round in 0..<2_000 {
             autoreleasing {
                 let operation = census.track(BlockOperation {})
@@ -58,7 +58,7 @@ struct OwnerLifetimeTests {
         }
         #expect(census.count == 0)
         // Not at once, but a bounded number: twice those that are alive, and a few.
-        #expect(OwnerRegistry.shared.foreignCount <= 2 * before + 200)
+        #expect(OwnerRegistry.shared.plainCount <= 2 * before + 200)
         #expect(OperationOwner.cancelOperations(ownedBy: "owner lifetime tests") == 0)
     }
 

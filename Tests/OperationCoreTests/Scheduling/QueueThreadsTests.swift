@@ -22,17 +22,17 @@ struct QueueThreadsTests {
         go.open()
     }
 
-    /// Looks at a crew every 4 ms for so long, with something to do for more threads than there are.
+    /// Looks at a threads every 4 ms for so long, with something to do for more threads than there are.
     private struct Watch {
-        var crew: QueueThreads
+        var threads: QueueThreads
         private var now: UInt64 = 0
         private var usedTime: UInt64 = 0
         private var starts: UInt64 = 0
 
         init(width: Int? = nil, cores: Int = 2) {
-            crew = QueueThreads(width: width, cores: cores)
-            while crew.join() {}
-            _ = crew.beginWatch()
+            threads = QueueThreads(width: width, cores: cores)
+            while threads.join() {}
+            _ = threads.beginWatch()
         }
 
         /// - Parameters:
@@ -43,63 +43,63 @@ struct QueueThreadsTests {
                 now += 4_000_000
                 usedTime += UInt64(4_000_000 * busy)
                 if count % startingEach == 0 { starts += 1 }
-                _ = crew.look(.init(starts: starts, usedTime: usedTime, now: now), canStart: true)
+                _ = threads.look(.init(starts: starts, usedTime: usedTime, now: now), canStart: true)
                 // Those that are too many leave after what they run.
-                if count % startingEach == 0, !crew.mayGoOn { crew.leave() }
+                if count % startingEach == 0, !threads.mayGoOn { threads.leave() }
             }
         }
     }
 
-    @Test func `a crew is blocked once its most threads have blocked for some seconds`() {
+    @Test func `a threads is blocked once its most threads have blocked for some seconds`() {
         var watch = Watch()
         watch.pass(milliseconds: 4_000, busy: 0)
-        #expect(watch.crew.workers == QueueThreads.mostThreads && !watch.crew.isBlocked)
+        #expect(watch.threads.workers == QueueThreads.mostThreads && !watch.threads.isBlocked)
         watch.pass(milliseconds: 2_000, busy: 0)
-        #expect(watch.crew.isBlocked)
+        #expect(watch.threads.isBlocked)
         watch.pass(milliseconds: 8, busy: 0, startingEach: 1)
-        #expect(!watch.crew.isBlocked)
+        #expect(!watch.threads.isBlocked)
         var computing = Watch()
         computing.pass(milliseconds: 60_000, busy: 2)
-        #expect(!computing.crew.isBlocked)
+        #expect(!computing.threads.isBlocked)
     }
 
     @Test(arguments: [1, 2, 8, 64])
     func `bodies that compute get no company`(cores: Int) {
         var watch = Watch(cores: cores)
         watch.pass(milliseconds: 200, busy: Double(cores))
-        #expect(watch.crew.workers == cores)
+        #expect(watch.threads.workers == cores)
         watch.pass(milliseconds: 2_000, busy: Double(cores) * 0.95, startingEach: 30)
-        #expect(watch.crew.workers <= cores + 1)
+        #expect(watch.threads.workers <= cores + 1)
     }
 
     @Test func `bodies that block get company within milliseconds, and so do some of them among others that compute`() {
         var watch = Watch()
         watch.pass(milliseconds: 40, busy: 0)
-        #expect(watch.crew.workers == 64)
+        #expect(watch.threads.workers == 64)
         watch = Watch()
         watch.pass(milliseconds: 20, busy: 1)
-        #expect(watch.crew.workers > 2)
+        #expect(watch.threads.workers > 2)
         watch = Watch(width: 1)
         watch.pass(milliseconds: 20, busy: 0)
-        #expect(watch.crew.workers > 1)
+        #expect(watch.threads.workers > 1)
     }
 
     @Test func `while others compute, more threads come late and ever less often, but they do`() {
         var watch = Watch()
         watch.pass(milliseconds: 1_000, busy: 2)
-        #expect((3...4).contains(watch.crew.workers))
+        #expect((3...4).contains(watch.threads.workers))
         watch.pass(milliseconds: 10_000, busy: 2)
-        #expect((6...8).contains(watch.crew.workers))
+        #expect((6...8).contains(watch.threads.workers))
         // The others have ended.
         watch.pass(milliseconds: 40, busy: 0)
-        #expect(watch.crew.workers == 64)
+        #expect(watch.threads.workers == 64)
     }
 
     @Test func `threads that came for bodies that blocked are given back once the cores are busy`() {
         var watch = Watch()
         watch.pass(milliseconds: 40, busy: 0)
-        #expect(watch.crew.workers == 64)
+        #expect(watch.threads.workers == 64)
         watch.pass(milliseconds: 1_000, busy: 2, startingEach: 1)
-        #expect(watch.crew.workers == 2)
+        #expect(watch.threads.workers == 2)
     }
 }

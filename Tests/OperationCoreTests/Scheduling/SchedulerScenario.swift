@@ -127,7 +127,7 @@ extension SchedulerScenario {
                 member.category = categories.randomElement(using: &generator)
                 operation.categories = member.category.map { [$0] } ?? []
             }
-            if generator.chance(1, in: areManyReady ? 12 : 4) { setKnobs(of: member) }
+            if generator.chance(1, in: areManyReady ? 12 : 4) { setOptions(of: member) }
             // One that others of its queue wait for must not stand behind a barrier that waits for them.
             member.isBarrier = upstream.isEmpty && generator.chance(1, in: areManyReady ? 40 : 8)
             members.append(member)
@@ -167,7 +167,7 @@ extension SchedulerScenario {
     }
 
     /// Delay, timeout, throttle, owner, and something whose end ends others.
-    private func setKnobs(of member: Member) {
+    private func setOptions(of member: Member) {
         let (number, operation) = (member.number, member.operation)
         operation.clock = clock
         if generator.chance(1, in: 3) { operation.startDelay = .seconds(Int.random(in: 1...4, using: &generator)) }

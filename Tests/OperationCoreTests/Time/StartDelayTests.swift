@@ -98,7 +98,7 @@ struct StartDelayTests {
         #expect(clock.pendingCount == 0)
     }
 
-    @Test func `knobs of one operation are kept apart from those of another`() {
+    @Test func `options of one operation are kept apart from those of another`() {
         let first = HandDriven(), second = HandDriven()
         first.clock = clock
         first.timeout = .seconds(1)

@@ -136,7 +136,7 @@ extension AttemptWorld {
             noteReplay(index)
             rejected.insert(version)
             wait(index, ticket, .decide(number: number))
-            move(index) { $0.decided(.park(Self.reason), number) }
+            move(index) { $0.decided(.pause(Self.reason), number) }
         case .fail, .refuse:
             actors[index].used = nil
             move(index) { $0.decided(.fail, number) }

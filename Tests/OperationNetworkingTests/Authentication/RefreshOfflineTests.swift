@@ -32,7 +32,7 @@ struct RefreshOfflineTests {
             await until { authenticator.postponedCount == 3 }
             network.write(.unsatisfied)
             refreshes.open()
-            await offline.parked(3)
+            await offline.waits(3)
             await until { operations.allSatisfy { $0.waitReason?.kind == .network } }
             #expect(authenticator.postponedCount == 0)
             // It returns before the pause after a failure is over.
@@ -59,7 +59,7 @@ struct RefreshOfflineTests {
                 $0.longestWait = .seconds(60)
             }
             operation.start()
-            await offline.parked(operation)
+            await offline.waits(operation)
             #expect(bench.asked.count == 1)
             #expect(operation.suspend())
             offline.clock.advance(by: .seconds(3_600))

@@ -44,12 +44,12 @@ struct OfflineBench: Sendable {
     }
 
     /// Waits until so many wait for the network, and the clock knows how long they may.
-    func parked(_ count: Int) async {
+    func waits(_ count: Int) async {
         await until { offlineWaiting.waitingCount == count && (count == 0 || clock.nextDue != nil) }
     }
 
     /// Waits until it waits for the network, and what ends that is in place: its timer is not there at once.
-    func parked(_ operation: some AnyNetworkOperation) async {
+    func waits(_ operation: some AnyNetworkOperation) async {
         await until { offlineWaiting.waitingCount == 1 && operation.waitReason?.kind == .network }
     }
 

@@ -33,7 +33,7 @@ struct OfflineHandlerTests {
         let operation = listening(bench, lines)
         operation.start()
         for round in 0..<2 {
-            await bench.parked(operation)
+            await bench.waits(operation)
             await until { lines.count == round + 1 }
             bench.comeBack()
             await until { bench.offlineWaiting.waitingCount == 1 || operation.outcome != nil }
@@ -55,12 +55,12 @@ struct OfflineHandlerTests {
         let bench = try OfflineBench(), lines = EventRecorder<String>()
         let operation = listening(bench, lines) { $0.longestWait = .seconds(60) }
         operation.start()
-        await bench.parked(operation)
+        await bench.waits(operation)
         await until { lines.count == 1 }
         #expect(operation.suspend())
         bench.clock.advance(by: .seconds(3_600))
         #expect(operation.resume())
-        await bench.parked(operation)
+        await bench.waits(operation)
         bench.comeBack()
         #expect(try await operation.value == "Hello 0")
         await operation.ended()
@@ -76,10 +76,10 @@ struct OfflineHandlerTests {
             other.delegate = delegate
             bench.bench.callbacks.suspend()
             operation.start()
-            await bench.parked(operation)
+            await bench.waits(operation)
             operation.cancel()
             other.start()
-            await bench.parked(other)
+            await bench.waits(other)
             bench.bench.callbacks.resume()
             await until { delegate.count.value == 1 }
             await bench.bench.settled()
@@ -102,7 +102,7 @@ struct OfflineHandlerTests {
         base.offlineHandler = { lines.record("waits") }
         let operation: EndpointOperation<NoContent> = base.get("")
         operation.start()
-        await bench.parked(operation)
+        await bench.waits(operation)
         await until { lines.count == 1 }
         #expect(lines.events == ["waits"])
         operation.cancel()

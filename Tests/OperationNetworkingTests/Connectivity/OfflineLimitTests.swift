@@ -22,7 +22,7 @@ struct OfflineLimitTests {
         bench.clock.advance(by: .seconds(40))
         bench.comeBack()
         // It was sent, and cut off again.
-        await bench.parked(operation)
+        await bench.waits(operation)
         bench.clock.advance(by: .milliseconds(19_900))
         #expect(operation.outcome == nil)
         bench.clock.advance(by: .milliseconds(100))
@@ -55,7 +55,7 @@ struct OfflineLimitTests {
         let operation = bench.operation { $0.mostWaits = 3 }
         operation.start()
         for _ in 0..<3 {
-            await bench.parked(operation)
+            await bench.waits(operation)
             bench.comeBack()
         }
         let error = await failure(of: operation)
@@ -85,7 +85,7 @@ struct OfflineLimitTests {
         }
         operation.start()
         for _ in 0..<6 {
-            await bench.parked(operation)
+            await bench.waits(operation)
             bench.clock.advance(by: .seconds(40))
             bench.comeBack()
         }
@@ -130,7 +130,7 @@ struct OfflineLimitTests {
             operation.delegate = log
             if afterFailure { await bench.bench.server.stopped() }
             operation.start()
-            await bench.parked(operation)
+            await bench.waits(operation)
             operation.cancel()
             #expect(operation.outcome?.cancellationCause == .requested)
             #expect(bench.offlineWaiting.waitingCount == 0 && bench.clock.pendingCount == 0)
@@ -174,12 +174,12 @@ struct OfflineLimitTests {
             $0.mostWaits = 2
         }
         operation.start()
-        await bench.parked(operation)
+        await bench.waits(operation)
         #expect(operation.suspend())
         bench.clock.advance(by: .seconds(3_600))
         #expect(bench.offlineWaiting.waitingCount == 0 && operation.outcome == nil)
         #expect(operation.resume())
-        await bench.parked(operation)
+        await bench.waits(operation)
         bench.clock.advance(by: .seconds(59))
         bench.comeBack()
         #expect(try await operation.value == (afterFailure ? "again" : "Hello 0"))
@@ -190,7 +190,7 @@ struct OfflineLimitTests {
         let bench = try OfflineBench()
         let operation = bench.operation()
         operation.start()
-        await bench.parked(operation)
+        await bench.waits(operation)
         operation.offline = nil
         #expect(operation.offline != nil)
         operation.cancel()

@@ -38,7 +38,7 @@ struct OfflineTests {
         let operation = Stamped(bench)
         operation.offline = bench.policy()
         operation.start()
-        await bench.parked(operation)
+        await bench.waits(operation)
         bench.comeBack()
         _ = try await operation.value
         #expect(bench.bench.server.requests.map { $0["X-Number"] } == ["2"])
@@ -52,7 +52,7 @@ struct OfflineTests {
         bench.network.write(.unsatisfied)
         await bench.bench.server.stopped()
         operation.start()
-        await bench.parked(operation)
+        await bench.waits(operation)
         var options = LoopbackServer.Options()
         options.addresses = [.ipv4(port: port)]
         let server = try LoopbackServer(options)
@@ -77,7 +77,7 @@ struct OfflineTests {
         while operation.downloadProgress.completedBytes == 0 { await Task.yield() }
         bench.network.write(.unsatisfied)
         bench.bench.server.endConnections(by: .reset)
-        await bench.parked(operation)
+        await bench.waits(operation)
         bench.comeBack()
         #expect(try await operation.value == "whole")
         #expect(operation.attemptCount == 2)
@@ -97,7 +97,7 @@ struct OfflineTests {
             if hasKey { operation.idempotencyKey = .random() }
             operation.start()
             if hasKey {
-                await bench.parked(operation)
+                await bench.waits(operation)
                 bench.comeBack()
                 #expect(try await operation.value == "twice")
             } else {
@@ -161,7 +161,7 @@ struct OfflineTests {
         let queue = QueueManager("api", width: 1)
         let operations = (0..<3).map { _ in bench.operation() }
         for operation in operations { try queue.add(operation) }
-        await bench.parked(3)
+        await bench.waits(3)
         let other = ClosureOperation { 42 }
         try queue.add(other)
         #expect(try await other.value == 42)
@@ -182,7 +182,7 @@ struct OfflineTests {
             let operation = bench.operation(at: bench.bench.server.url("/\(number)"))
             operations.append(operation)
             operation.start()
-            await bench.parked(count + 1)
+            await bench.waits(count + 1)
         }
         bench.comeBack()
         for operation in operations {
@@ -242,7 +242,7 @@ struct OfflineTests {
         let operation: EndpointOperation<NoContent> = base.get("")
         #expect(operation.offline?.mostWaits == 7)
         operation.start()
-        await bench.parked(operation)
+        await bench.waits(operation)
         operation.cancel()
     }
 }

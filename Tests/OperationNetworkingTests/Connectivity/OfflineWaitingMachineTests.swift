@@ -21,7 +21,7 @@ struct OfflineWaitingMachineTests {
 
     @Test func `they go on in their order, at the pace, once the network has been back for a while`() {
         var machine = machine()
-        for _ in 0..<3 { _ = machine.park(atMost: nil, now: second(0), chance: 0) }
+        for _ in 0..<3 { _ = machine.enter(atMost: nil, now: second(0), chance: 0) }
         #expect(machine.nextDue == nil)
         machine.connectivityChanged(isOffline: false, now: second(10), chance: 0.5)
         #expect(machine.nextDue == second(11.5))
@@ -37,7 +37,7 @@ struct OfflineWaitingMachineTests {
 
     @Test func `a network that goes again within that time wakes nobody`() {
         var machine = machine()
-        _ = machine.park(atMost: nil, now: second(0), chance: 0)
+        _ = machine.enter(atMost: nil, now: second(0), chance: 0)
         for number in 0..<1_000 {
             let now = Double(number)
             machine.connectivityChanged(isOffline: false, now: second(now), chance: 0)
@@ -53,9 +53,9 @@ struct OfflineWaitingMachineTests {
 
     @Test func `one that has waited too long goes, but not while the network is there and it only waits its turn`() {
         var machine = machine()
-        _ = machine.park(atMost: .seconds(5), now: second(0), chance: 0)
-        _ = machine.park(atMost: .seconds(3), now: second(0), chance: 0)
-        _ = machine.park(atMost: nil, now: second(0), chance: 0)
+        _ = machine.enter(atMost: .seconds(5), now: second(0), chance: 0)
+        _ = machine.enter(atMost: .seconds(3), now: second(0), chance: 0)
+        _ = machine.enter(atMost: nil, now: second(0), chance: 0)
         #expect(machine.nextDue == second(3))
         #expect(machine.timePassed(now: second(3), chance: 0) == [.giveUp(2)])
         machine.connectivityChanged(isOffline: false, now: second(4.5), chance: 0)
@@ -68,9 +68,9 @@ struct OfflineWaitingMachineTests {
 
     @Test func `the time for which the network is there does not count towards the limit`() {
         var machine = machine()
-        _ = machine.park(atMost: .seconds(300), now: second(0), chance: 0)
+        _ = machine.enter(atMost: .seconds(300), now: second(0), chance: 0)
         machine.connectivityChanged(isOffline: false, now: second(10), chance: 0)
-        _ = machine.park(atMost: .seconds(100), now: second(50), chance: 0)
+        _ = machine.enter(atMost: .seconds(100), now: second(50), chance: 0)
         // It comes and goes while many wait their turn.
         machine.connectivityChanged(isOffline: true, now: second(400), chance: 0)
         #expect(machine.offlineTime(at: second(399)) == second(10), "read before, brought after")
@@ -87,9 +87,9 @@ struct OfflineWaitingMachineTests {
 
     @Test func `those that give up leave nothing behind in the line`() {
         var machine = machine()
-        _ = machine.park(atMost: nil, now: second(0), chance: 0)
+        _ = machine.enter(atMost: nil, now: second(0), chance: 0)
         for number in 0..<10_000 {
-            _ = machine.park(atMost: .milliseconds(1), now: second(Double(number)), chance: 0)
+            _ = machine.enter(atMost: .milliseconds(1), now: second(Double(number)), chance: 0)
             _ = machine.timePassed(now: second(Double(number) + 0.5), chance: 0)
         }
         #expect(machine.count == 1 && machine.lineCount < 100)
@@ -98,7 +98,7 @@ struct OfflineWaitingMachineTests {
     @Test(arguments: [-5, .nan, 1e300, -.infinity] as [Double])
     func `whatever is given as chance, it is taken as one`(chance: Double) {
         var machine = machine()
-        for _ in 0..<2 { _ = machine.park(atMost: nil, now: second(0), chance: chance) }
+        for _ in 0..<2 { _ = machine.enter(atMost: nil, now: second(0), chance: chance) }
         machine.connectivityChanged(isOffline: false, now: second(0), chance: chance)
         #expect(machine.timePassed(now: second(0.9), chance: chance) == [])
         #expect(machine.timePassed(now: second(2), chance: chance) == [.release(1)])
@@ -108,20 +108,20 @@ struct OfflineWaitingMachineTests {
 
     @Test func `one that leaves is not there any more, and leaves nothing behind`() {
         var machine = machine(2)
-        #expect(machine.park(atMost: .seconds(9), now: second(0), chance: 0) == 1)
-        #expect(machine.park(atMost: .seconds(1), now: second(0), chance: 0) == 2)
-        #expect(machine.park(atMost: nil, now: second(0), chance: 0) == nil, "full")
+        #expect(machine.enter(atMost: .seconds(9), now: second(0), chance: 0) == 1)
+        #expect(machine.enter(atMost: .seconds(1), now: second(0), chance: 0) == 2)
+        #expect(machine.enter(atMost: nil, now: second(0), chance: 0) == nil, "full")
         #expect(machine.leave(2) == true)
         #expect(machine.leave(2) == false)
         #expect(machine.nextDue == second(9))
-        #expect(machine.park(atMost: nil, now: second(0), chance: 0) == 3)
+        #expect(machine.enter(atMost: nil, now: second(0), chance: 0) == 3)
         #expect(machine.leave(1) == true)
         #expect(machine.leave(3) == true)
         #expect(machine.nextDue == nil && machine.count == 0)
         machine.connectivityChanged(isOffline: false, now: second(1), chance: 0)
         #expect(machine.nextDue == nil)
         // One that came too late to see it go: it goes on after the same while.
-        #expect(machine.park(atMost: nil, now: second(2), chance: 0) == 4)
+        #expect(machine.enter(atMost: nil, now: second(2), chance: 0) == 4)
         #expect(machine.nextDue == second(3))
     }
 
@@ -129,14 +129,14 @@ struct OfflineWaitingMachineTests {
     func `a pace is as many at once as timers need`(perSecond: Double, batch: Int) {
         let pace = OfflineResumePace(perSecond: perSecond)
         var machine = OfflineWaitingMachine(pace: pace, isOffline: false, now: second(0))
-        for _ in 0..<20_000 { _ = machine.park(atMost: nil, now: second(0), chance: 0) }
+        for _ in 0..<20_000 { _ = machine.enter(atMost: nil, now: second(0), chance: 0) }
         #expect(machine.timePassed(now: second(10), chance: 0.5).count == batch)
     }
 
     @Test func `whatever happens in whatever order, each ends once, in its order, at its pace, and within its limit`() {
         for seed in 0..<UInt64(Rounds.count(ci: 1_000, soak: 100_000)) {
             var generator = SeededGenerator(seed: Rounds.firstSeed &+ seed)
-            var run = ParkingRun(pace: pace, capacity: Int.random(in: 1...8, using: &generator))
+            var run = WaitingRun(pace: pace, capacity: Int.random(in: 1...8, using: &generator))
             for _ in 0..<80 { run.step(&generator) }
             run.finish()
             #expect(run.problems == [], "seed \(seed)")
@@ -145,7 +145,7 @@ struct OfflineWaitingMachineTests {
 }
 
 /// A machine, and a slow and simple view of what it must do.
-private struct ParkingRun {
+private struct WaitingRun {
     private struct Wait {
         let ticket: OfflineWaitingMachine.Ticket
         /// By the time without a network.
@@ -179,7 +179,7 @@ private struct ParkingRun {
         case 0...3:
             let wait = Duration.milliseconds(Int.random(in: 0...3_000, using: &generator))
             let limit = generator.chance(1, in: 3) ? nil : wait
-            let ticket = machine.park(atMost: limit, now: now, chance: chance)
+            let ticket = machine.enter(atMost: limit, now: now, chance: chance)
             let count = waits.count
             check((ticket != nil) == (count < capacity), "place for \(count)")
             if let ticket { waits.append(Wait(ticket: ticket, limit: limit.map { offline + $0 })) }

@@ -20,7 +20,7 @@ struct OfflineWaitingTests {
 
     @Test func `they are told when the network is back, one after another, and no timer is left`() {
         let offlineWaiting = offlineWaiting(), told = EventRecorder<Int>()
-        for number in 0..<3 { _ = offlineWaiting.park(atMost: nil) { _, _ in told.record(number) } }
+        for number in 0..<3 { _ = offlineWaiting.enter(atMost: nil) { _, _ in told.record(number) } }
         clock.advance(by: .seconds(60))
         network.write(.satisfied)
         #expect(told.events == [])
@@ -35,8 +35,8 @@ struct OfflineWaitingTests {
 
     @Test func `a limit is told with the time for which the network was gone`() {
         let offlineWaiting = offlineWaiting(), told = EventRecorder<(OfflineWaiting.End, Duration)>()
-        _ = offlineWaiting.park(atMost: .seconds(30)) { told.record(($0, $1)) }
-        _ = offlineWaiting.park(atMost: .seconds(90)) { told.record(($0, $1)) }
+        _ = offlineWaiting.enter(atMost: .seconds(30)) { told.record(($0, $1)) }
+        _ = offlineWaiting.enter(atMost: .seconds(90)) { told.record(($0, $1)) }
         clock.advance(by: .seconds(30))
         #expect(told.events.map(\.0) == [.limitReached])
         clock.advance(by: .seconds(10))
@@ -49,7 +49,7 @@ struct OfflineWaitingTests {
 
     @Test func `of a network that comes and goes only the time without it is told`() {
         let offlineWaiting = offlineWaiting(), told = EventRecorder<Duration>()
-        _ = offlineWaiting.park(atMost: .seconds(30)) { told.record($1) }
+        _ = offlineWaiting.enter(atMost: .seconds(30)) { told.record($1) }
         for _ in 0..<29 {
             clock.advance(by: .seconds(1))
             network.write(.satisfied)
@@ -65,7 +65,7 @@ struct OfflineWaitingTests {
 
     @Test func `one that leaves hears nothing, and its timer goes with it`() {
         let offlineWaiting = offlineWaiting()
-        let ticket = offlineWaiting.park(atMost: .seconds(30)) { _, _ in Issue.record("It left.") }
+        let ticket = offlineWaiting.enter(atMost: .seconds(30)) { _, _ in Issue.record("It left.") }
         #expect(clock.pendingCount == 1)
         #expect(ticket.map { offlineWaiting.leave($0) } == true)
         #expect(ticket.map { offlineWaiting.leave($0) } == false)
@@ -74,27 +74,27 @@ struct OfflineWaitingTests {
         #expect(clock.pendingCount == 0)
     }
 
-    @Test func `one that parks when the network is back already goes on after the same while`() {
+    @Test func `one that enters when the network is back already goes on after the same while`() {
         let offlineWaiting = offlineWaiting(), told = EventRecorder<OfflineWaiting.End>()
         network.write(.unknown)
-        _ = offlineWaiting.park(atMost: .zero) { end, _ in told.record(end) }
+        _ = offlineWaiting.enter(atMost: .zero) { end, _ in told.record(end) }
         clock.advance(by: .milliseconds(1_499))
         #expect(told.events == [])
         clock.advance(by: .milliseconds(1))
         #expect(told.events == [.released])
     }
 
-    @Test func `one that goes on may park again, and one that is told may let others leave`() {
+    @Test func `one that goes on may enter again, and one that is told may let others leave`() {
         let offlineWaiting = offlineWaiting(), told = EventRecorder<String>()
         let tickets = EventRecorder<OfflineWaiting.Ticket>()
         let network = network
-        _ = offlineWaiting.park(atMost: nil) { _, _ in
+        _ = offlineWaiting.enter(atMost: nil) { _, _ in
             told.record("first")
             network.write(.unsatisfied)
             for ticket in tickets.events { offlineWaiting.leave(ticket) }
-            _ = offlineWaiting.park(atMost: nil) { _, _ in told.record("first again") }
+            _ = offlineWaiting.enter(atMost: nil) { _, _ in told.record("first again") }
         }
-        if let ticket = offlineWaiting.park(atMost: nil, { _, _ in told.record("second") }) { tickets.record(ticket) }
+        if let ticket = offlineWaiting.enter(atMost: nil, { _, _ in told.record("second") }) { tickets.record(ticket) }
         network.write(.satisfied)
         clock.advance(by: .seconds(60))
         #expect(told.events == ["first"])
@@ -107,7 +107,7 @@ struct OfflineWaitingTests {
         do {
             let offlineWaiting = offlineWaiting()
             #expect(network.observerCount == 0)
-            let ticket = offlineWaiting.park(atMost: .seconds(1)) { _, _ in }
+            let ticket = offlineWaiting.enter(atMost: .seconds(1)) { _, _ in }
             #expect(network.observerCount == 1 && ticket != nil)
         }
         #expect(network.observerCount == 0)
@@ -119,7 +119,7 @@ struct OfflineWaitingTests {
         let offlineWaiting = offlineWaiting(perSecond: 1_000), told = EventRecorder<OperationInstant>()
         let clock = clock
         let before = ProcessFigures.residentBytes
-        for _ in 0..<count { _ = offlineWaiting.park(atMost: .seconds(3_600)) { _, _ in told.record(clock.now) } }
+        for _ in 0..<count { _ = offlineWaiting.enter(atMost: .seconds(3_600)) { _, _ in told.record(clock.now) } }
         let bytes = ProcessFigures.residentBytes - before
         #if !TSAN && !ASAN
             // A sanitizer keeps books of its own on each byte.
@@ -137,7 +137,7 @@ struct OfflineWaitingTests {
         #expect(clock.pendingCount == 0 && offlineWaiting.waitingCount == 0)
     }
 
-    @Test func `Race: parking, leaving, time and the network at once: each ends once or left`() async throws {
+    @Test func `Race: entering, leaving, time and the network at once: each ends once or left`() async throws {
         for round in 0..<Rounds.count(ci: 60, soak: 5_000) {
             let offlineWaiting = offlineWaiting(perSecond: 1e6), (clock, network) = (clock, network)
             network.write(.unsatisfied)
@@ -146,7 +146,7 @@ struct OfflineWaitingTests {
                 ThreadTeam(count: 3).run([
                     {
                         for number in 0..<50 {
-                            let ticket = offlineWaiting.park(atMost: .milliseconds(5)) { _, _ in ended.record(number) }
+                            let ticket = offlineWaiting.enter(atMost: .milliseconds(5)) { _, _ in ended.record(number) }
                             if number % 3 == 0, let ticket, offlineWaiting.leave(ticket) { left.record(number) }
                         }
                     },

@@ -40,8 +40,8 @@ final class DownloadBench: Sendable {
 
     func bytes(_ name: String) -> [UInt8]? { (try? Data(contentsOf: url(name))).map { Array($0) } }
 
-    /// Where the card of a part lies, if there is one.
-    var cardURL: URL? { names().first { $0.hasSuffix(".card") }.map { url($0) } }
+    /// Where the metadata file of a part lies, if there is one.
+    var metadataURL: URL? { names().first { $0.hasSuffix(".metadata") }.map { url($0) } }
 
     /// Where the part of a download lies, if there is one.
     var partURL: URL? { names().first { $0.hasSuffix(".part") }.map { url($0) } }

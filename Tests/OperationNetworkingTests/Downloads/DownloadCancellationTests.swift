@@ -125,7 +125,7 @@ struct DownloadCancellationTests {
     private func checkKept(_ bench: DownloadBench) async throws {
         #expect(bench.bytes("file") == Array("old".utf8))
         #expect(bench.names().count == 3)
-        #expect(bench.partURL != nil && bench.cardURL != nil)
+        #expect(bench.partURL != nil && bench.metadataURL != nil)
         let next = try await bench.download(to: .file(bench.url("file")), options: options)
         #expect(next.file?.resumedBytes == Int64(DownloadBench.size - 1))
         #expect(bench.holds("file"))

@@ -106,16 +106,16 @@
             }
         }
 
-        /// Waits until so many bytes of a version lie on the disk, and the card, which is not made for few of them.
+        /// Waits until so many bytes of a version lie on the disk, and the metadata file, which is not made for few of them.
         private func written(_ count: Int, of tag: String, _ bench: DownloadBench) async {
             let isWritten = try? await TestThread.run {
                 for _ in 0..<30_000 {
                     let names = bench.names("in")
-                    let card = names.first { $0.hasSuffix(".card") }.flatMap { bench.bytes("in/\($0)") }
+                    let metadata = names.first { $0.hasSuffix(".metadata") }.flatMap { bench.bytes("in/\($0)") }
                     let part = names.first { $0.hasSuffix(".part") }.map { bench.url("in/\($0)").path }
                     let status = part.flatMap { try? FileManager.default.attributesOfItem(atPath: $0) }
-                    let isCardRight = card.flatMap { DownloadMetadata(text: $0) }?.validator == .entityTag(tag)
-                    let isEnough = isCardRight || card == nil && count < 64 << 10
+                    let isMetadataRight = metadata.flatMap { DownloadMetadata(text: $0) }?.validator == .entityTag(tag)
+                    let isEnough = isMetadataRight || metadata == nil && count < 64 << 10
                     if (status?[.size] as? NSNumber)?.intValue == count, isEnough { return true }
                     usleep(1000)
                 }

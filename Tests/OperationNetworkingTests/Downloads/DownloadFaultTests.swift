@@ -16,7 +16,7 @@ struct DownloadFaultTests {
         let isFirst = Locked(true)
         let files = FileSystem { call in
             if call.kind == .write, isFirst.withLock({ exchange(&$0, with: false) }) {
-                // The card is written first; from then on the disk is stuck.
+                // The metadata file is written first; from then on the disk is stuck.
                 return .proceed
             }
             if call.kind == .write, !gate.isOpen {
@@ -124,7 +124,7 @@ struct DownloadFaultTests {
         let refused = try await bench.download(to: .folder(bench.url("in")), files: files)
         #expect(refused.error?.code == .destinationExists)
         #expect(bench.bytes("in/\(part)")?.count == left)
-        // At most the card, which says what is on the disk.
+        // At most the metadata file, which says what is on the disk.
         #expect(written.withLock { $0 } <= 1)
         try FileManager.default.removeItem(at: bench.url("in/file"))
         let next = try await bench.download(to: .folder(bench.url("in")))

@@ -15,10 +15,10 @@ struct DownloadMachineTests {
     }
 
     private var part: DownloadPart {
-        var card = DownloadMetadata(source: "s")
-        card.validator = .entityTag("\"a\"")
-        card.total = 100
-        return DownloadPart(card: card, length: 40)
+        var metadata = DownloadMetadata(source: "s")
+        metadata.validator = .entityTag("\"a\"")
+        metadata.total = 100
+        return DownloadPart(metadata: metadata, length: 40)
     }
 
     private func asking(_ part: DownloadPart?, limits: DownloadLimits = .init()) -> (
@@ -33,10 +33,10 @@ struct DownloadMachineTests {
         #expect(asking(nil).1 == .whole)
         #expect(asking(part).1 == .rest(from: 40, .entityTag("\"a\"")))
         var other = part
-        other.card.source = "t"
+        other.metadata.source = "t"
         #expect(asking(other).1 == .whole)
         other = part
-        other.card.validator = nil
+        other.metadata.validator = nil
         #expect(asking(other).1 == .whole)
         other = part
         other.length = 0
@@ -46,7 +46,7 @@ struct DownloadMachineTests {
         // All there: the last byte once more.
         other.length = 100
         #expect(asking(other).1 == .rest(from: 99, .entityTag("\"a\"")))
-        other.card.total = nil
+        other.metadata.total = nil
         #expect(asking(other).1 == .rest(from: 99, .entityTag("\"a\"")))
         var never = DownloadMachine(source: "s", resumes: false)
         #expect(never.ask(havingPart: part) == .whole)
@@ -61,8 +61,8 @@ struct DownloadMachineTests {
                 #expect(action == .leave)
                 continue
             }
-            guard case .begin(let card) = action else { return #expect(Bool(false), "\(action)") }
-            #expect(card.total == 4 && card.validator == nil)
+            guard case .begin(let metadata) = action else { return #expect(Bool(false), "\(action)") }
+            #expect(metadata.total == 4 && metadata.validator == nil)
         }
     }
 
@@ -70,8 +70,8 @@ struct DownloadMachineTests {
         var (machine, _) = asking(part)
         let action = machine.receive(
             try head(206, ["Content-Range": "bytes 40-99/100", "Content-Length": "60", "ETag": "\"a\""]))
-        guard case .goOn(from: 40, let card) = action else { return #expect(Bool(false), "\(action)") }
-        #expect(card.total == 100)
+        guard case .goOn(from: 40, let metadata) = action else { return #expect(Bool(false), "\(action)") }
+        #expect(metadata.total == 100)
         #expect(machine.receive(count: 59) == .success(59))
         #expect(machine.receive(count: 1) == .success(1))
         #expect(machine.end(nil) == .finish(length: 100, isLengthKnown: true))
@@ -105,7 +105,7 @@ struct DownloadMachineTests {
 
     @Test func `a part by date must have the same date`() throws {
         var dated = part
-        dated.card.validator = .date("x")
+        dated.metadata.validator = .date("x")
         var (machine, ask) = asking(dated)
         #expect(ask == .rest(from: 40, .date("x")))
         let changed: HeaderFields = ["Content-Range": "bytes 40-99/100", "Last-Modified": "y"]
@@ -120,7 +120,7 @@ struct DownloadMachineTests {
     @Test func `a refused range is the end only if all is there`() throws {
         var whole = part
         whole.length = 100
-        whole.card.total = nil
+        whole.metadata.total = nil
         var (machine, _) = asking(whole)
         let proven: HeaderFields = ["Content-Range": "bytes */100", "ETag": "\"a\""]
         #expect(machine.receive(try head(416, proven)) == .alreadyComplete)
@@ -146,10 +146,10 @@ struct DownloadMachineTests {
     func `pieces are asked for one after another, but not for ever if they are small`(size: Int) throws {
         var (machine, position, piece) = (DownloadMachine(source: "s"), 1000, 0)
         let total = 200 * (64 << 10)
-        var card = DownloadMetadata(source: "s")
-        (card.validator, card.total) = (.entityTag("\"a\""), Int64(total))
+        var metadata = DownloadMetadata(source: "s")
+        (metadata.validator, metadata.total) = (.entityTag("\"a\""), Int64(total))
         while true {
-            _ = machine.ask(havingPart: DownloadPart(card: card, length: Int64(position)))
+            _ = machine.ask(havingPart: DownloadPart(metadata: metadata, length: Int64(position)))
             let count = min(size, total - position)
             let range = "bytes \(position)-\(position + count - 1)/\(total)"
             _ = machine.receive(
@@ -172,9 +172,9 @@ struct DownloadMachineTests {
     @Test func `all of it instead of the rest begins anew`() throws {
         var (machine, _) = asking(part)
         let action = machine.receive(try head(200, ["Content-Length": "7", "ETag": "\"b\""]))
-        guard case .begin(let card) = action else { return #expect(Bool(false), "\(action)") }
-        #expect(card.validator == .entityTag("\"b\""))
-        #expect(card.total == 7)
+        guard case .begin(let metadata) = action else { return #expect(Bool(false), "\(action)") }
+        #expect(metadata.validator == .entityTag("\"b\""))
+        #expect(metadata.total == 7)
         #expect(machine.receive(count: 7) == .success(7))
         #expect(machine.end(nil) == .finish(length: 7, isLengthKnown: true))
     }
@@ -257,12 +257,12 @@ struct DownloadMachineTests {
             var machine = DownloadMachine(source: "s")
             // Which version each byte of the part came from.
             var file: [Int] = []
-            var card: DownloadMetadata?
+            var metadata: DownloadMetadata?
             let totals = [Int64.random(in: 1...6, using: &generator), Int64.random(in: 1...6, using: &generator)]
             for _ in 0..<12 {
                 let version = Int.random(in: 0...1, using: &generator)
                 let total = totals[version]
-                let known = card.map { DownloadPart(card: $0, length: Int64(file.count)) }
+                let known = metadata.map { DownloadPart(metadata: $0, length: Int64(file.count)) }
                 var status = 200
                 var fields: HeaderFields = ["ETag": "\"\(version)\"", "Content-Length": "\(total)"]
                 var first: Int64 = 0
@@ -284,8 +284,8 @@ struct DownloadMachineTests {
                     if status != 200, generator.chance(1, in: 3) { fields["ETag"] = nil }
                 }
                 switch machine.receive(try head(status, fields)) {
-                case .begin(let new): (file, card) = ([], new)
-                case .goOn(let offset, let new): (file, card) = (Array(file[..<Int(offset)]), new)
+                case .begin(let new): (file, metadata) = ([], new)
+                case .goOn(let offset, let new): (file, metadata) = (Array(file[..<Int(offset)]), new)
                 default: break
                 }
                 let sends = status == 416 ? 0 : Int64.random(in: 0...(total - first), using: &generator)
@@ -299,8 +299,8 @@ struct DownloadMachineTests {
                 case .finish(let length, _):
                     #expect(Set(file).count == 1, "seed \(seed)")
                     #expect(length == Int64(file.count) && length == totals[file[0]], "seed \(seed)")
-                    (file, card) = ([], nil)
-                case .askAnew, .discard: (file, card) = ([], nil)
+                    (file, metadata) = ([], nil)
+                case .askAnew, .discard: (file, metadata) = ([], nil)
                 case .askOn, .left, .keep: break
                 }
                 #expect(Set(file).count <= 1, "seed \(seed)")

@@ -7,7 +7,7 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-@Suite("When a download writes its card", .timeLimit(.minutes(3)))
+@Suite("When a download writes its metadata", .timeLimit(.minutes(3)))
 struct DownloadMetadataTests {
     /// Counts what is asked of the system, by its kind, of names that are not the file's own.
     private func counted() -> (files: FileSystem, made: EventRecorder<String>) {
@@ -34,7 +34,7 @@ struct DownloadMetadataTests {
     }
 
     @Test(
-        "Before it takes its place one of 64 KiB or more has a card, a smaller one has none",
+        "Before it takes its place one of 64 KiB or more has a metadata, a smaller one has none",
         arguments: [65_535, 65_536])
     func large(size: Int) async throws {
         let bench = try DownloadBench(), stop = StoppedCall(at: .renameExclusively)
@@ -42,31 +42,31 @@ struct DownloadMetadataTests {
         stop.arm()
         let running = try bench.start(to: .file(bench.url("file")), files: stop.files)
         try await stop.reached.passage(within: .seconds(60))
-        #expect((bench.cardURL != nil) == (size == 65_536))
+        #expect((bench.metadataURL != nil) == (size == 65_536))
         stop.passes.open()
         #expect(await running.conclusion().file != nil)
         #expect(bench.names() == ["file"])
     }
 
     @Test(
-        "A small part that is left gets its card then, and is gone on with",
+        "A small part that is left gets its metadata then, and is gone on with",
         arguments: [2_000, 10_000, 60_000, 70_000])
     func left(at length: Int) async throws {
         let bench = try DownloadBench()
         bench.server.route("GET", "/file") { DownloadBench.resource().answer(to: $0).cut(at: length) }
         let cut = try await bench.download(to: .file(bench.url("file")))
         #expect(cut.error != nil, "\(cut)")
-        #expect(bench.cardURL != nil && bench.partURL != nil, "\(bench.names())")
+        #expect(bench.metadataURL != nil && bench.partURL != nil, "\(bench.names())")
         bench.serve(DownloadBench.resource())
         let whole = try await bench.download(to: .file(bench.url("file")))
         #expect(whole.file?.resumedBytes ?? 0 > 0 && bench.holds("file"), "\(whole)")
     }
 
-    @Test("A small part beside which there was no time to write a card is begun anew")
+    @Test("A small part beside which there was no time to write a metadata is begun anew")
     func killed() async throws {
         let bench = try DownloadBench()
         try await bench.leavePart()
-        try FileManager.default.removeItem(at: try #require(bench.cardURL))
+        try FileManager.default.removeItem(at: try #require(bench.metadataURL))
         let whole = try await bench.download(to: .file(bench.url("file")))
         #expect(whole.file?.resumedBytes == 0 && bench.holds("file"), "\(whole)")
         #expect(bench.names() == ["file"])

@@ -53,24 +53,24 @@ struct DownloadPartsTests {
         #expect(try DownloadValidator(of: head(weak)) == nil)
     }
 
-    @Test func `a card that is damaged anywhere is none`() throws {
-        var card = DownloadMetadata(source: "abc")
-        card.validator = .entityTag("\"x\"")
-        card.total = 100
-        card.synchronized = 50
-        card.boot = "now"
-        let text = try card.text()
-        #expect(DownloadMetadata(text: text) == card)
+    @Test func `a metadata that is damaged anywhere is none`() throws {
+        var metadata = DownloadMetadata(source: "abc")
+        metadata.validator = .entityTag("\"x\"")
+        metadata.total = 100
+        metadata.synchronized = 50
+        metadata.boot = "now"
+        let text = try metadata.text()
+        #expect(DownloadMetadata(text: text) == metadata)
         for index in text.indices {
             var damaged = text
             damaged[index] ^= 1
             #expect(DownloadMetadata(text: damaged) == nil, "byte \(index)")
             #expect(DownloadMetadata(text: Array(text[..<index])) == nil)
         }
-        #expect(card.trusted(of: 70, boot: "now") == 70)
-        #expect(card.trusted(of: 70, boot: "later") == 50)
-        #expect(card.trusted(of: 70, boot: nil) == 50)
-        #expect(card.trusted(of: 20, boot: "later") == 20)
+        #expect(metadata.trusted(of: 70, boot: "now") == 70)
+        #expect(metadata.trusted(of: 70, boot: "later") == 50)
+        #expect(metadata.trusted(of: 70, boot: nil) == 50)
+        #expect(metadata.trusted(of: 20, boot: "later") == 20)
     }
 
     @Test(arguments: [

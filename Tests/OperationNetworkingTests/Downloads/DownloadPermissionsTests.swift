@@ -27,7 +27,7 @@ struct DownloadPermissionsTests {
         var options = DownloadOptions()
         options.permissions = UInt16(permissions)
         try await bench.leavePart(options: options)
-        for url in [bench.partURL, bench.cardURL] {
+        for url in [bench.partURL, bench.metadataURL] {
             #expect(bench.permissions(try #require(url).lastPathComponent) == 0o600)
         }
         let conclusion = try await bench.download(to: .file(bench.url("file")), options: options)

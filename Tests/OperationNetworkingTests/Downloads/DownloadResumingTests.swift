@@ -178,7 +178,7 @@ struct DownloadResumingTests {
                 request.query == "sign=1" ? whole.answer(to: request).cut(at: 400_000) : whole.answer(to: request)
             }
             _ = try await bench.download("/file?sign=1", to: .file(bench.url("file")), options: options)
-            #expect(try String(contentsOf: try #require(bench.cardURL), encoding: .utf8).contains("sign") == false)
+            #expect(try String(contentsOf: try #require(bench.metadataURL), encoding: .utf8).contains("sign") == false)
             let file = try await bench.download("/file?sign=2", to: .file(bench.url("file")), options: options).file
             #expect((file?.resumedBytes ?? 0 > 0) == (key != nil))
             #expect(bench.bytes("file").map { TestPattern.matches($0) && $0.count == DownloadBench.size } == true)
@@ -202,11 +202,11 @@ struct DownloadResumingTests {
         }
     }
 
-    @Test func `a card without its part is never found beside the bytes of another version`() async throws {
+    @Test func `a metadata without its part is never found beside the bytes of another version`() async throws {
         let bench = try DownloadBench()
         let old = DownloadBench.resource()
         try await bench.leavePart(of: old)
-        // As after a kill between the last step and the removal of the card, or if somebody removes what is large.
+        // As after a kill between the last step and the removal of the metadata file, or if somebody removes what is large.
         try FileManager.default.removeItem(at: try #require(bench.partURL))
         let (half, gate) = (Gate(), Gate())
         let new = TestPattern.bytes(from: 5, count: DownloadBench.size)
@@ -217,7 +217,7 @@ struct DownloadResumingTests {
         }
         let calls = Locked<[FileSystemCall.Kind]>([])
         let files = FileSystem { call in
-            let counts = call.kind != .remove || call.name?.description.hasSuffix(".card") == true
+            let counts = call.kind != .remove || call.name?.description.hasSuffix(".metadata") == true
             if counts { calls.withLock { $0.append(call.kind) } }
             return .proceed
         }
@@ -225,10 +225,10 @@ struct DownloadResumingTests {
             if progress.received == 100_000 { half.open() }
         }
         await half.passage()
-        #expect(bench.cardURL == nil)
+        #expect(bench.metadataURL == nil)
         // What is there now is what a kill would leave.
         try FileManager.default.createDirectory(at: bench.url("killed"), withIntermediateDirectories: false)
-        for url in [bench.partURL, bench.cardURL].compactMap({ $0 }) {
+        for url in [bench.partURL, bench.metadataURL].compactMap({ $0 }) {
             try FileManager.default.copyItem(at: url, to: bench.url("killed/\(url.lastPathComponent)"))
         }
         gate.open()
@@ -250,15 +250,15 @@ struct DownloadResumingTests {
         }
         #expect(try await bench.download(to: .file(bench.url("file"))).error != nil)
         // The system went down; the file system had made the file longer, and not yet written what belongs there.
-        let url = try #require(bench.cardURL)
-        var card = try #require(DownloadMetadata(text: Array(try Data(contentsOf: url))))
-        #expect(card.synchronized == 400_000)
-        card.boot = "before"
-        let (cardFile, part) = (
+        let url = try #require(bench.metadataURL)
+        var metadata = try #require(DownloadMetadata(text: Array(try Data(contentsOf: url))))
+        #expect(metadata.synchronized == 400_000)
+        metadata.boot = "before"
+        let (metadataFile, part) = (
             try FileHandle(forUpdating: url), try FileHandle(forUpdating: try #require(bench.partURL))
         )
-        try cardFile.truncate(atOffset: 0)
-        try cardFile.write(contentsOf: Data(card.text()))
+        try metadataFile.truncate(atOffset: 0)
+        try metadataFile.write(contentsOf: Data(metadata.text()))
         try part.truncate(atOffset: 500_000)
         bench.serve(DownloadBench.resource(400_000))
         let file = try await bench.download(to: .file(bench.url("file"))).file

@@ -57,15 +57,15 @@ struct DownloadSafetyTests {
         #expect(bench.names() == ["file", "victim"])
     }
 
-    @Test func `links under the names of the card are neither read nor written through`() async throws {
+    @Test func `links under the names of the metadata are neither read nor written through`() async throws {
         let bench = try DownloadBench()
         let whole = DownloadBench.resource()
         bench.server.route("GET", "/file") { whole.answer(to: $0).cut(at: 100_000) }
         _ = try await bench.download(to: .file(bench.url("file")))
-        let card = try #require(bench.cardURL)
-        try FileManager.default.moveItem(at: card, to: bench.url("victim"))
+        let metadata = try #require(bench.metadataURL)
+        try FileManager.default.moveItem(at: metadata, to: bench.url("victim"))
         let victim = bench.bytes("victim")
-        for name in [card, card.deletingLastPathComponent().appendingPathComponent(card.lastPathComponent + ".new")] {
+        for name in [metadata, metadata.deletingLastPathComponent().appendingPathComponent(metadata.lastPathComponent + ".new")] {
             try FileManager.default.createSymbolicLink(at: name, withDestinationURL: bench.url("victim"))
         }
         bench.serve(whole)
@@ -97,21 +97,21 @@ struct DownloadSafetyTests {
         #expect(bench.bytes(part) == Array("theirs".utf8))
     }
 
-    enum Untrusted: CaseIterable { case writablePart, strangersPart, writableCard, strangersCard, linkedCard }
+    enum Untrusted: CaseIterable { case writablePart, strangersPart, writableMetadata, strangersMetadata, linkedMetadata }
 
     @Test(arguments: Untrusted.allCases)
-    func `a part or a card that others may have written is not gone on with`(untrusted: Untrusted) async throws {
+    func `a part or a metadata that others may have written is not gone on with`(untrusted: Untrusted) async throws {
         let bench = try DownloadBench()
         try await bench.leavePart()
-        let (part, card) = (try #require(bench.partURL), try #require(bench.cardURL))
+        let (part, metadata) = (try #require(bench.partURL), try #require(bench.metadataURL))
         // Whoever may write to the part may have it open.
         let stranger = try FileHandle(forUpdating: part)
         switch untrusted {
         case .writablePart: #expect(chmod(part.path, 0o622) == 0)
-        case .writableCard: #expect(chmod(card.path, 0o620) == 0)
-        case .linkedCard: try FileManager.default.linkItem(at: card, to: bench.url("link"))
-        case .strangersPart, .strangersCard:
-            guard chown(untrusted == .strangersPart ? part.path : card.path, 54321, 54321) == 0 else {
+        case .writableMetadata: #expect(chmod(metadata.path, 0o620) == 0)
+        case .linkedMetadata: try FileManager.default.linkItem(at: metadata, to: bench.url("link"))
+        case .strangersPart, .strangersMetadata:
+            guard chown(untrusted == .strangersPart ? part.path : metadata.path, 54321, 54321) == 0 else {
                 return print("SKIPPED: this process may not give files away, so no stranger's file was planted.")
             }
         }
@@ -124,19 +124,19 @@ struct DownloadSafetyTests {
         }
         try stranger.close()
         #expect(bench.holds("file"))
-        #expect(bench.names() == ["file"] + (untrusted == .linkedCard ? ["link"] : []))
+        #expect(bench.names() == ["file"] + (untrusted == .linkedMetadata ? ["link"] : []))
     }
 
-    /// Changes the card of a part that was left.
-    private func changeCard(_ bench: DownloadBench, in folder: String, _ change: (inout DownloadMetadata) -> Void)
+    /// Changes the metadata file of a part that was left.
+    private func changeMetadata(_ bench: DownloadBench, in folder: String, _ change: (inout DownloadMetadata) -> Void)
         throws
     {
-        let name = try #require(bench.names(folder).first { $0.hasSuffix(".card") })
-        var card = try #require(DownloadMetadata(text: bench.bytes("\(folder)/\(name)") ?? []))
-        change(&card)
+        let name = try #require(bench.names(folder).first { $0.hasSuffix(".metadata") })
+        var metadata = try #require(DownloadMetadata(text: bench.bytes("\(folder)/\(name)") ?? []))
+        change(&metadata)
         let file = try FileHandle(forUpdating: bench.url("\(folder)/\(name)"))
         try file.truncate(atOffset: 0)
-        try file.write(contentsOf: Data(card.text()))
+        try file.write(contentsOf: Data(metadata.text()))
         try file.close()
     }
 
@@ -145,11 +145,11 @@ struct DownloadSafetyTests {
         ("", "download"),
         (".bashrc", "bashrc"), ("a\u{0}b", "b"),
     ])
-    func `a name that the card says is cleaned as one that a server says`(given: String, name: String) async throws {
+    func `a name that the metadata says is cleaned as one that a server says`(given: String, name: String) async throws {
         let bench = try DownloadBench()
         try FileManager.default.createDirectory(at: bench.url("in/a"), withIntermediateDirectories: true)
         try await bench.leavePart(to: .folder(bench.url("in")))
-        try changeCard(bench, in: "in") { $0.fileName = given }
+        try changeMetadata(bench, in: "in") { $0.fileName = given }
         let conclusion = try await bench.download(to: .folder(bench.url("in")))
         #expect(conclusion.file?.url == bench.url("in/\(name)"), "\(conclusion)")
         #expect((conclusion.file?.resumedBytes ?? 0) > 300_000)
@@ -160,10 +160,10 @@ struct DownloadSafetyTests {
     }
 
     @Test(arguments: [DownloadValidator.entityTag("\"a\nX: b\""), .entityTag("W/\"a\""), .date("a\r\nX: b")])
-    func `a card whose validator is none is not gone on with`(validator: DownloadValidator) async throws {
+    func `a metadata whose validator is none is not gone on with`(validator: DownloadValidator) async throws {
         let bench = try DownloadBench()
         try await bench.leavePart()
-        try changeCard(bench, in: "") { $0.validator = validator }
+        try changeMetadata(bench, in: "") { $0.validator = validator }
         let conclusion = try await bench.download(to: .file(bench.url("file")))
         #expect(conclusion.file?.resumedBytes == 0, "\(conclusion)")
         #expect(bench.server.requests.last?["If-Range"] == nil)
@@ -193,7 +193,7 @@ struct DownloadSafetyTests {
         try finished.close()
     }
 
-    @Test func `the card of a download that begins when another one has just ended is its own`() async throws {
+    @Test func `the metadata of a download that begins when another one has just ended is its own`() async throws {
         let bench = try DownloadBench()
         bench.serve(DownloadBench.resource())
         var options = DownloadOptions()
@@ -215,14 +215,14 @@ struct DownloadSafetyTests {
             whole.answer(to: request).cut(at: 400_000, by: .stall)
         }
         let second = try bench.start(to: .file(bench.url("file")), options: options)
-        // The card of the first one lies there still; it is gone when the second one has written anything.
-        try await waitUntil("the second one has its card") {
+        // The metadata file of the first one lies there still; it is gone when the second one has written anything.
+        try await waitUntil("the second one has its metadata") {
             let part = bench.partURL.flatMap { bench.bytes($0.lastPathComponent) }
-            return part?.count ?? 0 >= 64 << 10 && bench.cardURL != nil
+            return part?.count ?? 0 >= 64 << 10 && bench.metadataURL != nil
         }
         goesOn.open()
         #expect(await first.conclusion().file != nil)
-        #expect(bench.cardURL != nil)
+        #expect(bench.metadataURL != nil)
         second.run.cancel()
         #expect(await second.conclusion().error?.code == .cancelled)
         bench.serve(whole)

@@ -76,7 +76,7 @@ struct GroupCredentialTests {
         group.offline = offline.policy()
         group.start()
         #expect(try await own.value.hasPrefix("Hello"))
-        await offline.parked(waiting)
+        await offline.waits(waiting)
         #expect(group.offline != nil && offline.bench.server.counts.heads == 1)
         offline.comeBack()
         #expect(try await group.value.count == 2)

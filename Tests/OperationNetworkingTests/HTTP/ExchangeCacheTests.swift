@@ -291,7 +291,7 @@
             time.advance(10)
             #expect(try await session.fetch(server.url("/a")).text == "body")
             _ = await session.configuration.cache?.diskUsage()
-            #expect(folder.files(".body").isEmpty && folder.files(".card").isEmpty)
+            #expect(folder.files(".body").isEmpty && folder.files(".metadata").isEmpty)
             #expect(try await session.fetch(server.url("/a")).text == "body")
             #expect(server.requests.map { $0["If-None-Match"] } == [nil, "\"a\"", nil])
         }

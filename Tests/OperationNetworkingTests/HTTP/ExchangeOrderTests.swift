@@ -10,7 +10,7 @@ import Testing
 @Suite(.timeLimit(.minutes(2)))
 struct ExchangeOrderTests {
     /// What the user wants at present, and what came though it was not wanted.
-    private struct Wishes: Sendable {
+    private struct Demands: Sendable {
         var isSuspended = true
         var isHeld = false
         var isCancelled = false
@@ -46,10 +46,10 @@ struct ExchangeOrderTests {
                 work?()
                 return work != nil
             }
-            let wishes = Locked(Wishes())
+            let demands = Locked(Demands())
             let probe = ExchangeProbe(
-                whenHead: { _ in wishes.withLock { $0.note("a head") } },
-                whenBytes: { _, _ in wishes.withLock { $0.note("bytes") } })
+                whenHead: { _ in demands.withLock { $0.note("a head") } },
+                whenBytes: { _, _ in demands.withLock { $0.note("bytes") } })
             let url = try #require(URL(string: "https://h.com/a"))
             let task = session.makeTask(with: try NetworkRequest(url: url), receiver: probe)
             var explorer = Explorer(seed: seed)
@@ -60,18 +60,18 @@ struct ExchangeOrderTests {
                 switch Int.random(in: 0..<40, using: &generator) {
                 case 0:
                     task.cancel()
-                    wishes.withLock { $0.isCancelled = true }
+                    demands.withLock { $0.isCancelled = true }
                 case 1..<10:
                     task.suspend()
-                    wishes.withLock { $0.isSuspended = true }
+                    demands.withLock { $0.isSuspended = true }
                 case 10..<18:
                     task.hold()
-                    wishes.withLock { $0.isHeld = true }
+                    demands.withLock { $0.isHeld = true }
                 case 18..<28:
-                    wishes.withLock { $0.isHeld = false }
+                    demands.withLock { $0.isHeld = false }
                     task.proceed()
                 default:
-                    wishes.withLock { $0.isSuspended = false }
+                    demands.withLock { $0.isSuspended = false }
                     task.resume()
                 }
                 return true
@@ -79,15 +79,15 @@ struct ExchangeOrderTests {
             explorer.add("network") { _ in transport.step() ? true : nil }
             explorer.add("teller") { _ in tell() ? true : nil }
             explorer.run()
-            wishes.withLock { wishes in
-                wishes.isSuspended = false
-                wishes.isHeld = false
+            demands.withLock { demands in
+                demands.isSuspended = false
+                demands.isHeld = false
             }
             task.proceed()
             task.resume()
             while tell() || transport.step() {}
             let seen = await probe.ended()
-            let end = wishes.withLock { $0 }
+            let end = demands.withLock { $0 }
             #expect(seen.isOrderly && end.faults.isEmpty, "seed \(seed): \(seen.faults) \(end.faults)")
             if seen.error == nil {
                 complete += 1

@@ -18,11 +18,11 @@
             try ProbeProgram("SharingProbe", [kind, folder.path, "\(seed)", "\(rounds)", "\(Self.limit)"])
         }
 
-        /// Which bodies lie in the folder, and which of them are on a card.
-        private func bodies(in fixture: CacheFolderFixture) -> (there: Set<String>, onCards: Set<String>) {
+        /// Which bodies lie in the folder, and which of them are on a metadata file.
+        private func bodies(in fixture: CacheFolderFixture) -> (there: Set<String>, onMetadata: Set<String>) {
             let disk = fixture.disk(CacheLimits(totalBytes: Self.limit))
-            let cards = (0..<12).compactMap { disk.card("https://h.com/\($0)", now: Date()) }
-            let names = cards.flatMap(\.variants).map(\.body.name)
+            let metadata = (0..<12).compactMap { disk.metadata("https://h.com/\($0)", now: Date()) }
+            let names = metadata.flatMap(\.variants).map(\.body.name)
             return (Set(fixture.files(".body").map(\.lastPathComponent)), Set(names))
         }
 
@@ -38,9 +38,9 @@
                 print("soak: a program that shares a cache: \(output)", terminator: "")
             }
             #expect(fixture.files(".part").isEmpty)
-            let (there, onCards) = bodies(in: fixture)
+            let (there, onMetadata) = bodies(in: fixture)
             // Room that was made by one may have taken the body of what another was about to keep.
-            #expect(there.subtracting(onCards).count <= 2, "\(there.subtracting(onCards).count) of \(there.count)")
+            #expect(there.subtracting(onMetadata).count <= 2, "\(there.subtracting(onMetadata).count) of \(there.count)")
             // Each looks at what others added when it added an eighth itself.
             let size = fixture.disk().size()
             #expect(size <= Self.limit + Int64(Self.programs) * Self.limit / 8, "\(size)")

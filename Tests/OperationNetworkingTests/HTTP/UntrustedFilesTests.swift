@@ -111,11 +111,11 @@ struct UntrustedFilesTests {
         #expect(try inner.disk().keep(Data("body".utf8), at: "https://h.com/"))
         #expect(inner.disk().body("https://h.com/") == Data("body".utf8))
         // One file after another, then the folder.
-        for suffix in [".card", ".body"] {
+        for suffix in [".metadata", ".body"] {
             let file = try #require(inner.files(suffix).first)
             try give(file, to: Self.stranger)
-            #expect(inner.disk().card("https://h.com/", now: CacheSamples.now) == nil || suffix == ".body")
-            if suffix == ".card" { try give(file, to: 0) }
+            #expect(inner.disk().metadata("https://h.com/", now: CacheSamples.now) == nil || suffix == ".body")
+            if suffix == ".metadata" { try give(file, to: 0) }
         }
         #expect(inner.disk().body("https://h.com/") == nil)
         try give(inner.url, to: Self.stranger)
@@ -136,7 +136,7 @@ struct UntrustedFilesTests {
         #expect(inner.disk().body("https://h.com/") == Data("body".utf8))
     }
 
-    @Test(arguments: [".card", ".body"])
+    @Test(arguments: [".metadata", ".body"])
     func `a file of the cache to which others can write is not served`(_ suffix: String) throws {
         let inner = CacheFolderFixture()
         #expect(try inner.disk().keep(Data("body".utf8), at: "https://h.com/"))

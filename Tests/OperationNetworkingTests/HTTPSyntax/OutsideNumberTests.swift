@@ -28,14 +28,14 @@ struct OutsideNumberTests {
             var machine = DownloadMachine(source: "s")
             _ = machine.ask(havingPart: nil)
             let action = machine.receive(try head(200, fields))
-            guard case .begin(let card) = action else { continue }
-            #expect(card.total ?? 0 >= 0)
+            guard case .begin(let metadata) = action else { continue }
+            #expect(metadata.total ?? 0 >= 0)
             for count in [1, Int.max, Int.max] { _ = machine.receive(count: count) }
             _ = machine.end(nil)
             // And the same as a part of which the last byte is missing.
-            let total = card.total ?? .max
+            let total = metadata.total ?? .max
             let last = max(total - 1, 0), range = "bytes \(last)-\(last)/\(total)"
-            _ = machine.ask(havingPart: DownloadPart(card: card, length: last))
+            _ = machine.ask(havingPart: DownloadPart(metadata: metadata, length: last))
             _ = machine.receive(try head(206, ["Content-Range": range, "ETag": "\"a\"", "Content-Length": "1"]))
             for count in [1, Int.max] { _ = machine.receive(count: count) }
             _ = machine.end(nil)
@@ -76,10 +76,10 @@ struct OutsideNumberTests {
     @Test func `files of a cache may claim any size`() {
         let now = Date(timeIntervalSince1970: 1_000_000_000)
         let files = [
-            CacheFile(name: "a.card", size: .max, used: now), CacheFile(name: "a-1.body", size: .max, used: now),
-            CacheFile(name: "b.card", size: 1, used: now), CacheFile(name: "-1.part", size: .max, used: now),
+            CacheFile(name: "a.metadata", size: .max, used: now), CacheFile(name: "a-1.body", size: .max, used: now),
+            CacheFile(name: "b.metadata", size: 1, used: now), CacheFile(name: "-1.part", size: .max, used: now),
         ]
-        #expect(CacheTrim.plan(files, limit: 100, recency: ["b": 1], now: now).map(\.name).contains("a.card"))
+        #expect(CacheTrim.plan(files, limit: 100, recency: ["b": 1], now: now).map(\.name).contains("a.metadata"))
         _ = CacheTrim.plan(files, limit: -1, recency: [:], now: now)
     }
 }

@@ -118,7 +118,7 @@ struct NetworkObserverTests {
         let operation = offline.operation()
         operation.addNetworkObserver(log)
         operation.start()
-        await offline.parked(operation)
+        await offline.waits(operation)
         #expect(log.events.events.last?.decision?.waitReason?.kind == .network || log.kinds.last == .held)
         operation.cancel()
         await log.ended()

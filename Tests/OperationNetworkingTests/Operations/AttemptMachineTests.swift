@@ -26,9 +26,9 @@ struct AttemptMachineTests {
         case .waiting:
             _ = machine.failed(1)
             _ = machine.decided(.again(after: .seconds(1)), 1)
-        case .parked:
+        case .paused:
             _ = machine.failed(1)
-            _ = machine.decided(.park(Self.reason), 1)
+            _ = machine.decided(.pause(Self.reason), 1)
         case .returning:
             _ = machine.prepared(1, isGated: true)
             _ = machine.released(1)
@@ -41,7 +41,7 @@ struct AttemptMachineTests {
     }
 
     private static let phases: [Machine.Phase] = [
-        .idle, .preparing, .clearing, .holding, .creating, .transferring, .evaluating, .deciding, .waiting, .parked,
+        .idle, .preparing, .clearing, .holding, .creating, .transferring, .evaluating, .deciding, .waiting, .paused,
         .returning, .concluding, .ended,
     ]
     private static let reason = WaitReason(.credential, "waiting for a credential")
@@ -53,7 +53,7 @@ struct AttemptMachineTests {
         ("evaluated", { $0.evaluated($1) }), ("failed", { $0.failed($1) }),
         ("transferFailed", { $0.transferFailed($1) }), ("fail", { $0.decided(.fail, $1) }),
         ("again", { $0.decided(.again(after: .zero), $1) }), ("later", { $0.decided(.again(after: .seconds(1)), $1) }),
-        ("replay", { $0.decided(.replay(after: .zero), $1) }), ("park", { $0.decided(.park(reason), $1) }),
+        ("replay", { $0.decided(.replay(after: .zero), $1) }), ("pause", { $0.decided(.pause(reason), $1) }),
         ("waited", { $0.waited($1) }), ("returned", { $0.returned($1) }), ("takenBack", { $0.takenBack($1) }),
     ]
 
@@ -74,11 +74,11 @@ struct AttemptMachineTests {
                 .transferring: (.deciding, .decide), .evaluating: (.deciding, .decide),
             ],
             "transferFailed": [.creating: (.deciding, .decide), .transferring: (.deciding, .decide)],
-            "fail": [.deciding: (.concluding, .conclude), .parked: (.concluding, .conclude)],
-            "again": [.deciding: (.returning, .takePlace), .parked: (.returning, .takePlace)],
-            "later": [.deciding: (.waiting, .wait(.seconds(1))), .parked: (.waiting, .wait(.seconds(1)))],
-            "replay": [.deciding: (.returning, .takePlace), .parked: (.returning, .takePlace)],
-            "park": [.deciding: (.parked, .rest(Self.reason)), .parked: (.parked, .rest(Self.reason))],
+            "fail": [.deciding: (.concluding, .conclude), .paused: (.concluding, .conclude)],
+            "again": [.deciding: (.returning, .takePlace), .paused: (.returning, .takePlace)],
+            "later": [.deciding: (.waiting, .wait(.seconds(1))), .paused: (.waiting, .wait(.seconds(1)))],
+            "replay": [.deciding: (.returning, .takePlace), .paused: (.returning, .takePlace)],
+            "pause": [.deciding: (.paused, .rest(Self.reason)), .paused: (.paused, .rest(Self.reason))],
             "waited": [.waiting: (.returning, .takePlace)],
             "returned": [.returning: (.preparing, .prepare)],
             "takenBack": [.creating: (.preparing, .prepare), .transferring: (.preparing, .prepare)],
@@ -109,7 +109,7 @@ struct AttemptMachineTests {
     @Test("While it is suspended no step begins, and the one that is due begins with the resumption")
     func suspension() {
         // A task that is made is settled at once, resting is no step, and what was cleared is made anew.
-        let isNoStep: Set = ["created", "held", "later", "park", "cleared"]
+        let isNoStep: Set = ["created", "held", "later", "pause", "cleared"]
         for (name, event) in Self.events where !isNoStep.contains(name) {
             for phase in Self.phases {
                 var free = machine(at: phase)
@@ -193,8 +193,8 @@ struct AttemptMachineTests {
     }
 
     @Test("What was put aside goes on when it is decided again, and does not count")
-    func parked() {
-        var machine = machine(at: .parked)
+    func paused() {
+        var machine = machine(at: .paused)
         let steps = [machine.decided(.again(after: .zero), 1), machine.returned(2), machine.prepared(2)]
         #expect(steps == [.takePlace, .prepare, .createTask])
         #expect(machine.attempt == 2 && machine.replays == 1)

@@ -150,7 +150,7 @@ struct MainActorCallbackTests {
         let bench = try OfflineBench(), screen = Screen()
         let operation = screen.follow(bench.operation())
         operation.start()
-        await bench.parked(operation)
+        await bench.waits(operation)
         await settled()
         #expect(screen.lines == ["offline"])
         bench.comeBack()
@@ -221,7 +221,7 @@ struct MainActorCallbackTests {
         }
         let operation = bench.operation().using(base).using(base)
         operation.start()
-        await bench.parked(operation)
+        await bench.waits(operation)
         await settled()
         #expect(screen.lines == ["offline"])
         bench.comeBack()

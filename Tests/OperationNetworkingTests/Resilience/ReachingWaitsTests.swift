@@ -67,10 +67,10 @@ struct ReachingWaitsTests {
     @Test("A child that waits for the network leaves its place in the queue to others, and keeps the one in its group")
     func widths() async throws {
         let bench = try OfflineBench(), queue = QueueManager("api", width: 1)
-        let parked = bench.operation()
-        let narrow = GroupOperation.all([parked, bench.operation()], width: 1, on: queue)
+        let paused = bench.operation()
+        let narrow = GroupOperation.all([paused, bench.operation()], width: 1, on: queue)
         narrow.start()
-        await bench.parked(parked)
+        await bench.waits(paused)
         #expect(try await queue.add(ClosureOperation { 42 }).value == 42, "the queue is free")
         #expect(bench.offlineWaiting.waitingCount == 1, "the group is not")
         bench.comeBack()

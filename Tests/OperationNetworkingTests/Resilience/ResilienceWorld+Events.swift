@@ -110,7 +110,7 @@ extension ResilienceWorld {
     var rest: String {
         let states = operations.indices.map { "\(operations[$0].state) \(phase($0))" }
         return "\(states), \(queue.counts), \(server.openCount) tasks, \(refreshes.count) refreshes, "
-            + "\(clock.pendingCount) timers, \(offlineWaiting.waitingCount) parked, \(authenticator.postponedCount) postponed"
+            + "\(clock.pendingCount) timers, \(offlineWaiting.waitingCount) paused, \(authenticator.postponedCount) postponed"
     }
 
     /// Lets everything come to its end; false if it does not.

@@ -235,8 +235,8 @@ struct RetryWindowTests {
         base.retryHandler = { told.record($0) }
         #expect(try await base.get("album", as: [Int].self).run() == [1])
         await bench.settled()
-        #expect(told.events.map(\.rule?.reason) == ["The server cannot answer at present."])
-        #expect(told.events.first.map { "\($0)" }?.contains("The server cannot answer at present.") == true)
+        #expect(told.events.map(\.rule?.reason) == ["The server is temporarily unavailable."])
+        #expect(told.events.first.map { "\($0)" }?.contains("The server is temporarily unavailable.") == true)
     }
 
     @Test("A download that takes longer than the window, and is cut more often than that, comes to its end")

@@ -20,25 +20,25 @@ private final class CountingTask: SuspendableTask, Sendable {
 struct CountedSuspensionTests {
     @Test func `a task that is held and then paused resumes at one resume`() {
         let task = CountingTask()
-        var (machine, suspension, wishes) = (TaskMachine(), CountedSuspension(), TaskDemands())
+        var (machine, suspension, demands) = (TaskMachine(), CountedSuspension(), TaskDemands())
         // The shell of a session: what the machine asks for is done to the task.
         func follow() {
-            if case .brake(let brakes) = machine.wish(wishes.take()) { suspension.set(!brakes.isEmpty, on: task) }
+            if case .brake(let brakes) = machine.apply(demands.take()) { suspension.set(!brakes.isEmpty, on: task) }
         }
-        _ = wishes.resume(at: 0)
+        _ = demands.resume(at: 0)
         follow()
         _ = machine.granted()
         machine.connected()
         machine.responded()
-        _ = wishes.hold(at: 1)
+        _ = demands.hold(at: 1)
         follow()
-        _ = wishes.suspend(at: 2)
-        follow()
-        #expect(task.suspensions == 1)
-        _ = wishes.proceed(at: 3)
+        _ = demands.suspend(at: 2)
         follow()
         #expect(task.suspensions == 1)
-        _ = wishes.resume(at: 4)
+        _ = demands.proceed(at: 3)
+        follow()
+        #expect(task.suspensions == 1)
+        _ = demands.resume(at: 4)
         follow()
         #expect(task.suspensions == 0)
     }

@@ -6,29 +6,29 @@ import Foundation
 /// Under which names the bytes of a file lie beside its place until it is whole, and what is known of them.
 struct SegmentNames: Sendable {
     let part: URL
-    let card: URL
+    let metadata: URL
 
     init(for place: URL) {
-        let key = SegmentCard.hash("file \(place.lastPathComponent)".utf8)
+        let key = SegmentMetadata.hash("file \(place.lastPathComponent)".utf8)
         let folder = place.deletingLastPathComponent()
         part = folder.appending(path: ".opget-\(key).part")
-        card = folder.appending(path: ".opget-\(key).card")
+        metadata = folder.appending(path: ".opget-\(key).metadata")
     }
 
     /// Whether there is something with which somebody might go on.
-    var exist: Bool { Self.isThere(card) && Self.isThere(part) }
+    var exist: Bool { Self.isThere(metadata) && Self.isThere(part) }
 
     /// Throws away what is there, unless somebody is writing it.
     func remove() throws(FileFailure) {
         // Who has the claim may remove: nobody else has the file of that name then.
         let claim = try SegmentClaim.open(part, makesFile: false)
-        unlink(card.path)
+        unlink(metadata.path)
         if claim != nil { unlink(part.path) }
     }
 
-    /// Throws away a card without bytes, which a program leaves that is killed when its file is in its place.
+    /// Throws away a metadata file without bytes, which a program leaves that is killed when its file is in its place.
     func removeOrphan() {
-        if !Self.isThere(part) { unlink(card.path) }
+        if !Self.isThere(part) { unlink(metadata.path) }
     }
 
     private static func isThere(_ url: URL) -> Bool {

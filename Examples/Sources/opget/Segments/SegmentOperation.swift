@@ -38,7 +38,7 @@ final class SegmentOperation: NetworkOperation<Int64, Int64>, @unchecked Sendabl
     }
 
     private var missing: Range<Int64> {
-        let span = file.card.spans[index]
+        let span = file.metadata.spans[index]
         return span.start + file.written(index)..<span.end
     }
 
@@ -56,12 +56,12 @@ final class SegmentOperation: NetworkOperation<Int64, Int64>, @unchecked Sendabl
         var headers = request.headers
         headers["Accept-Encoding"] = "identity"
         headers["Range"] = "bytes=\(missing.lowerBound)-\(missing.upperBound - 1)"
-        headers["If-Range"] = file.card.validator.field
+        headers["If-Range"] = file.metadata.validator.field
         return try NetworkRequest(request.method, url: request.url, headers: headers, options: request.options)
     }
 
     override func makeCollector(for head: ResponseHead) throws -> ResponseCollector<Int64> {
-        if file.card.validator.contradicts(head.headers) { throw SegmentProblem.hasChanged }
+        if file.metadata.validator.contradicts(head.headers) { throw SegmentProblem.hasChanged }
         guard head.status == 206, let range = SegmentRange(head.headers), !head.headers.contains("Content-Encoding")
         else {
             // What is there is never given up for a proxy that drops a field once.
@@ -70,14 +70,14 @@ final class SegmentOperation: NetworkOperation<Int64, Int64>, @unchecked Sendabl
                 code: Self.wholeFile, phase: .receiving,
                 message: "The server sent something else than the missing part of the file.")
         }
-        guard file.card.validator.isProven(by: head.headers) else {
+        guard file.metadata.validator.isProven(by: head.headers) else {
             if file.writtenBytes == 0 { throw SegmentProblem.namesNoVersion }
             throw NetworkError(
                 code: Self.wholeFile, phase: .receiving,
                 message: "The server sent a part of the file and did not name its version. Run opget with --fresh to "
                     + "begin again.")
         }
-        guard range.total == file.card.total else { throw SegmentProblem.hasChanged }
+        guard range.total == file.metadata.total else { throw SegmentProblem.hasChanged }
         // It may send less than it was asked for, and is asked for the rest.
         let missing = missing
         guard range.bytes.lowerBound == missing.lowerBound, range.bytes.upperBound <= missing.upperBound else {

@@ -8,7 +8,7 @@ import OperationNetworking
 /// What is to be downloaded in pieces: where to, of what, and by which request.
 struct SegmentedPlan: Sendable {
     let place: URL
-    let card: SegmentCard
+    let metadata: SegmentMetadata
     let request: NetworkRequest
     /// Whether the request goes elsewhere than the URL that was given.
     let isRedirected: Bool
@@ -81,17 +81,17 @@ struct SegmentProbe: Sendable {
         let ranges = SegmentPlan.ranges(total: total, count: settings.segments)
         // A file that is small is no matter for a person.
         guard total > 0, ranges.count > 1 || SegmentNames(for: place).exist else { return .single(nil) }
-        let source = SegmentCard.hash(item.url.absoluteString.utf8)
-        let spans = ranges.map { SegmentCard.Span(start: $0.lowerBound, end: $0.upperBound) }
-        let card = SegmentCard(source: source, validator: validator, total: total, spans: spans)
-        guard card.bytes([]) != nil else { return .single("the name of its version is too long") }
+        let source = SegmentMetadata.hash(item.url.absoluteString.utf8)
+        let spans = ranges.map { SegmentMetadata.Span(start: $0.lowerBound, end: $0.upperBound) }
+        let metadata = SegmentMetadata(source: source, validator: validator, total: total, spans: spans)
+        guard metadata.bytes([]) != nil else { return .single("the name of its version is too long") }
         do throws(NetworkError) {
             // A name and a password of the URL are among its fields by now, and not in the URL that was answered.
             let first = try Client.request("GET", item.url, settings)
             let request = try NetworkRequest("GET", url: head.url, headers: first.headers, options: first.options)
                 .without(secretsOf: first.url)
             let isRedirected = head.url.absoluteString != first.url.absoluteString
-            return .pieces(SegmentedPlan(place: place, card: card, request: request, isRedirected: isRedirected))
+            return .pieces(SegmentedPlan(place: place, metadata: metadata, request: request, isRedirected: isRedirected))
         } catch {
             throw FileFailure(error)
         }

@@ -74,11 +74,11 @@ struct SegmentedDownload: Sendable {
 
     private func download(_ plan: SegmentedPlan, isFirst: Bool) async throws(FileFailure) -> Step {
         if settings.beginsAnew, isFirst { try SegmentNames(for: plan.place).remove() }
-        let file = try SegmentedFile(for: plan.place, plan.card)
+        let file = try SegmentedFile(for: plan.place, plan.metadata)
         // The library and handlers that are on their way may hold it for a while.
         defer { file.letGo() }
         reporter.found(item, resumed: file.resumedBytes, discarded: file.discardedBytes)
-        if file.resumedBytes > 0 { reporter.advanced(item, to: file.resumedBytes, of: plan.card.total) }
+        if file.resumedBytes > 0 { reporter.advanced(item, to: file.resumedBytes, of: plan.metadata.total) }
         switch await transfer(file, plan.request) {
         case .done: break
         case _ where Task.isCancelled: return .ended(.stopped)
@@ -96,7 +96,7 @@ struct SegmentedDownload: Sendable {
         }
         try await file.publish(at: plan.place, replacing: settings.existing == .replace, isDurable: settings.isDurable)
         return .ended(
-            .done(FileReport(path: plan.place.path, bytes: plan.card.total, segments: file.card.spans.count)))
+            .done(FileReport(path: plan.place.path, bytes: plan.metadata.total, segments: file.metadata.spans.count)))
     }
 
     private func step(
@@ -130,7 +130,7 @@ struct SegmentedDownload: Sendable {
     /// Brings in what is missing, all pieces at a time; the first that does not come ends the others.
     private func transfer(_ file: SegmentedFile, _ request: NetworkRequest) async -> PieceEnd {
         await withTaskGroup(of: PieceEnd.self) { group in
-            for index in file.card.spans.indices where !file.isComplete(index) {
+            for index in file.metadata.spans.indices where !file.isComplete(index) {
                 group.addTask { await piece(index, of: file, request) }
             }
             var result = PieceEnd.done
@@ -150,7 +150,7 @@ struct SegmentedDownload: Sendable {
             let before = file.written(index)
             let operation = SegmentOperation(request, over: client.session, file: file, index: index) {
                 // On one queue, so that what is told never goes backwards.
-                client.callbacks.async { reporter.advanced(item, to: file.writtenBytes, of: file.card.total) }
+                client.callbacks.async { reporter.advanced(item, to: file.writtenBytes, of: file.metadata.total) }
             }
             operation.callbackQueue = client.callbacks
             client.prepare(operation, for: item)

@@ -5,19 +5,19 @@ import Foundation
 import OperationCore
 import Synchronization
 
-/// A file that is written at several places at a time, and the card that tells how far each is.
+/// A file that is written at several places at a time, and the metadata file that tells how far each is.
 ///
-/// Bytes are written before the card says so. So a program that is killed loses nothing that the card knows of; and after a
+/// Bytes are written before the metadata file says so. So a program that is killed loses nothing that the metadata file knows of; and after a
 /// power cut only what was synchronized counts.
 final class SegmentedFile: Sendable {
     /// After how long what was written is brought to the disk.
     private static let checkpointInterval = Duration.seconds(5)
 
-    let card: SegmentCard
+    let metadata: SegmentMetadata
     private let names: SegmentNames
     private let part: OpenDescriptor
-    private let cardFile: OpenDescriptor
-    private let marks: Mutex<[SegmentCard.Mark]>
+    private let metadataFile: OpenDescriptor
+    private let marks: Mutex<[SegmentMetadata.Mark]>
     private let lastCheckpoint: Mutex<OperationInstant>
     private let isLetGo = Atomic(false)
     /// How many bytes were there when it was opened.
@@ -32,7 +32,7 @@ final class SegmentedFile: Sendable {
     /// - Parameters:
     ///   - place: Where the file is to be.
     ///   - wanted: What is to be downloaded; a part of the same is gone on with, cut up as it is.
-    init(for place: URL, _ wanted: SegmentCard) throws(FileFailure) {
+    init(for place: URL, _ wanted: SegmentMetadata) throws(FileFailure) {
         names = SegmentNames(for: place)
         try? FileManager.default.createDirectory(
             at: place.deletingLastPathComponent(), withIntermediateDirectories: true)
@@ -41,43 +41,43 @@ final class SegmentedFile: Sendable {
         }
         let opened = try Self.opened(part, names, wanted)
         self.part = part
-        cardFile = opened.cardFile
-        card = opened.card
+        metadataFile = opened.metadataFile
+        metadata = opened.metadata
         marks = Mutex(opened.marks)
         (resumedBytes, discardedBytes) = (opened.resumed, opened.discarded)
         lastCheckpoint = Mutex(SystemClock.shared.now)
     }
 
     private struct Opened {
-        var card: SegmentCard
-        var marks: [SegmentCard.Mark]
-        var cardFile: OpenDescriptor
+        var metadata: SegmentMetadata
+        var marks: [SegmentMetadata.Mark]
+        var metadataFile: OpenDescriptor
         var resumed: Int64 = 0
         var discarded: Int64 = 0
     }
 
     private static func opened(
-        _ part: OpenDescriptor, _ names: SegmentNames, _ wanted: SegmentCard
+        _ part: OpenDescriptor, _ names: SegmentNames, _ wanted: SegmentMetadata
     ) throws(FileFailure) -> Opened {
-        var card = wanted
-        card.boot = SystemStart.identity
-        let known = SegmentClaim.content(of: names.card).flatMap {
-            SegmentCard.read(Array($0), boot: SystemStart.identity)
+        var metadata = wanted
+        metadata.boot = SystemStart.identity
+        let known = SegmentClaim.content(of: names.metadata).flatMap {
+            SegmentMetadata.read(Array($0), boot: SystemStart.identity)
         }
-        if let known, known.card.isOfSameFile(as: wanted), part.size == wanted.total {
-            card.spans = known.card.spans
-            let cardFile = try writeCard(card, known.marks, at: names.card)
-            return Opened(card: card, marks: known.marks, cardFile: cardFile, resumed: sum(known.marks))
+        if let known, known.metadata.isOfSameFile(as: wanted), part.size == wanted.total {
+            metadata.spans = known.metadata.spans
+            let metadataFile = try writeMetadata(metadata, known.marks, at: names.metadata)
+            return Opened(metadata: metadata, marks: known.marks, metadataFile: metadataFile, resumed: sum(known.marks))
         }
-        // No card may ever be found beside bytes of which it does not speak.
-        unlink(names.card.path)
+        // No metadata file may ever be found beside bytes of which it does not speak.
+        unlink(names.metadata.path)
         do throws(FileFailure) {
             guard ftruncate(part.number, 0) == 0 else { throw failure("cannot be emptied", errno) }
             try makeRoom(part, wanted.total)
-            let marks = wanted.spans.map { _ in SegmentCard.Mark() }
-            let cardFile = try writeCard(card, marks, at: names.card)
+            let marks = wanted.spans.map { _ in SegmentMetadata.Mark() }
+            let metadataFile = try writeMetadata(metadata, marks, at: names.metadata)
             return Opened(
-                card: card, marks: marks, cardFile: cardFile, discarded: known.map { sum($0.marks) } ?? 0)
+                metadata: metadata, marks: marks, metadataFile: metadataFile, discarded: known.map { sum($0.marks) } ?? 0)
         } catch {
             // Nothing is in it, and the claim is ours.
             unlink(names.part.path)
@@ -85,7 +85,7 @@ final class SegmentedFile: Sendable {
         }
     }
 
-    private static func sum(_ marks: [SegmentCard.Mark]) -> Int64 { marks.reduce(0) { $0 + $1.written } }
+    private static func sum(_ marks: [SegmentMetadata.Mark]) -> Int64 { marks.reduce(0) { $0 + $1.written } }
 
     /// Reserves the room, so that a full disk is found out before anything is downloaded.
     private static func makeRoom(_ part: OpenDescriptor, _ count: Int64) throws(FileFailure) {
@@ -105,21 +105,21 @@ final class SegmentedFile: Sendable {
         guard ftruncate(part.number, off_t(count)) == 0 else { throw failure("needs \(count) bytes", errno) }
     }
 
-    private static func writeCard(
-        _ card: SegmentCard, _ marks: [SegmentCard.Mark], at url: URL
+    private static func writeMetadata(
+        _ metadata: SegmentMetadata, _ marks: [SegmentMetadata.Mark], at url: URL
     ) throws(FileFailure) -> OpenDescriptor {
-        guard let bytes = card.bytes(marks) else {
+        guard let bytes = metadata.bytes(marks) else {
             throw FileFailure(.server, "invalidResponse", "What the server calls its version is too long to be kept.")
         }
         let passing = url.path + ".new"
         unlink(passing)
         let number = open(passing, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
-        guard number >= 0 else { throw failure("has a card that cannot be made", errno) }
+        guard number >= 0 else { throw failure("has a metadata that cannot be made", errno) }
         let descriptor = OpenDescriptor(number)
         guard descriptor.put(bytes, at: 0), rename(passing, url.path) == 0 else {
             let number = errno
             unlink(passing)
-            throw failure("has a card that cannot be written", number)
+            throw failure("has a metadata that cannot be written", number)
         }
         return descriptor
     }
@@ -141,17 +141,17 @@ extension SegmentedFile {
     var writtenBytes: Int64 { marks.withLock { Self.sum($0) } }
 
     /// Whether nothing of a segment is missing.
-    func isComplete(_ index: Int) -> Bool { written(index) == card.spans[index].count }
+    func isComplete(_ index: Int) -> Bool { written(index) == metadata.spans[index].count }
 
     /// Whether nothing is missing.
-    var isComplete: Bool { card.spans.indices.allSatisfy(isComplete) }
+    var isComplete: Bool { metadata.spans.indices.allSatisfy(isComplete) }
 
     /// Adds bytes to a segment; only one thread at a time for each.
     func write(_ bytes: UnsafeRawBufferPointer, to index: Int) throws(FileFailure) {
         guard !isLetGo.load(ordering: .acquiring) else {
             throw FileFailure(.failure, "closed", "The file was let go of. Run it again.")
         }
-        let span = card.spans[index]
+        let span = metadata.spans[index]
         let written = written(index)
         guard written + Int64(bytes.count) <= span.count else {
             throw FileFailure(.server, "bodyTooLarge", "The server sent more bytes than it was asked for.")
@@ -171,10 +171,10 @@ extension SegmentedFile {
         if isDue { checkpoint() }
     }
 
-    private func note(_ mark: SegmentCard.Mark, of index: Int) {
-        let offset = Int64(SegmentCard.headSize + index * SegmentCard.markSize)
+    private func note(_ mark: SegmentMetadata.Mark, of index: Int) {
+        let offset = Int64(SegmentMetadata.headSize + index * SegmentMetadata.markSize)
         // A number that is not noted costs bytes that are asked for again, and nothing else.
-        _ = cardFile.put(SegmentCard.bytes(mark), at: offset)
+        _ = metadataFile.put(SegmentMetadata.bytes(mark), at: offset)
     }
 
     /// Brings to the disk what is written, and then notes that it is there.
@@ -188,10 +188,10 @@ extension SegmentedFile {
             }
             note(present, of: index)
         }
-        _ = cardFile.synchronize()
+        _ = metadataFile.synchronize()
     }
 
-    /// Puts the file in its place, in one step, and removes the card; a file of which something is missing never.
+    /// Puts the file in its place, in one step, and removes the metadata file; a file of which something is missing never.
     func publish(at place: URL, replacing: Bool, isDurable: Bool) async throws(FileFailure) {
         guard isComplete else {
             throw FileFailure(.failure, "incomplete", "Something of the file is missing. Run it again.")
@@ -203,7 +203,7 @@ extension SegmentedFile {
         }
         let options = FileTransferOptions(existingItem: replacing ? .replace : .refuse, isDurable: isDurable)
         switch await outcome(of: FileMoveOperation(from: partURL, to: place, options: options)) {
-        case .success: unlink(names.card.path)
+        case .success: unlink(names.metadata.path)
         case .failure(let error):
             _ = fchmod(part.number, 0o600)
             throw error
@@ -218,7 +218,7 @@ extension SegmentedFile {
 
     /// Removes all of it.
     func discard() {
-        unlink(names.card.path)
+        unlink(names.metadata.path)
         unlink(names.part.path)
     }
 }

@@ -3,9 +3,9 @@
 
 import Foundation
 
-/// The one way from file operations to the system: interrupted calls are made again, and tests can step in.
+/// The only way from file operations to the system, which repeats interrupted calls and lets tests intercept calls.
 package struct FileSystem: Sendable {
-    /// Asked before each call what becomes of it.
+    /// A closure that decides about each call before it is made.
     package typealias Interceptor = @Sendable (FileSystemCall) -> FileSystemCall.Verdict
 
     private let interceptor: Interceptor?
@@ -14,9 +14,9 @@ package struct FileSystem: Sendable {
         self.interceptor = interceptor
     }
 
-    /// Makes a call, again if it is interrupted by a signal.
+    /// Makes a system call, and repeats it if a signal interrupts it.
     ///
-    /// `body` returns -1 where it failed.
+    /// `body` returns -1 if the call failed.
     func call(
         _ kind: FileSystemCall.Kind, _ name: PathBytes? = nil, _ body: (_ limit: Int) -> Int
     ) -> Result<Int, SystemError> {
@@ -35,7 +35,7 @@ package struct FileSystem: Sendable {
         }
     }
 
-    /// Makes a call whose answer is more than a number.
+    /// Makes a system call with a result other than a number.
     func call<Value>(
         _ kind: FileSystemCall.Kind, _ name: PathBytes? = nil, asking body: () -> Value?
     ) -> Result<Value, SystemError> {
@@ -49,29 +49,29 @@ package struct FileSystem: Sendable {
     }
 }
 
-// What is done with an open file.
+// Calls for open files.
 extension FileSystem {
-    /// Opens something that is there.
+    /// Opens an existing item.
     package func open(_ entry: FolderEntry, _ flags: Int32) -> Result<OpenFile, SystemError> {
         open(entry, flags, permissions: 0)
     }
 
     /// Opens a directory.
     ///
-    /// A symbolic link to one is followed only in a path.
+    /// A symbolic link to a directory is followed only if the entry is a path.
     package func openFolder(_ entry: FolderEntry) -> Result<OpenFile, SystemError> {
         let following = entry.folder == nil ? 0 : O_NOFOLLOW
         return open(entry, O_RDONLY | O_DIRECTORY | following)
     }
 
-    /// Makes a file that was not there, for writing.
+    /// Creates a new file for writing, and fails if the name exists.
     package func createFile(_ entry: FolderEntry, permissions: UInt16) -> Result<OpenFile, SystemError> {
         open(entry, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, permissions: permissions)
     }
 
-    /// Opens a file to read it and to add to its end, or makes it if it was not there.
+    /// Opens a file to read it and to append to it, or creates the file if `permissions` is not `nil`.
     ///
-    /// A symbolic link is refused, and a pipe is not waited for.
+    /// With permissions, the call fails if the file exists. It refuses a symbolic link and does not wait for a pipe.
     package func openToAppend(_ entry: FolderEntry, makingItWith permissions: UInt16?) -> Result<OpenFile, SystemError>
     {
         let flags = O_RDWR | O_APPEND | O_NOFOLLOW | O_NONBLOCK
@@ -85,7 +85,7 @@ extension FileSystem {
         }.map { OpenFile(Int32(truncatingIfNeeded: $0)) }
     }
 
-    /// Reads into the buffer, from where the file stands or from an offset; zero bytes mean the end.
+    /// Reads into the buffer, from an offset or the current position, and returns zero at the end of the file.
     package func read(
         _ file: OpenFile, into buffer: UnsafeMutableRawBufferPointer, at offset: Int64?
     ) -> Result<Int, SystemError> {
@@ -95,7 +95,7 @@ extension FileSystem {
         }
     }
 
-    /// Writes some of the bytes and says how many.
+    /// Writes some of the bytes, and returns their number.
     package func write(_ file: OpenFile, _ bytes: UnsafeRawBufferPointer) -> Result<Int, SystemError> {
         call(.write) { limit in
             let part = UnsafeRawBufferPointer(rebasing: bytes.prefix(limit))
@@ -103,44 +103,48 @@ extension FileSystem {
         }
     }
 
-    /// Cuts a file off, or fills it up with zeros.
+    /// Shortens a file, or extends it with zeros.
     package func truncate(_ file: OpenFile, to size: Int64) -> Result<Void, SystemError> {
         call(.truncate) { _ in file.withNumber { PosixCalls.truncate($0, size) } }.map { _ in }
     }
 
-    /// Claims an open file for whoever has it open so, until it is closed: of many who ask, one succeeds.
+    /// Locks an open file exclusively until it is closed, so that only one of several callers succeeds.
     ///
-    /// Where the file system knows no such claims it succeeds.
+    /// The call also succeeds if the file system does not support such locks.
     package func claim(_ file: OpenFile) -> Result<Void, SystemError> {
         call(.claim) { _ in file.withNumber { PosixCalls.claim($0) } }.ignoring(\.meansUnsupported)
     }
 
-    /// How many bytes may still be written to the volume of a file or directory, where so many are wanted.
+    /// Returns the number of bytes that can still be written to the volume of a file or directory.
+    ///
+    /// If fewer than `wanted` bytes are free, the result may include space that the system would free for the program.
     package func freeBytes(of file: OpenFile, wanted: Int64) -> Result<Int64, SystemError> {
         call(.freeBytes, asking: { file.withNumber { PosixCalls.freeBytes(of: $0, wanted: wanted) } })
     }
 
-    /// What becomes of permissions of a new file in an open directory; nil where only making one tells.
+    /// Returns the permissions that a new file in an open directory would get, or `nil` if only creating a file can
+    /// show them.
     package func permissions(asked: UInt16, in folder: OpenFile) -> UInt16? {
         folder.withNumber { PosixCalls.mask(in: $0) }.map { asked & ~$0 }
     }
 
-    /// Waits until a device gives or takes something again, for a fiftieth of a second at most.
+    /// Waits until a device can be read or written again, for at most a fiftieth of a second.
     func wait(for file: OpenFile, isWriting: Bool) {
         file.withNumber { PosixCalls.wait(for: $0, isWriting: isWriting, milliseconds: 20) }
     }
 
-    /// Brings a file, or the names in a directory, to the disk.
+    /// Writes a file, or the names in a directory, to the disk.
     package func synchronize(_ file: OpenFile) -> Result<Void, SystemError> {
         call(.synchronize) { _ in
             file.withNumber { PosixCalls.synchronize($0) }
         }.ignoring(\.meansNothingToSynchronize)
     }
 
-    /// Closes a file, which is when some file systems say that a write failed.
+    /// Closes a file, and returns the error of an earlier write that some file systems report only now.
     package func close(_ file: OpenFile) -> Result<Void, SystemError> {
         guard let number = file.takeNumber() else { return .success(()) }
-        // Never again after EINTR: the number may belong to another file by then. And closed even if a test says no.
+        // The call is never repeated after EINTR, because the number may already belong to another file. The file is
+        // closed even if a test lets the call fail.
         let result = PosixCalls.close(number)
         let failure = PosixCalls.lastError
         return call(.close) { _ in 0 }.flatMap { _ in
@@ -152,7 +156,7 @@ extension FileSystem {
         call(.status, asking: { file.withNumber { PosixCalls.status(of: $0) } })
     }
 
-    /// The names in a directory, but for its own and its parent's.
+    /// Returns the names in a directory, except "." and "..".
     package func names(in folder: OpenFile) -> Result<[PathBytes], SystemError> {
         var names: [PathBytes] = []
         return call(.list) { _ in
@@ -161,14 +165,14 @@ extension FileSystem {
         }.map { _ in names }
     }
 
-    /// Sets the permissions exactly, where the file system has such.
+    /// Sets the exact permissions, if the file system supports permissions.
     package func setPermissions(_ permissions: UInt16, of file: OpenFile) -> Result<Void, SystemError> {
         call(.setPermissions) { _ in
             file.withNumber { PosixCalls.setPermissions($0, permissions) }
         }.ignoring(\.meansNoSuchAttribute)
     }
 
-    /// Sets the times of last access and change to those of another file, where the file system has such.
+    /// Sets the times of the last access and the last change, if the file system supports them.
     func setTimes(of file: OpenFile, from status: FileStatus) -> Result<Void, SystemError> {
         call(.setTimes) { _ in
             file.withNumber { PosixCalls.setTimes($0, from: status) }
@@ -176,9 +180,9 @@ extension FileSystem {
     }
 }
 
-// What is done with names in directories.
+// Calls for names in directories.
 extension FileSystem {
-    /// What stands under a name; a symbolic link is not followed.
+    /// Returns the status of the item with a name, without following a symbolic link.
     package func status(of entry: FolderEntry) -> Result<FileStatus, SystemError> {
         call(.status, entry.name, asking: { entry.with { PosixCalls.status($0, $1) } })
     }
@@ -198,7 +202,7 @@ extension FileSystem {
     }
 
     func readSymbolicLink(_ entry: FolderEntry) -> Result<PathBytes, SystemError> {
-        // No system has a longer one; what fills the buffer may have been cut off.
+        // No system has a longer link, and a result that fills the buffer may be incomplete.
         let capacity = 4097
         return withUnsafeTemporaryAllocation(of: CChar.self, capacity: capacity) { buffer in
             call(.readSymbolicLink, entry.name) { _ in
@@ -210,7 +214,7 @@ extension FileSystem {
         }
     }
 
-    /// Renames, and replaces what bore the new name, in one step.
+    /// Renames an item, and replaces an item with the new name, in one step.
     package func rename(_ entry: FolderEntry, to new: FolderEntry) -> Result<Void, SystemError> {
         call(.rename, entry.name) { _ in
             entry.with { folder, name in new.with { PosixCalls.rename(folder, name, to: $0, $1) } }
@@ -223,7 +227,9 @@ extension FileSystem {
         }.map { _ in }
     }
 
-    /// Renames unless the new name is taken: of many who try at once, one succeeds and the others fail with EEXIST.
+    /// Renames an item unless the new name exists.
+    ///
+    /// If several callers use the same new name at the same time, one succeeds and the others fail with `EEXIST`.
     package func renameExclusively(
         _ entry: FolderEntry, to new: FolderEntry, isDirectory: Bool
     ) -> Result<Void, SystemError> {
@@ -238,7 +244,7 @@ extension FileSystem {
         }
     }
 
-    /// A second name is never given to something that has it already, and the first is then taken away.
+    /// Renames a file by adding the second name, which fails if that name exists, and then removing the first name.
     private func renameByLinking(_ entry: FolderEntry, _ new: FolderEntry) -> Result<Void, SystemError> {
         let link = call(.makeLink, entry.name) { _ in
             entry.with { folder, name in new.with { PosixCalls.makeLink(folder, name, to: $0, $1) } }
@@ -252,7 +258,9 @@ extension FileSystem {
         }
     }
 
-    /// An empty directory is made, which only one can do, and replaced: a rename never replaces one that was filled.
+    /// Renames a directory by creating an empty directory, which only one caller can do, and then replacing it.
+    ///
+    /// A rename never replaces a directory that is not empty.
     private func renameByClaiming(_ entry: FolderEntry, _ new: FolderEntry) -> Result<Void, SystemError> {
         makeDirectory(new, permissions: 0o700).flatMap {
             rename(entry, to: new).mapError { error in
@@ -264,15 +272,17 @@ extension FileSystem {
 }
 
 extension SystemError {
-    /// Another user could have written to the file or directory, or it is a symbolic link, or has several names.
+    /// An error for an item that another user could have written to, that is a symbolic link, or that has several
+    /// names.
     package static let untrusted = SystemError(EPERM)
 }
 
-// Files that are read back later must be those that this program wrote.
+// Files that are read again later must be files that this program wrote.
 extension FileSystem {
     /// Opens a regular file for reading, unless another user could have written to it or it has several names.
     ///
-    /// It does not follow a symbolic link and does not wait for a pipe. It judges the open file and not its name.
+    /// The method does not follow a symbolic link and does not wait for a pipe. It checks the open file and not its
+    /// name.
     package func openTrusted(_ entry: FolderEntry) -> Result<(file: OpenFile, status: FileStatus), SystemError> {
         switch open(entry, O_RDONLY | O_NOFOLLOW | O_NONBLOCK) {
         case .failure(SystemError(ELOOP)): return .failure(.untrusted)
@@ -316,17 +326,17 @@ extension FileSystem {
     }
 }
 
-/// What the system knows about a file.
+/// The status of a file, as the system reports it.
 package struct FileStatus: Sendable {
     package enum Kind: Sendable { case regular, directory, symbolicLink, device, other }
 
-    /// Which file it is, whatever its names.
+    /// The identity of a file, which does not depend on its names.
     package struct Identity: Hashable, Sendable {
         let device: UInt64
         let number: UInt64
     }
 
-    /// A moment, as the file system keeps it.
+    /// A time as the file system stores it.
     package struct Time: Hashable, Sendable {
         package let seconds: Int
         package let nanoseconds: Int
@@ -337,35 +347,38 @@ package struct FileStatus: Sendable {
     package let size: Int64
     /// The lower twelve bits of the mode.
     package let permissions: UInt16
-    /// The number of the user whose it is.
+    /// The number of the user who owns the file.
     package let owner: UInt32
     package let linkCount: UInt64
     package let accessed: Time
     package let modified: Time
 
-    /// Whether it is something that a user puts there, and may want to be replaced.
+    /// Whether the item is a file, a directory or a link, which a user may want to replace.
     var isReplaceable: Bool { kind != .device && kind != .other }
 
     /// Returns whether this program can trust the file or directory, because no other user of the computer could have
     /// written it.
     ///
-    /// Caches, cookies and downloads all use this rule. The owner must be the user for whom this program runs, or the
-    /// administrator, who can change any file anyway. No other user may be able to write to it. A file with a second
-    /// name (a hard link) is not trusted, because another user may have put it here, or may write to it under its other
-    /// name. A directory with the sticky bit, such as `/tmp`, is trusted: other users can create files in it but cannot
-    /// replace files of other owners, and each file is judged separately.
+    /// Caches, cookies and downloads all use this rule. The owner must be the user who runs this program, or the
+    /// administrator, who can change any file anyway. No other user may be able to write to it.
     ///
-    /// - Parameter expected: The kind that it must have. A symbolic link is neither a file nor a directory.
+    /// A file with a second name (a hard link) is not trusted. Another user may have put it here, or may write to it
+    /// under its other name. A directory with the sticky bit, such as `/tmp`, is trusted. Other users can create files
+    /// in it but cannot replace files of other owners, and each file is checked separately.
+    ///
+    /// - Parameter expected: The required kind. A symbolic link is neither a file nor a directory.
     package func isTrusted(as expected: Kind) -> Bool {
         // An open file without any name was replaced or removed after it was opened.
         guard kind == expected, isOwnerTrusted, kind == .directory || linkCount <= 1 else { return false }
         return permissions & 0o022 == 0 || kind == .directory && permissions & 0o1000 != 0
     }
 
-    /// Whether its owner is the user for whom this program runs, or the administrator.
+    /// Whether the owner is the user who runs this program, or the administrator.
     package var isOwnerTrusted: Bool { owner == PosixCalls.user || owner == 0 }
 
-    /// Whether it is the same file, and nothing was written to it in between; of a directory, whether it is the same.
+    /// Returns whether this is the same file and was not written in between.
+    ///
+    /// For directories, only the identity is compared.
     package func hasContent(of other: FileStatus) -> Bool {
         identity == other.identity && (kind == .directory || (size == other.size && modified == other.modified))
     }
@@ -403,7 +416,7 @@ extension FileStatus.Kind {
     }
 }
 
-/// A name in an open directory; in none, it is a path.
+/// A name in an open directory, or a path if there is no directory.
 package struct FolderEntry {
     let folder: OpenFile?
     let name: PathBytes
@@ -422,12 +435,12 @@ package struct FolderEntry {
     }
 }
 
-/// A path, or one name in a directory, as the system sees it: bytes, which need not be text.
+/// A path or a name in a directory as the bytes that the system uses, which may not be valid text.
 package struct PathBytes: Hashable, Sendable, CustomStringConvertible {
-    // With the zero at the end.
+    // The bytes with the terminating zero.
     private let characters: [CChar]
 
-    /// Takes over bytes that have no zero among them.
+    /// Creates a path from bytes, none of which may be zero.
     package init(_ bytes: some Sequence<UInt8>) {
         characters = bytes.map { CChar(bitPattern: $0) } + [0]
     }
@@ -443,7 +456,7 @@ package struct PathBytes: Hashable, Sendable, CustomStringConvertible {
         characters.dropLast().lazy.map { UInt8(bitPattern: $0) }
     }
 
-    /// The text; bytes that are none are shown as replacement characters.
+    /// The text of the bytes, with replacement characters for invalid bytes.
     package var description: String { String(decoding: bytes, as: UTF8.self) }
 
     func withPointer<Result>(_ body: (UnsafePointer<CChar>?) -> Result) -> Result {

@@ -14,13 +14,13 @@ import Foundation
     import Android
 #endif
 
-/// The system calls beneath file operations, each made once: the one file that differs between platforms.
+/// The system calls of file operations, in the only file that differs between platforms.
 ///
-/// Each returns -1 where it failed, and then `lastError` says why.
+/// A call that fails returns -1 or `nil`, and `lastError` then contains the error number.
 enum PosixCalls {
     static var workingDirectory: Int32 { AT_FDCWD }
     static var lastError: Int32 { errno }
-    /// The number of the user for whom this program runs.
+    /// The number of the user who runs this program.
     static var user: UInt32 { UInt32(geteuid()) }
 
     static func open(_ folder: Int32, _ name: UnsafePointer<CChar>, _ flags: Int32, _ permissions: UInt16) -> Int {
@@ -41,7 +41,7 @@ enum PosixCalls {
         _ = poll(&request, 1, milliseconds)
     }
 
-    /// Brings what was written to the disk, on Apple's systems through the disk's own cache too.
+    /// Writes the data of a file to the disk, on Apple platforms also through the cache of the disk.
     static func synchronize(_ file: Int32) -> Int {
         #if canImport(Darwin)
             if fcntl(file, F_FULLFSYNC) != -1 { return 0 }
@@ -63,12 +63,14 @@ enum PosixCalls {
 
     static func truncate(_ file: Int32, _ size: Int64) -> Int { Int(ftruncate(file, off_t(size))) }
 
-    /// Claims the open file for this one among all who ask for it so; fails with EWOULDBLOCK where another has it.
+    /// Locks an open file exclusively, and fails with `EWOULDBLOCK` if another caller has locked it in this way.
     static func claim(_ file: Int32) -> Int { Int(flock(file, LOCK_EX | LOCK_NB)) }
 
-    /// How many bytes a program without privileges may still write to the volume of an open file or directory.
+    /// Returns the number of bytes that an unprivileged program can still write to the volume of an open file or
+    /// directory.
     ///
-    /// If these are fewer than `wanted`, the space that the system would free for the program counts, too.
+    /// If fewer than `wanted` bytes are free, the result on Apple platforms includes space that the system would free
+    /// for the program.
     static func freeBytes(of file: Int32, wanted: Int64) -> Int64? {
         #if canImport(Darwin) && !os(tvOS) && !os(watchOS)
             guard let free = unusedBytes(of: file) else { return nil }
@@ -85,7 +87,7 @@ enum PosixCalls {
 
     private static func unusedBytes(of file: Int32) -> Int64? {
         #if canImport(Darwin)
-            // The fields of `statvfs` have 32 bits there, too few for a volume of 16 TiB.
+            // On Apple platforms, the fields of `statvfs` have 32 bits, which are too few for a volume of 16 TiB.
             var value = statfs()
             guard fstatfs(file, &value) == 0 else { return nil }
             let blockSize = UInt64(value.f_bsize)
@@ -100,11 +102,11 @@ enum PosixCalls {
 
     static func setPermissions(_ file: Int32, _ permissions: UInt16) -> Int { Int(fchmod(file, mode_t(permissions))) }
 
-    /// What is taken off the permissions of a new file in an open directory; nil where only making one tells.
+    /// Returns the permission bits that are removed from a new file in an open directory.
     ///
-    /// To ask for the `umask` is to change it for all threads, but Linux tells it in the files of a process, too. Where the
-    /// directory has permissions of its own for what is made in it (an access control list), or its file system does not
-    /// know whether it has, those count instead.
+    /// The result is `nil` if only creating a file can show them. A call that reads the `umask` also changes it for all
+    /// threads, but Linux shows it in the files of a process. If the directory has a default access control list, that
+    /// list applies instead, and the result is `nil`. It is also `nil` if the file system cannot report such a list.
     static func mask(in folder: Int32) -> UInt16? {
         #if canImport(Glibc)
             guard let attribute, attribute(folder, "system.posix_acl_default", nil, 0) == -1,
@@ -113,7 +115,7 @@ enum PosixCalls {
             let status = open(workingDirectory, "/proc/thread-self/status", O_RDONLY, 0)
             guard status >= 0 else { return nil }
             defer { _ = Glibc.close(Int32(status)) }
-            // It is the second line, after that of a name of 15 bytes at most.
+            // The second line contains the value, after a name of at most 15 bytes.
             let text = withUnsafeTemporaryAllocation(byteCount: 256, alignment: 1) { buffer in
                 String(decoding: buffer.prefix(max(read(Int32(status), buffer, at: nil), 0)), as: UTF8.self)
             }
@@ -127,7 +129,7 @@ enum PosixCalls {
     #if canImport(Glibc)
         private typealias Attribute =
             @convention(c) (Int32, UnsafePointer<CChar>, UnsafeMutableRawPointer?, Int) -> Int
-        /// `fgetxattr`, whose header is in no module.
+        /// The function `fgetxattr`, whose header is in no module.
         private static let attribute: Attribute? =
             dlsym(nil, "fgetxattr").map { unsafeBitCast($0, to: Attribute.self) }
     #endif
@@ -139,9 +141,9 @@ enum PosixCalls {
         return Int(futimens(file, times))
     }
 
-    /// Adds the names in a directory, but for its own and its parent's.
+    /// Adds the names in a directory, except "." and "..".
     static func list(_ folder: Int32, into names: inout [PathBytes]) -> Int {
-        // The stream closes the descriptor that it reads from: it gets one of its own.
+        // The stream closes its descriptor, so it gets its own.
         let own = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0)
         guard own != -1 else { return -1 }
         guard let stream = fdopendir(own) else {
@@ -157,7 +159,7 @@ enum PosixCalls {
         }
         errno = 0
         while let entry = readdir(stream) {
-            // Through the entry's address: only as much of the name as there is may be read.
+            // The name is read through the address of the entry, because only its actual bytes may be read.
             guard let offset = MemoryLayout<dirent>.offset(of: \dirent.d_name) else { continue }
             let start = UnsafeRawPointer(entry).advanced(by: offset)
             let length = strlen(start.assumingMemoryBound(to: CChar.self))
@@ -195,7 +197,7 @@ enum PosixCalls {
         Int(renameat(folder, name, newFolder, newName))
     }
 
-    /// Renames unless the new name is taken, in one step; fails with ENOSYS where the system has no such call.
+    /// Renames an item in one step unless the new name exists, and fails with `ENOSYS` if the system has no such call.
     static func renameExclusively(
         _ folder: Int32, _ name: UnsafePointer<CChar>, to newFolder: Int32, _ newName: UnsafePointer<CChar>
     ) -> Int {
@@ -221,14 +223,14 @@ enum PosixCalls {
                 Int32, UnsafePointer<CChar>, Int32, UnsafePointer<CChar>, UInt32
             ) -> Int32
 
-        /// `renameat2`, which Swift's modules leave out, and older C libraries lack.
+        /// The function `renameat2`, which Swift's modules omit and older C libraries do not have.
         private static let renameWithFlags: RenameWithFlags? = dlsym(nil, "renameat2").map { symbol in
             unsafeBitCast(symbol, to: RenameWithFlags.self)
         }
     #endif
 }
 
-// Under names of their own, because the calls above hide them.
+// These functions have their own names, because the methods above hide the C functions.
 private func readBytes(_ file: Int32, _ start: UnsafeMutableRawPointer?, _ count: Int) -> Int {
     read(file, start, count)
 }
@@ -242,40 +244,40 @@ private func closeDescriptor(_ file: Int32) -> Int {
 }
 
 extension Int32 {
-    /// The number of a kind of socket, such as `SOCK_STREAM`, which is an enumeration in glibc.
+    /// Creates the number of a socket type, such as `SOCK_STREAM`, which is an enumeration in glibc.
     package init(socket kind: some RawRepresentable<UInt32>) { self.init(bitPattern: kind.rawValue) }
 
-    /// The number of a kind of socket, which is a number in other C libraries.
+    /// Creates the number of a socket type, which is an integer in other C libraries.
     package init(socket kind: Int32) { self = kind }
 }
 
-/// One call to the system that is about to be made: what tests intercept.
+/// A system call that is about to be made, which tests can intercept.
 package struct FileSystemCall: Sendable {
-    /// What is asked of the system.
+    /// The kind of a system call.
     package enum Kind: String, Sendable, CaseIterable {
         case open, status, list, read, write, synchronize, close, setPermissions, setTimes
         case truncate, claim, freeBytes
         case makeDirectory, makeLink, makeSymbolicLink, readSymbolicLink, rename, renameExclusively, remove
     }
 
-    /// What becomes of the call.
+    /// The decision of a test about a call.
     package enum Verdict: Sendable, Equatable {
-        /// It is made.
+        /// The call is made.
         case proceed
-        /// It is made with at most so many bytes to read or write.
+        /// The call is made with at most this number of bytes to read or write.
         case shorten(Int)
-        /// It is not made, and seems to have failed with this number.
+        /// The call is not made and fails with this error number.
         case fail(Int32)
     }
 
     package let kind: Kind
-    /// The name in question, for calls that have one.
+    /// The name that the call uses, if any.
     package let name: PathBytes?
 }
 
-/// A file or directory that is open, and is closed at the latest when this object goes.
+/// An open file or directory, which is closed when this object is freed, if not before.
 ///
-/// Not Sendable on purpose: it stays on the thread of the operation that opened it.
+/// It is deliberately not `Sendable` and stays on the thread of the operation that opened it.
 package final class OpenFile {
     private var number: Int32?
 
@@ -288,17 +290,17 @@ package final class OpenFile {
     }
 
     func withNumber<Result>(_ body: (Int32) -> Result) -> Result {
-        // A closed file has no number; the system refuses this one.
+        // A closed file has no number, and the system refuses -1.
         withExtendedLifetime(self) { body(number ?? -1) }
     }
 
-    /// The number, to be closed by the caller; nil if that was done.
+    /// Returns the number, which the caller must close, or `nil` if that was already done.
     func takeNumber() -> Int32? {
         exchange(&number, with: nil)
     }
 }
 
-/// The number with which a system call refused.
+/// The error number of a failed system call.
 package struct SystemError: Error, Hashable, Sendable {
     package let number: Int32
 
@@ -306,18 +308,18 @@ package struct SystemError: Error, Hashable, Sendable {
         self.number = number
     }
 
-    /// Whether the file system lacks what was asked for, so that another way to it may be tried.
+    /// Whether the file system does not support the call, so that the caller can try another way.
     var meansUnsupported: Bool { [EINVAL, ENOSYS, ENOTSUP, EOPNOTSUPP].contains(number) }
 
-    /// Whether an attribute cannot be set because the file system, or its owner, has no such thing.
+    /// Whether an attribute cannot be set because the file system or its owner does not support it.
     var meansNoSuchAttribute: Bool { meansUnsupported || number == EPERM }
 
-    /// Whether there is nothing to bring to the disk: a device, a pipe, a file system that cannot be written to.
+    /// Whether there is nothing to synchronize, as for a device, a pipe or a read-only file system.
     var meansNothingToSynchronize: Bool { meansUnsupported || number == EROFS }
 }
 
 extension Result where Failure == SystemError {
-    /// The value; otherwise the failure with the place at which it happened.
+    /// Returns the value, or throws the error with the place at which it occurred.
     func get(at place: @autoclosure () -> FilePlace) throws(FileInterruption) -> Success {
         switch self {
         case .success(let value): return value
@@ -325,7 +327,7 @@ extension Result where Failure == SystemError {
         }
     }
 
-    /// Success without a value, if the failure is one that does not matter here.
+    /// Returns success without a value, also if the closure returns `true` for the error.
     func ignoring(_ isHarmless: (SystemError) -> Bool) -> Result<Void, SystemError> {
         if case .failure(let error) = self, !isHarmless(error) { return .failure(error) }
         return .success(())

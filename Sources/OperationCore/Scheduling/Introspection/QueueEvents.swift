@@ -1,7 +1,7 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-/// The changes of a queue as they come, its present state first.
+/// An asynchronous sequence of the changes of a queue, which begins with the current state.
 ///
 /// ```swift
 /// func follow(_ queue: QueueManager) async {
@@ -15,22 +15,24 @@
 /// }
 /// ```
 ///
-/// Events come in the order of the changes, numbered without gaps, and agree with each snapshot
-/// (``QueueSnapshot/apply(_:)``). What was not read yet is kept up to a number; a reader that is slower than that is told
-/// how many it missed, and goes on from a fresh snapshot. Neither the sequence nor an iterator keeps the queue alive: the
-/// loop ends when the queue is gone and all that was in it ended, or when its task is cancelled.
+/// Events come in the order of the changes and are numbered without gaps. You can apply them to a snapshot with
+/// ``QueueSnapshot/apply(_:)``. The sequence stores unread events up to a maximum number. If a reader is too slow, it
+/// gets the number of missed events and a new snapshot, and continues from there.
+///
+/// Neither the sequence nor an iterator keeps the queue alive. The loop ends when the queue is freed and all of its
+/// entries have ended, or when the task of the loop is canceled.
 public struct QueueEvents: AsyncSequence, Sendable {
     let engine: WeakEngine
     let capacity: Int
 
-    /// Begins with the state of this moment.
+    /// Creates an iterator that begins with the current state of the queue.
     public func makeAsyncIterator() -> Iterator { Iterator(subscription: QueueSubscription(engine, capacity)) }
 
-    /// Reads the updates one after another.
+    /// An iterator that returns each update in turn.
     public struct Iterator: AsyncIteratorProtocol {
         fileprivate let subscription: QueueSubscription
 
-        /// Waits for the next update; nil after the last, or when the task is cancelled.
+        /// Returns the next update after a wait, or `nil` after the last update or when the task is canceled.
         public mutating func next() async -> QueueUpdate? { await subscription.next() }
     }
 }
@@ -45,10 +47,10 @@ final class WeakEngine: Sendable {
     init(_ engine: QueueEngine) { reference = engine }
 }
 
-/// Takes its feed out of the queue when the iterator goes.
+/// A subscription that removes its feed from the queue when the iterator is released.
 private final class QueueSubscription: Sendable {
     private let feed: QueueFeed
-    /// The number under which the queue stores the feed; nil if the queue was gone.
+    /// The number under which the queue stores the feed, or `nil` if the queue no longer existed.
     private let id: UInt64?
     private let engine: WeakEngine
 
@@ -72,41 +74,42 @@ private final class QueueSubscription: Sendable {
     }
 }
 
-/// One change of a queue.
+/// A change of a queue.
 public struct QueueEvent: Sendable, CustomStringConvertible {
-    /// What changed.
+    /// The kind of a change.
     ///
     /// More cases may be added.
     public enum Change: Sendable {
-        /// An entry came in, and stands there.
+        /// An entry was added in a state.
         case added(QueueEntry, QueueEntry.State)
-        /// An entry that does not run stands somewhere else now: `ready` for one whose dependencies ended.
+        /// An entry that is not running changed its state, for example to `ready` when its dependencies have ended.
         case moved(QueueEntry, QueueEntry.State)
         /// An entry began.
         case started(QueueEntry)
-        /// An entry that runs waits for that from now on, and takes no place meanwhile: for a network, or before another
-        /// attempt. It may be told again with another reason.
+        /// A running entry now waits without a slot, for example for a network or before another attempt.
+        ///
+        /// This change may be repeated with another reason.
         case rested(QueueEntry, WaitReason)
-        /// An entry that rested has a place again, and goes on.
+        /// An entry that waited has a slot again and resumes.
         case wentOn(QueueEntry)
-        /// An entry ended and is gone.
+        /// An entry ended and was removed.
         case ended(QueueEntry, QueueEntry.Ending)
-        /// Nothing begins any more.
+        /// The queue was suspended, so no entry begins.
         case suspended
-        /// Entries may begin again.
+        /// The queue was resumed, so entries may begin again.
         case resumed
-        /// So many may run at once from now on; nil for any number.
+        /// The maximum number of operations that run at the same time changed, where `nil` means no maximum.
         case widthChanged(Int?)
-        /// The queue was shut down and takes nothing more.
+        /// The queue was shut down and accepts no more entries.
         case closed
     }
 
-    /// Counts up by one from event to event of a queue.
+    /// The number of the event, which increases by one with each event of a queue.
     public let number: UInt64
-    /// What changed.
+    /// The change of the queue.
     public let change: Change
 
-    /// The entry that it is about; nil if it is about the queue.
+    /// The entry that changed, or `nil` if the change concerns the queue itself.
     public var entry: QueueEntry? {
         switch change {
         case .added(let entry, _), .moved(let entry, _), .started(let entry), .rested(let entry, _), .wentOn(let entry),
@@ -116,7 +119,7 @@ public struct QueueEvent: Sendable, CustomStringConvertible {
         }
     }
 
-    /// The number and the change in one line.
+    /// A text with the number and the change.
     public var description: String {
         switch change {
         case .added(let entry, let state): "\(number) added \(entry), \(state)"
@@ -158,10 +161,10 @@ extension QueueEvent.Change {
     }
 }
 
-/// Numbers the changes of a queue and hands them to those who read them.
+/// A hub that numbers the changes of a queue and passes them to the readers.
 ///
-/// It follows the queue as long as there is a reader, and is kept so that the numbers go on. Not Sendable on purpose: it
-/// is only touched under the queue's lock.
+/// It observes the queue while there is a reader, and is kept afterward so that the numbers continue. It is
+/// deliberately not `Sendable` and is used only under the queue's lock.
 final class QueueEventHub: QueueFollower {
     private(set) var number: UInt64 = 0
     private(set) var feeds = ForgettingList<QueueFeed>()
@@ -173,7 +176,7 @@ final class QueueEventHub: QueueFollower {
         for feed in feeds.elements { if let call = feed.add(event) { journal.later(call) } }
     }
 
-    /// Adds a feed; returns the number by which it can be removed.
+    /// Adds a feed, and returns the number by which it can be removed.
     func add(_ feed: QueueFeed) -> UInt64 {
         lastFeed += 1
         feeds.append(feed, id: lastFeed)
@@ -186,12 +189,12 @@ final class QueueEventHub: QueueFollower {
 extension QueueEngine {
     var snapshot: QueueSnapshot { applySettled { state, _ in QueueSnapshot(name, state) } }
 
-    /// Whether somebody follows the changes; for tests.
+    /// Whether the queue has an observer, for tests.
     package var isFollowed: Bool { state.withLock { $0.machine.journal != nil } }
 
     package var counts: QueueCounts { applySettled { state, _ in QueueCounts(state) } }
 
-    /// Adds a feed; returns the number by which it can be removed.
+    /// Adds a feed, and returns the number by which it can be removed.
     func subscribe(_ feed: QueueFeed) -> UInt64 {
         applySettled { state, _ in
             let hub = state.hub ?? QueueEventHub()
@@ -212,12 +215,12 @@ extension QueueEngine {
         for call in calls { call() }
     }
 
-    /// Gives a reader that was too slow the state of this moment, from which on it is told of events again.
+    /// Passes the current state to a reader that was too slow, which then gets events again.
     func refresh(_ feed: QueueFeed) {
         state.withLock { feed.begin(with: QueueSnapshot(name, $0)) }
     }
 
-    /// No event will follow: the queue is being freed.
+    /// Ends the readers of a queue that is being freed, because no event will follow.
     func endReaders() {
         let (feeds, last) = state.withLock { state in
             (state.hub?.feeds.elements ?? [], state.hub.map { _ in QueueSnapshot(name, state) })
@@ -226,11 +229,11 @@ extension QueueEngine {
     }
 }
 
-/// The events of a queue that one reader has not read yet, up to a number.
+/// The events of a queue that one reader has not read yet, up to a maximum number.
 ///
-/// The queue adds to it under its lock, so that the order is that of the changes. Where there is no room, all of them are
-/// dropped and none is added until the reader comes and takes the state of that moment: so the reader has either each
-/// event since a snapshot, or is told how many it missed.
+/// The queue adds events under its lock, so they are in the order of the changes. If there is no room, all stored
+/// events are dropped. No event is then added until the reader has taken the current state. So the reader gets either
+/// each event since a snapshot, or the number of events that it missed.
 final class QueueFeed: Sendable {
     private enum Phase {
         case following
@@ -248,7 +251,7 @@ final class QueueFeed: Sendable {
         var phase = Phase.following
         var snapshot: QueueUpdate?
         var unread = Fifo<QueueEvent>()
-        /// The number up to which the reader knows everything.
+        /// The number of the last event that the reader knows.
         var lastRead: UInt64?
         var reader: CheckedContinuation<Step, Never>?
 
@@ -272,7 +275,7 @@ final class QueueFeed: Sendable {
 
     init(capacity: Int) { self.capacity = max(capacity, 1) }
 
-    /// Under the queue's lock: the reader begins, or begins anew, with a state.
+    /// Sets the state with which the reader begins, under the queue's lock.
     func begin(with snapshot: QueueSnapshot) {
         state.withLock { state in
             guard state.phase != .ended else { return }
@@ -281,7 +284,7 @@ final class QueueFeed: Sendable {
         }
     }
 
-    /// Under the queue's lock: returns what is to be done after it.
+    /// Adds an event under the queue's lock, and returns a closure to call after the lock is released.
     func add(_ event: QueueEvent) -> (@Sendable () -> Void)? {
         state.withLock { state in
             guard state.phase == .following else { return nil }
@@ -294,13 +297,13 @@ final class QueueFeed: Sendable {
                 return nil
             }
             state.phase = .overflowed
-            // Their operations may go with them, which must not happen here.
+            // This may free operations, which must not happen under the lock.
             let dropped = exchange(&state.unread, with: Fifo())
             return { withExtendedLifetime(dropped) {} }
         }
     }
 
-    /// No event follows; a reader that missed some is given the last state.
+    /// Ends the feed, and passes the last state to a reader that missed events.
     func end(with last: QueueSnapshot?) {
         let (reader, update) = state.withLock { state in
             if state.mustBeginAnew, let last { state.show(last) }
@@ -311,9 +314,10 @@ final class QueueFeed: Sendable {
         reader?.resume(returning: .update(update))
     }
 
-    /// The next update; nil after the last, and when the task is cancelled.
+    /// Returns the next update, or `nil` after the last update or when the task is canceled.
     ///
-    /// - Parameter refresh: Has the queue call `begin`; false if the queue is being freed.
+    /// - Parameter refresh: A closure that makes the queue call `begin`, or returns `false` if the queue is being
+    ///   freed.
     func next(refresh: () -> Bool) async -> QueueUpdate? {
         while true {
             let isStuck = state.withLock { $0.mustBeginAnew } && !refresh()
@@ -331,7 +335,7 @@ final class QueueFeed: Sendable {
                     if Task.isCancelled || state.reader != nil { return .update(nil) }
                     if let update = state.takeNext() { return .update(update) }
                     if state.phase == .ended { return .update(nil) }
-                    // It overflowed since the look at it; a queue that is being freed will end it.
+                    // The feed overflowed after the check. A queue that is being freed will end it.
                     if state.mustBeginAnew, !isStuck { return .again }
                     state.reader = continuation
                     return nil
@@ -344,18 +348,18 @@ final class QueueFeed: Sendable {
     }
 }
 
-/// What a reader of a queue's events is given.
+/// An update for the reader of a queue's events.
 ///
-/// No case will be added.
+/// No more cases will be added.
 public enum QueueUpdate: Sendable {
-    /// The state of the queue to begin with; events go on from it.
+    /// The state of the queue at the beginning, which the next events follow.
     case snapshot(QueueSnapshot)
-    /// One change, which follows what came before without a gap.
+    /// A change that follows the previous update without a gap.
     case event(QueueEvent)
-    /// The reader was too slow, and so many events were dropped: the state of the queue with which to begin anew.
+    /// The number of events that a slow reader missed, and the state of the queue from which it continues.
     case missed(UInt64, QueueSnapshot)
 
-    /// The state, unless it is an event.
+    /// The snapshot, or `nil` if the update is an event.
     public var snapshot: QueueSnapshot? {
         switch self {
         case .snapshot(let snapshot), .missed(_, let snapshot): snapshot
@@ -363,7 +367,7 @@ public enum QueueUpdate: Sendable {
         }
     }
 
-    /// The event, if it is one.
+    /// The event, or `nil` if the update is a snapshot.
     public var event: QueueEvent? {
         if case .event(let event) = self { event } else { nil }
     }

@@ -3,7 +3,7 @@
 
 import Foundation
 
-/// Why an operation does not run, or where else it is: facts for a program, a sentence for a person.
+/// An explanation of why an operation does not run, as values for a program and as a text for a person.
 ///
 /// ```swift
 /// let queue = QueueManager("uploads")
@@ -15,97 +15,105 @@ import Foundation
 /// // (not started, and in no queue: nobody will start it).
 /// ```
 ///
-/// It tells of the moment in which it was made; dependencies are asked one after another, so they may have moved on.
+/// The explanation describes the moment at which it was created. The dependencies are checked one after another, so
+/// their states may have changed in the meantime.
 public struct QueueExplanation: Sendable, CustomStringConvertible {
-    /// The operation that it is about.
+    /// The operation that the explanation is about.
     public let operation: Operation
-    /// The queue that was asked.
+    /// The name of the queue that created the explanation.
     public let queue: String
-    /// Where the operation stands.
+    /// The state of the operation.
     public let standing: OperationStanding
-    /// All that keeps it from running; none if nothing does, or if it is not in the queue.
+    /// The reasons why the operation does not run.
+    ///
+    /// The array is empty if there is no reason, or if the operation is not in the queue and does not wait for the
+    /// width of its group.
     public let reasons: [Reason]
 
-    /// One thing that keeps an operation from running.
+    /// A reason why an operation does not run.
     ///
     /// More cases may be added.
     public enum Reason: Sendable {
-        /// An operation that has not ended.
+        /// The operation waits for another operation that has not ended.
         case dependency(Dependency)
-        /// A delay, or something by which it was not admitted yet.
+        /// The operation waits for a delay or another start condition.
         case hold(Hold)
-        /// The queue is suspended, and why or by whom, if that was said: see ``QueueManager/suspend(because:)``.
+        /// The queue is suspended, with the reason if one was given.
+        ///
+        /// See ``QueueManager/suspend(because:)``.
         case suspended(because: String?)
-        /// It is a barrier, or stands behind one.
+        /// The operation is a barrier, or is behind a barrier.
         case barrier(BarrierWait)
-        /// As many run as may, and these they are.
+        /// All slots of the queue are occupied by these entries.
         case width(Int, holders: [QueueEntry])
-        /// All threads that the queue may have are taken by these.
+        /// All threads that the queue may have now are occupied by these entries.
         case threads(Int, holders: [QueueEntry])
-        /// The queues of the process have as many threads as they may, which all have something to do.
+        /// The queues of the process already have the maximum number of threads, and all of them are busy.
         case threadLimit(Int)
-        /// So many that are ready are more urgent.
+        /// This number of ready entries are more urgent.
         case turn(ahead: Int)
-        /// An operation of another kind says by itself that it is not ready.
+        /// A plain operation reports that it is not ready.
         case ownReadiness
-        /// It began, and was put on hold.
+        /// The operation began and was suspended.
         case operationSuspended
-        /// It began, and waits for something in the middle of its work, without a place of the queue.
+        /// The operation began and waits without a slot in the middle of its work.
         case resting(WaitReason)
-        /// It was cancelled, and its body winds down.
+        /// The operation was canceled, and its body is still running.
         case windingDown
     }
 
-    /// An operation that another waits for.
+    /// An operation that another operation waits for.
     public struct Dependency: Sendable {
-        /// The operation that is waited for.
+        /// The operation that has not ended.
         public let operation: Operation
-        /// Where it stands.
+        /// The state of that operation.
         public let standing: OperationStanding
     }
 
-    /// What holds back an entry of whose dependencies none is left.
+    /// A start condition that holds back an entry whose dependencies have ended.
     public struct Hold: Sendable {
-        /// What it is: `delay`, `condition`, `throttle`, `category`, `group` (which is suspended) or `groupWidth`; others
-        /// may be added.
+        /// The kind of the condition.
+        ///
+        /// The kinds are `delay`, `condition`, `throttle`, `category`, `group` (a suspended group), `groupWidth` and
+        /// `admission`. More kinds may be added.
         public let kind: String
-        /// What there is to say about it, as the rest of a sentence that begins with "by".
+        /// A description of the condition, as the rest of a sentence that begins with "by".
         public let detail: String
-        /// Those that have what it needs, in whatever queue they are.
+        /// The operations that hold the resource that the entry needs, in any queue.
         public let holders: [Operation]
     }
 
-    /// What a barrier makes an entry wait for.
+    /// A barrier for which an entry waits.
     public struct BarrierWait: Sendable {
-        /// Whether the entry is a barrier itself.
+        /// A Boolean value that indicates whether the entry itself is a barrier.
         public let isBarrier: Bool
-        /// The barriers before it, in no order.
+        /// The barriers before the entry, in no particular order.
         public let barriers: [QueueEntry]
-        /// All that must end before it, the barriers included, in no order.
+        /// All entries that must end before this one, including the barriers, in no particular order.
         public let ahead: [QueueEntry]
     }
 }
 
-/// Where an operation stands, in a queue or out of one.
+/// The state of an operation, inside or outside a queue.
 ///
 /// More cases may be added.
 public enum OperationStanding: Sendable, Hashable, CustomStringConvertible {
-    /// In a queue of this package, of that name.
+    /// The operation is in a queue of this package with this name.
     case inQueue(String, QueueEntry.State)
-    /// A child of a group of that name, which has not given it to a queue yet.
+    /// The operation is a child of a group with this name, and is not in a queue yet.
     case inGroup(String)
-    /// In an `OperationQueue`; this can be seen on Linux only.
+    /// The operation is in an `OperationQueue`, which can be detected only on Linux.
     case inOperationQueue
-    /// In no queue that could be seen, and started.
+    /// The operation was started and is in no known queue.
     case executing
-    /// In no queue that could be seen, and started, but what it waits for has not ended.
+    /// The operation was started, is in no known queue, and waits for dependencies that have not ended.
     case startedAndWaiting
-    /// In no queue that could be seen, and not started: nobody will start it unless you do.
+    /// The operation was not started and is in no known queue, so it will not begin unless you start it.
     case notStarted
-    /// It ended.
+    /// The operation has ended.
     case ended(QueueEntry.Ending)
 
-    /// Where it stands, in words.
+    /// A text that describes the state.
     public var description: String {
         switch self {
         case .inQueue(let queue, let state): "\(state) in queue \(queue)"
@@ -122,7 +130,7 @@ public enum OperationStanding: Sendable, Hashable, CustomStringConvertible {
 }
 
 extension QueueExplanation {
-    /// All of it as a sentence.
+    /// A text that contains the whole explanation.
     public var description: String {
         let subject = "\(operation.displayName) \(verb)"
         if reasons.isEmpty { return subject + "." }
@@ -143,7 +151,7 @@ extension QueueExplanation {
 }
 
 extension QueueExplanation.Reason: CustomStringConvertible {
-    /// The reason as a part of a sentence.
+    /// A text for the reason, as a part of a sentence.
     public var description: String {
         switch self {
         case .dependency(let dependency): "for \(dependency.operation.displayName) (\(dependency.standing))"
@@ -165,10 +173,10 @@ extension QueueExplanation.Reason: CustomStringConvertible {
 }
 
 extension QueueExplanation.Hold {
-    /// Whether the detail names all that there is to name.
+    /// Whether the detail already names all holders.
     fileprivate var saysWho: Bool { holders.isEmpty || kind == "throttle" }
 
-    /// A key that may not run yet.
+    /// Creates the hold for a throttle whose key may not run yet.
     static func throttle(_ key: String, until: OperationInstant, _ runner: ManagedOperation?) -> Self {
         let ends = runner.map { "\($0.displayName) has ended" } ?? "the one that runs under it has ended"
         let moment = until == .distantFuture ? "when \(ends)" : "at \(until)"
@@ -177,11 +185,11 @@ extension QueueExplanation.Hold {
             holders: runner.map { [$0] } ?? [])
     }
 
-    /// A category for which the operation waits: others hold it, or came before; nil if neither is so.
+    /// Creates the hold for a category that other operations hold or wait for, or returns `nil` if there are none.
     static func category(_ category: OperationCategory, for operation: ManagedOperation) -> Self? {
         let holders = category.holders.filter { $0 !== operation }
         let queue = operation.core.withLock { $0.host }
-        // The operations of other queues wait in lines of their own.
+        // The operations of other queues wait in separate lines.
         let ahead = category.waiters.prefix { $0 !== operation }.filter { other in
             let host = other.core.withLock { $0.host }
             return host == nil || host === queue
@@ -201,7 +209,7 @@ extension QueueExplanation.Hold {
 }
 
 extension QueueExplanation.BarrierWait: CustomStringConvertible {
-    /// What it waits for, as a part of a sentence.
+    /// A text for the barrier, as a part of a sentence.
     public var description: String {
         isBarrier
             ? "it is a barrier, and \(names(ahead)) came before it"
@@ -209,13 +217,13 @@ extension QueueExplanation.BarrierWait: CustomStringConvertible {
     }
 }
 
-/// The first few names.
+/// Returns the first few names.
 private func names(_ entries: [QueueEntry]) -> String { list(entries.map(\.name)) }
 
 private func names(of operations: [Operation]) -> String { list(operations.map(\.displayName)) }
 
 extension QueueExplanation {
-    /// The first few names of children.
+    /// Returns the first few names of children.
     static func names(of children: [ManagedOperation]) -> String { list(children.map(\.displayName)) }
 }
 
@@ -224,7 +232,7 @@ private func list(_ names: [String]) -> String {
     return names.count > 5 ? "\(shown) and \(names.count - 5) more" : shown
 }
 
-// Why an operation does not run. Nothing of it is kept ready: it is looked for when somebody asks.
+// The reasons why an operation does not run. They are only collected on request.
 extension QueueEngine {
     func explain(_ operation: Operation) -> QueueExplanation {
         var isReadyByItself = true
@@ -257,7 +265,7 @@ extension QueueEngine {
             operation: operation, queue: name, standing: .inQueue(name, place), reasons: reasons + look.reasons)
     }
 
-    /// What holds back an entry whose dependencies ended.
+    /// Returns the start conditions that hold back an entry whose dependencies have ended.
     private func holds(on operation: Operation) -> [QueueExplanation.Hold] {
         guard let operation = operation as? ManagedOperation else { return [] }
         switch operation.admissionStanding {
@@ -281,18 +289,18 @@ extension QueueEngine {
             return own.core.withLock { $0.host === self && $0.slot >= 0 ? $0.slot : nil }
         }
         return state.machine.entries.firstIndex { entry in
-            if case .foreign(let foreign) = entry.work { foreign.operation === operation } else { false }
+            if case .plain(let plain) = entry.work { plain.operation === operation } else { false }
         }.map { QueueMachine.Slot($0) }
     }
 
-    /// Where an operation stands, of other kinds if it is in this queue.
+    /// Returns the state of an operation, including that of a plain operation in this queue.
     private func standing(ofAny operation: Operation) -> OperationStanding {
         let stage = applySettled { state, _ in slot(of: operation, state).map { state.machine.entries[Int($0)].stage } }
         if let stage, let state = QueueEntry.State(stage) { return .inQueue(name, state) }
         return operation.standing
     }
 
-    /// Where an operation stands that the queue holds.
+    /// Returns the state of an operation that the queue holds.
     fileprivate func stage(of operation: ManagedOperation) -> QueueEntry.State? {
         applySettled { state, _ in
             slot(of: operation, state).flatMap { QueueEntry.State(state.machine.entries[Int($0)].stage) }
@@ -300,7 +308,7 @@ extension QueueEngine {
     }
 }
 
-// What the queue itself says, under its lock.
+// The reasons of the queue itself, collected under its lock.
 extension QueueEngine {
     private func reasonsOfQueue(_ slot: QueueMachine.Slot, _ state: State) -> [QueueExplanation.Reason] {
         let machine = state.machine
@@ -313,8 +321,8 @@ extension QueueEngine {
         let ahead = machine.countReady(before: entry)
         if machine.running >= machine.width {
             reasons.append(.width(machine.width, holders: entries(machine) { $0.stage == .running && !$0.isResting }))
-        } else if state.crew.isFull {
-            reasons.append(.threads(state.crew.workers, holders: entries(machine) { $0.stage == .running }))
+        } else if state.threads.isFull {
+            reasons.append(.threads(state.threads.workers, holders: entries(machine) { $0.stage == .running }))
         }
         if state.isStarving { reasons.append(.threadLimit(WorkerPool.threadLimit)) }
         if ahead > 0 { reasons.append(.turn(ahead: ahead)) }
@@ -326,7 +334,7 @@ extension QueueEngine {
     ) -> QueueExplanation.BarrierWait? {
         guard !machine.isFront(entry.epoch) else { return nil }
         let front = machine.front.number
-        // Numbers wrap around, so it is the distance from the front that counts.
+        // Numbers wrap around, so their distances from the front are compared.
         let distance = entry.epoch &- front
         let ahead = entries(machine) { $0.stage != .free && $0.epoch &- front < distance }
         let barriers = entries(machine) {
@@ -346,14 +354,14 @@ extension QueueEngine {
 }
 
 extension QueueMachine {
-    /// How many that are ready have a more urgent level.
+    /// Returns the number of ready entries that have a more urgent level.
     fileprivate func countReady(before entry: Entry) -> Int {
         entries.count { $0.stage == .ready && isFront($0.epoch) && $0.level > entry.level }
     }
 }
 
 extension Operation {
-    /// Where the operation stands; asks its queue if it is of this package.
+    /// The state of the operation, which comes from its queue if it is an operation of this package.
     fileprivate var standing: OperationStanding {
         guard let own = self as? ManagedOperation else {
             if isFinished { return .ended(isCancelled ? .cancelled : .success) }
@@ -376,13 +384,13 @@ extension Operation {
         #endif
     }
 
-    /// What the operation waits for.
+    /// The dependencies that have not ended.
     var unendedDependencies: [Operation] {
         if let own = self as? ManagedOperation { return own.nodeIfAny?.unendedUpstream ?? [] }
         return dependencies.filter { !$0.isFinished }.map(\.behindGate)
     }
 
-    /// The operation of this package for which one of our own making stands in for Foundation.
+    /// The operation itself, or the operation of this package that a gate represents for Foundation.
     package var behindGate: Operation {
         #if canImport(ObjectiveC)
             self
@@ -393,7 +401,7 @@ extension Operation {
 }
 
 extension WaitReason {
-    /// The same, and if it is children that are waited for, which; nil if a group waits only for its resumption.
+    /// Returns the reason with the names of the children, or `nil` if a group waits only for its own resumption.
     fileprivate func naming(_ group: GroupEngine?, isSuspended: Bool) -> WaitReason? {
         guard kind == .children, let group else { return self }
         let children = group.presentChildren
@@ -406,7 +414,7 @@ extension WaitReason {
 }
 
 extension ManagedOperation {
-    /// What holds back a child of a group that waits for a place in the width of the group.
+    /// The hold of a child that waits for a slot in the width of its group.
     fileprivate var holdByWidth: QueueExplanation.Hold? {
         let siblings = siblingsThatFillWidth()
         guard !siblings.isEmpty, let group = core.withLock({ $0.parent }) else { return nil }
@@ -415,7 +423,7 @@ extension ManagedOperation {
             kind: "groupWidth", detail: "the width of its group, which is \(width)", holders: siblings)
     }
 
-    /// What keeps an operation from its end that began.
+    /// The reasons why an operation that has begun has not ended.
     fileprivate var pauses: [QueueExplanation.Reason] {
         let waits = core.withLock { $0.extras?.bodyWaits ?? [] }.map { wait in
             let name = wait.operation.displayName

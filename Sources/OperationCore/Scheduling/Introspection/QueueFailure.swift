@@ -3,24 +3,24 @@
 
 import Foundation
 
-/// An operation that failed in a queue.
+/// An operation that failed in a queue, with its error.
 public struct QueueFailure: Sendable, Identifiable, CustomStringConvertible {
-    /// Counts up from failure to failure of a queue.
+    /// The number of the failure, which increases with each failure of the queue.
     public let id: UInt64
     /// The operation that failed.
     public let operation: ManagedOperation
-    /// The operation's error, of whatever type.
+    /// The error of the operation.
     public let error: any Error
-    /// When it failed.
+    /// The time of the failure.
     public let date: Date
-    /// Whether the queue can make another operation like it.
+    /// A Boolean value that indicates whether the queue can create another operation like this one.
     public let canRunAgain: Bool
 
     /// The name of the operation and the error in one line.
     public var description: String { "\(operation.displayName) failed: \(error)" }
 }
 
-/// The last failures of a queue, up to a number, the oldest of which give way.
+/// A list of the last failures of a queue, which removes the oldest failures beyond a limit.
 struct FailureList {
     struct Item: Sendable {
         let number: UInt64
@@ -31,15 +31,15 @@ struct FailureList {
 
     private var items: [UInt64: Item] = [:]
     private var lastNumber: UInt64 = 0
-    /// All before it are gone.
+    /// The number of the oldest failure that may still be in the list.
     private var oldest: UInt64 = 1
     private(set) var forgottenCount = 0
     private(set) var limit = 1000
 
-    /// In the order in which they came.
+    /// The failures in their order.
     var all: [Item] { items.values.sorted { $0.number < $1.number } }
 
-    // What these return is to be let go of outside the lock.
+    // The caller must release the results of these methods outside the lock.
 
     mutating func add(_ entry: QueueMachine.Entry) -> [Item] {
         guard case .operation(let operation) = entry.work else { return [] }
@@ -53,9 +53,13 @@ struct FailureList {
         return trim()
     }
 
-    /// Takes out one that can be made anew; throws if it is not there, or cannot.
+    /// Removes and returns a failure whose operation can be created again.
     ///
-    /// - Parameter name: How the operation is called; asked for before, since a subclass may say it.
+    /// - Parameters:
+    ///   - failure: The failure to remove.
+    ///   - name: The name of the operation. It is read before the call, because a subclass may override it.
+    ///   - queue: The name of the queue.
+    /// - Throws: A ``QueueError`` if the failure is not in the list, or if its operation cannot be created again.
     mutating func take(_ failure: QueueFailure, named name: String, queue: String) throws(QueueError) -> Item {
         guard let item = items[failure.id], item.operation === failure.operation else {
             throw .notListed(name, queue: queue)
@@ -105,12 +109,14 @@ extension QueueError {
     }
 }
 
-// What failed, and running it again.
+// Failures, and running failed operations again.
 extension QueueManager {
-    /// Makes an operation and adds it, and keeps the closure to make another one like it if that fails.
+    /// Creates an operation with a closure, adds it, and keeps the closure so that you can run a failed operation
+    /// again.
     ///
-    /// What the operation needs (handlers, dependencies, a timeout) is set in the closure. It is called once now and once
-    /// for each time that it is run again, and must give a new operation each time.
+    /// Set everything that the operation needs in the closure, such as handlers, dependencies and a timeout. The
+    /// closure is called once now and once each time the operation is run again. It must return a new operation each
+    /// time.
     ///
     /// ```swift
     /// let queue = QueueManager("uploads")
@@ -119,8 +125,10 @@ extension QueueManager {
     /// try queue.runAllFailuresAgain()
     /// ```
     ///
+    /// - Parameter make: A closure that creates a new operation each time it is called.
     /// - Returns: The operation that was added.
-    /// - Throws: If it is in a queue, was started, or ended; if the queue is full or was shut down.
+    /// - Throws: A ``QueueError`` if the operation is already in a queue, was started or has ended. The method also
+    ///   throws if the queue is full or was shut down.
     @discardableResult
     public func add<Made: ManagedOperation>(
         remaking make: @escaping @Sendable () -> Made
@@ -130,10 +138,11 @@ extension QueueManager {
         return operation
     }
 
-    /// The operations that failed and were not run again, the oldest first; the last ``failureLimit`` of them.
+    /// The last failed operations that were not run again, with the oldest first.
     ///
-    /// The list holds strong references to the operations. An operation that references the queue, for instance in a
-    /// property, keeps the queue in memory as long as the operation is in the list.
+    /// The list contains at most ``failureLimit`` failures. It holds strong references to the operations. An operation
+    /// that references the queue, for instance in a property, keeps the queue in memory as long as the operation is in
+    /// the list.
     public var failures: [QueueFailure] {
         engine.state.withLock { $0.failures.all }.compactMap { item in
             guard let error = item.operation.anyError else { return nil }
@@ -143,7 +152,9 @@ extension QueueManager {
         }
     }
 
-    /// How many failures are kept: 1,000 unless you set another number; with 0, none is.
+    /// The maximum number of failures in the list.
+    ///
+    /// The default is 1,000. With 0, the queue keeps no failures.
     public var failureLimit: Int {
         get { engine.state.withLock { $0.failures.limit } }
         set {
@@ -152,7 +163,7 @@ extension QueueManager {
         }
     }
 
-    /// How many failures are not in the list because there were more than may be kept.
+    /// The number of failures that were removed because the list exceeded its limit.
     public var forgottenFailureCount: Int { engine.state.withLock { $0.failures.forgottenCount } }
 
     /// Removes all failures from the list.
@@ -161,11 +172,12 @@ extension QueueManager {
         withExtendedLifetime(removed) {}
     }
 
-    /// Makes an operation that failed anew, adds it, and removes the failure from the list.
+    /// Creates a failed operation again, adds it to the queue, and removes the failure from the list.
     ///
+    /// - Parameter failure: The failure whose operation is run again.
     /// - Returns: The new operation.
-    /// - Throws: If there is no way to make another one, if it is not in the list, or if the queue does not take it; the
-    ///   failure stays in the list then.
+    /// - Throws: A ``QueueError`` if the operation cannot be created again, if the failure is not in the list, or if
+    ///   the queue cannot add the operation. If the queue cannot add the operation, the failure stays in the list.
     @discardableResult
     public func runAgain(_ failure: QueueFailure) throws(QueueError) -> ManagedOperation {
         let (name, operationName) = (engine.name, failure.operation.displayName)
@@ -185,12 +197,13 @@ extension QueueManager {
         }
     }
 
-    /// Makes all operations anew that failed and can be, adds them in their order, and removes their failures.
+    /// Creates all failed operations again, adds them in their order, and removes their failures from the list.
     ///
-    /// Those that were added without a way to make another one stay in the list.
+    /// The failures of operations that cannot be created again stay in the list.
     ///
     /// - Returns: The new operations.
-    /// - Throws: If the queue does not take one of them; it and those after it stay in the list then.
+    /// - Throws: A ``QueueError`` if the queue cannot add one of the operations. Its failure and the failures after it
+    ///   stay in the list.
     @discardableResult
     public func runAllFailuresAgain() throws(QueueError) -> [ManagedOperation] {
         var made: [ManagedOperation] = []
@@ -198,7 +211,7 @@ extension QueueManager {
             do throws(QueueError) {
                 made.append(try runAgain(failure))
             } catch {
-                // Somebody else ran it again meanwhile.
+                // Another thread has run the operation again in the meantime.
                 if error.code != .notListed { throw error }
             }
         }

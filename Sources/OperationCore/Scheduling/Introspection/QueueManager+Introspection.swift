@@ -3,60 +3,70 @@
 
 import Foundation
 
-// Knowing what is in the queue.
+// The entries of the queue.
 extension QueueManager {
-    /// How many entries stand where, and how many ended how; at the same cost however many there are.
+    /// The numbers of entries in each state, and of ended entries by outcome.
+    ///
+    /// The cost of reading this property does not depend on the number of entries.
     public var counts: QueueCounts { engine.counts }
 
-    /// What the queue holds at this moment, as lists and numbers that belong together.
+    /// The entries and settings of the queue at this moment.
     ///
-    /// Its cost grows with the number of entries, and the queue stands still meanwhile; where numbers are enough, ask for
-    /// ``counts``.
+    /// The cost of reading this property grows with the number of entries, and the queue is blocked in the meantime. If
+    /// you need only numbers, read ``counts``.
     public var snapshot: QueueSnapshot { engine.snapshot }
 
-    /// The changes of the queue as they come, its present state first; 1,024 that were not read yet are kept.
+    /// The changes of the queue as an asynchronous sequence, which begins with the current state.
+    ///
+    /// The sequence stores up to 1,024 events that were not read yet.
     public var events: QueueEvents { events(keeping: 1024) }
 
-    /// The changes of the queue as they come, its present state first.
+    /// Returns the changes of the queue as an asynchronous sequence, which begins with the current state.
     ///
-    /// - Parameter capacity: How many events that were not read yet are kept, with their operations, before a slow reader
-    ///   misses some. Below one, it is one.
+    /// - Parameter capacity: The maximum number of stored events that were not read yet, including their operations. If
+    ///   a slow reader exceeds it, the stored events are dropped, and the reader continues with a new snapshot. A value
+    ///   below one counts as one.
     public func events(keeping capacity: Int) -> QueueEvents {
         QueueEvents(engine: WeakEngine(engine), capacity: capacity)
     }
 }
 
-// Knowing why.
+// Explanations.
 extension QueueManager {
-    /// Says why an operation does not run: what it waits for, which limit, who has the places.
+    /// Explains why an operation does not run.
     ///
-    /// It may be of any kind, and in this queue or not. The cost grows with the number of entries, and the queue stands
-    /// still meanwhile: it is for people who look for the reason, not for each operation.
+    /// The explanation includes the dependencies and limits for which the operation waits, and the operations that
+    /// occupy the slots. The operation may be of any kind, and may be in this queue or not. The cost grows with the
+    /// number of entries, and the queue is blocked in the meantime. So use this method to find a problem, and not for
+    /// each operation.
+    ///
+    /// - Parameter operation: The operation to explain.
     public func explain(_ operation: Operation) -> QueueExplanation { engine.explain(operation) }
 }
 
-// Knowing how far it is.
+// Progress.
 extension QueueManager {
-    /// How many of all entries that were ever added have ended, in whatever way.
+    /// The progress of the queue, which counts the ended entries and all entries that were ever added.
     ///
-    /// Both numbers only ever grow, and never is there more done than there is. The fraction of the two falls where more
-    /// is added than ends. Cancelling it cancels all that has not ended. It is brought up to date by the threads of the
-    /// queue from the first call on; those who observe it are called on them.
+    /// Both numbers only increase, and the completed number never exceeds the total. The fraction decreases if more
+    /// entries are added than end. Canceling the progress cancels all operations that have not ended, and drops all
+    /// closures that have not begun. After the first access, the threads that change the queue and a global queue
+    /// update the progress. Its observers are called on these threads.
     public var progress: Progress { engine.progress }
 }
 
-/// Brings a `Progress` into line with a queue.
+/// An observer that updates a `Progress` when a queue changes.
 ///
-/// Setting its numbers may call whoever observes it, so it is done outside the queue's lock, by one thread at a time: a
-/// second one only leaves a note, so that no number ever runs backwards.
+/// Setting the numbers may call observers of the progress, so this is done outside the queue's lock by one thread at a
+/// time. A second thread only requests another round, so that no number ever decreases.
 package final class QueueProgressMeter: QueueFollower, Sendable {
     let progress: Progress
     private let counts: @Sendable () -> QueueCounts?
     private let publishing = Locked(RepeatFlag())
 
-    /// Asks for the counts whenever they are to be published; nil if there is nobody to count any more.
+    /// Creates a meter with a closure that returns the counts to publish, or `nil` if the queue no longer exists.
     package init(counts: @escaping @Sendable () -> QueueCounts?) {
-        // Not a part of one that happens to be current on this thread.
+        // The progress must not become a child of the current progress of this thread.
         progress = Progress(parent: nil)
         progress.isPausable = false
         self.counts = counts
@@ -78,7 +88,7 @@ package final class QueueProgressMeter: QueueFollower, Sendable {
         if noteDue() { journal.later { [self] in publishOnce() } }
     }
 
-    /// Notes that the numbers changed; returns whether the caller must publish them, because no other thread does.
+    /// Records that the numbers changed, and returns whether the caller must publish them because no other thread does.
     package func noteDue() -> Bool { publishing.withLock { $0.request() } }
 
     /// Publishes the numbers, unless another thread is publishing them and will do so again.
@@ -93,7 +103,7 @@ package final class QueueProgressMeter: QueueFollower, Sendable {
         if publishing.withLock({ $0.finishRound() }) { DispatchQueue.global().async { [self] in publishOnce() } }
     }
 
-    /// The total first, so that there is never more done than there is.
+    /// Sets the total first, so that the completed number never exceeds it.
     private func show(_ counts: QueueCounts) {
         let added = Int64(counts.added), ended = Int64(counts.ended)
         if progress.totalUnitCount != added { progress.totalUnitCount = added }

@@ -1,13 +1,13 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-/// What ran when in a queue, since its recording was switched on.
+/// A record of the operations and closures that a queue ran since its recording began.
 public struct QueueRecord: Sendable {
-    /// The queue's name.
+    /// The name of the queue.
     public let queue: String
     /// The operations and closures, in the order in which they were added.
     public let runs: [QueueRun]
-    /// How many are not in it any more because there were more than are remembered.
+    /// The number of runs that were removed because the record exceeded its limit.
     public let forgottenCount: Int
 
     package init(queue: String, runs: [QueueRun], forgottenCount: Int = 0) {
@@ -17,35 +17,37 @@ public struct QueueRecord: Sendable {
     }
 }
 
-/// One operation or closure in the record of a queue.
+/// An operation or closure in the record of a queue.
 public struct QueueRun: Sendable, Identifiable {
-    /// Counts up in the order in which they were added.
+    /// The number of the run, in the order in which the operations and closures were added.
     public let id: Int
     /// The name of the operation or closure.
     public package(set) var name: String
-    /// When it was added, or when the recording began.
+    /// The time at which the entry was added, or at which the recording began.
     public package(set) var added: OperationInstant
-    /// How long it waited for dependencies.
+    /// The duration for which the entry waited for dependencies.
     public package(set) var waitingForDependencies = Duration.zero
-    /// How long it was held back by a delay, or was not admitted.
+    /// The duration for which a delay or another start condition held the entry back.
     public package(set) var held = Duration.zero
-    /// How long it was ready and waited for a place.
+    /// The duration for which the entry was ready and waited for a slot.
     public package(set) var waitingForPlace = Duration.zero
-    /// When it began; nil if it did not.
+    /// The time at which the entry began, or `nil` if it did not begin.
     public package(set) var started: OperationInstant?
-    /// When it ended; nil if it has not.
+    /// The time at which the entry ended, or `nil` if it has not ended.
     public package(set) var ended: OperationInstant?
-    /// How it ended; nil if it has not.
+    /// The kind of the entry's outcome, or `nil` if the entry has not ended.
     public package(set) var ending: QueueEntry.Ending?
-    /// When its handler was put on the callback queue; nil if it has none.
+    /// The time at which the handler was enqueued on the callback queue, or `nil` if there is no handler.
     public package(set) var handlerEnqueued: OperationInstant?
-    /// When its handler began; nil if it has none, or if that has not been called.
+    /// The time at which the handler began, or `nil` if no handler was called.
     public package(set) var handlerBegan: OperationInstant?
-    /// The place at which it ran, counted from 0: no two that run at the same time have the same.
+    /// The number of the lane in which the entry ran, counted from 0.
+    ///
+    /// Two runs at the same time never have the same lane.
     public package(set) var lane: Int?
-    /// Those in the record that it waited for.
+    /// The runs in the record that the entry waited for.
     public package(set) var dependencies: [QueueRun.ID] = []
-    /// Which object it is, or was: after its end another may lie at the same address.
+    /// The identity of the object, which another object may get after the end of this one.
     package var object: ObjectIdentifier?
 
     package init(id: Int, name: String, added: OperationInstant) {
@@ -54,32 +56,32 @@ public struct QueueRun: Sendable, Identifiable {
         self.added = added
     }
 
-    /// How long it executed; nil if it did not, or has not ended.
+    /// The duration for which the entry executed, or `nil` if it did not begin or has not ended.
     public var executing: Duration? {
         guard let started, let ended else { return nil }
         return started.duration(to: ended)
     }
 
-    /// How long its handler waited on the callback queue; nil if it was not called.
+    /// The duration for which the handler waited on the callback queue, or `nil` if no handler was called.
     public var handlerDelay: Duration? {
         guard let handlerEnqueued, let handlerBegan else { return nil }
         return handlerEnqueued.duration(to: handlerBegan)
     }
 }
 
-/// Tells what changes in a queue to those who follow it.
+/// A journal that reports the changes of a queue to its observers.
 ///
-/// There is one only as long as somebody follows: all others pay for a look whether there is. Not Sendable on purpose: it
-/// is only touched under the queue's lock.
+/// It exists only while there is an observer, so that other queues pay only for a check. It is deliberately not
+/// `Sendable` and is used only under the queue's lock.
 final class QueueJournal {
     enum Change {
-        /// An entry stands in another stage than before; it came in if it was `entering`.
+        /// An entry changed its stage, or was added if its old stage is `entering`.
         case placed(QueueMachine.Slot, QueueMachine.Entry, from: QueueMachine.Stage)
-        /// An entry is about to go.
+        /// An entry has ended and is about to be removed.
         case ended(QueueMachine.Slot, QueueMachine.Entry, LifecycleMachine.Ending)
-        /// A running entry waits, without a slot, for that.
+        /// A running entry waits without a slot.
         case rested(QueueMachine.Slot, QueueMachine.Entry, WaitReason)
-        /// It has a slot again.
+        /// An entry that waited has a slot again.
         case wentOn(QueueMachine.Slot, QueueMachine.Entry)
         case width(Int?)
         case suspension(Bool)
@@ -93,7 +95,7 @@ final class QueueJournal {
         for follower in followers { follower.note(change, self) }
     }
 
-    /// Leaves what a follower has to do where no lock is held.
+    /// Stores a call of an observer until no lock is held.
     func later(_ call: @escaping @Sendable () -> Void) { calls.append(call) }
 
     func takeCalls() -> [@Sendable () -> Void] { calls.isEmpty ? [] : exchange(&calls, with: []) }
@@ -103,9 +105,11 @@ final class QueueJournal {
     func remove(_ follower: any QueueFollower) { followers.removeAll { $0 === follower } }
 }
 
-/// Somebody who follows the changes of a queue.
+/// An observer of the changes of a queue.
 protocol QueueFollower: AnyObject {
-    /// Called under the queue's lock: it calls nobody, and lets go of nothing that others may have let go of.
+    /// Handles a change under the queue's lock.
+    ///
+    /// The method must not call code outside the observer, and must not release the last reference to an object.
     func note(_ change: QueueJournal.Change, _ journal: QueueJournal)
 }
 
@@ -116,7 +120,8 @@ extension QueueMachine {
         journal = present
     }
 
-    /// Takes a follower out, and the journal with the last; returns calls that are to be made after the lock.
+    /// Removes an observer, and the journal with the last one, and returns the calls to make after the lock is
+    /// released.
     mutating func remove(_ follower: any QueueFollower) -> [@Sendable () -> Void] {
         guard let present = journal else { return [] }
         present.remove(follower)

@@ -4,14 +4,15 @@
 import Foundation
 import Synchronization
 
-/// Writes down what runs when in a queue, up to a number of entries.
+/// An observer that records when the entries of a queue run, up to a number of entries.
 ///
-/// Its lock is taken under the queue's, and by the handlers of operations, which may run when the queue is gone.
+/// Its lock is taken under the queue's lock, and by the handlers of operations, which may run when the queue no longer
+/// exists.
 final class QueueRecorder: QueueFollower, Sendable {
-    /// One entry on its way.
+    /// The record of one entry.
     fileprivate struct Page {
         var run: QueueRun
-        /// Kept until it ended or the recording did, and its name was asked for.
+        /// The operation, until its name is read at its end or at the end of the recording.
         var operation: Operation?
         let reference: WeakReference?
         let slot: QueueMachine.Slot
@@ -22,10 +23,10 @@ final class QueueRecorder: QueueFollower, Sendable {
     fileprivate struct Book {
         var pages: [Int: Page] = [:]
         var nextNumber = 0
-        /// All before it are gone.
+        /// The number of the oldest page that may still exist.
         var oldest = 0
         var forgottenCount = 0
-        /// Who is in which place of the queue.
+        /// The numbers of the pages by the slots of their entries.
         var bySlot: [QueueMachine.Slot: Int] = [:]
         var byOperation: [ObjectIdentifier: Int] = [:]
         var now = OperationInstant(offset: .zero)
@@ -33,15 +34,15 @@ final class QueueRecorder: QueueFollower, Sendable {
         var laneCount = 0
     }
 
-    let knobs: QueueRecording
+    let settings: QueueRecording
     private let book = Locked(Book())
 
-    var clock: any OperationClock { knobs.clock }
+    var clock: any OperationClock { settings.clock }
 
-    init(_ knobs: QueueRecording) { self.knobs = knobs }
+    init(_ settings: QueueRecording) { self.settings = settings }
 
     func pass(to moment: OperationInstant) {
-        // The thread with the earlier moment may be the later one at the lock.
+        // Threads may take the lock in another order than they read the clock.
         book.withLock { $0.now = max($0.now, moment) }
     }
 
@@ -57,10 +58,10 @@ final class QueueRecorder: QueueFollower, Sendable {
         }
     }
 
-    /// Begins a page; returns the operation of one that gives way to it.
+    /// Begins a page, and returns the operation of the page that is removed for it, if any.
     @discardableResult
     func enter(_ slot: QueueMachine.Slot, _ entry: QueueMachine.Entry) -> Operation? {
-        book.withLock { $0.enter(slot, entry, limit: knobs.limit) }
+        book.withLock { $0.enter(slot, entry, limit: settings.limit) }
     }
 
     func link(_ operation: Operation, to dependencies: [Operation]) {
@@ -85,7 +86,7 @@ final class QueueRecorder: QueueFollower, Sendable {
         book.withLock { $0.pages[number]?.run.handlerBegan = now }
     }
 
-    /// Asks an operation for its name, which may be code of the user's, and lets go of it.
+    /// Reads the name of an operation, which may run code of the user, and releases the operation.
     private func giveName(_ number: Int) {
         guard let operation = book.withLock({ $0.pages[number]?.operation }) else { return }
         let name = operation.displayName
@@ -95,7 +96,7 @@ final class QueueRecorder: QueueFollower, Sendable {
         }
     }
 
-    /// Nothing more is recorded: those that have not ended are asked for their names now, and let go of.
+    /// Ends the recording, and reads the names of all entries that have not ended.
     func close() {
         let rest = book.withLock { $0.pages.filter { $0.value.operation != nil } }
         for number in rest.keys { giveName(number) }
@@ -136,14 +137,14 @@ extension QueueRecorder.Book {
         pages[number]?.stage = stage
         if stage == .running { begin(number) }
         if old == .running, stage != .running {
-            // It was to begin, and then got one more dependency.
+            // The entry was about to begin and then got another dependency.
             freeLane(of: number)
             pages[number]?.run.started = nil
             pages[number]?.run.lane = nil
         }
     }
 
-    /// Returns the number of the one that ended.
+    /// Ends the page of an entry, and returns its number.
     fileprivate mutating func end(_ slot: QueueMachine.Slot, _ ending: LifecycleMachine.Ending) -> Int? {
         guard let number = bySlot.removeValue(forKey: slot) else { return nil }
         count(number)
@@ -154,13 +155,13 @@ extension QueueRecorder.Book {
         return number
     }
 
-    /// Those that were freed are not mistaken for others at their address.
+    /// Returns the number of an operation's page, unless it belongs to a freed operation with the same address.
     fileprivate func number(of operation: Operation) -> Int? {
         guard let number = byOperation[ObjectIdentifier(operation.originalOrSelf)] else { return nil }
         return pages[number]?.reference?.isAlive == true ? number : nil
     }
 
-    /// Adds the time since the last change to where it was spent; returns the stage of that time.
+    /// Adds the time since the last change to the duration of the entry's stage, and returns that stage.
     @discardableResult
     private mutating func count(_ number: Int) -> QueueMachine.Stage? {
         guard let page = pages[number] else { return nil }
@@ -202,13 +203,13 @@ extension QueueRecorder.Book {
     }
 }
 
-/// Tells whether an object is still there.
+/// A weak reference that shows whether an object still exists.
 final class WeakReference: Sendable {
     // Sendable: written once, in init; loading a weak reference is atomic.
     private nonisolated(unsafe) weak var object: Operation?
     let id: ObjectIdentifier
 
-    /// Only asked where somebody holds what stands at that address.
+    /// Whether the object exists, which the caller checks only if it holds the object at that address.
     var isAlive: Bool { object != nil }
 
     init(_ object: Operation) {
@@ -217,39 +218,46 @@ final class WeakReference: Sendable {
     }
 }
 
-/// What is recorded of a queue.
+/// The settings for the recording of a queue.
 public struct QueueRecording: Sendable {
-    /// How many operations and closures are remembered at most: 10,000 unless you set another number.
+    /// The maximum number of operations and closures in the record.
     ///
-    /// The oldest give way.
+    /// The default is 10,000. The oldest runs are removed first.
     public var limit: Int
-    /// The clock on which their times are read.
+    /// The clock that measures the times in the record.
+    ///
+    /// The default is the clock of the system.
     public var clock: any OperationClock
 
-    /// Sets what is recorded.
+    /// Creates settings with the given values.
+    ///
+    /// - Parameters:
+    ///   - limit: The maximum number of operations and closures in the record. A value below one counts as one.
+    ///   - clock: The clock that measures the times in the record.
     public init(limit: Int = 10_000, clock: any OperationClock = .system) {
         self.limit = max(limit, 1)
         self.clock = clock
     }
 }
 
-/// Whether what a queue does is recorded: a look at one atomic where it is not.
+/// A switch that indicates whether a queue is recorded, which costs one atomic access while it is off.
 final class RecordingSwitch: Sendable {
     private let isOn = Atomic(false)
     private let present = Locked<QueueRecorder?>(nil)
 
-    /// The recorder that is at work.
+    /// The active recorder.
     var recorder: QueueRecorder? {
         guard isOn.load(ordering: .relaxed) else { return nil }
         return present.withLock { $0 }
     }
 
-    /// The recorder that is at work, or the last one that was.
+    /// The active recorder, or the last one that was active.
     var lastRecorder: QueueRecorder? { present.withLock { $0 } }
 
     var isRecording: Bool { isOn.load(ordering: .relaxed) }
 
-    /// The present moment for what is recorded next; asked for outside the queue's lock, since the clock is the user's.
+    /// The current time for the next changes, which is read outside the queue's lock because the clock may be the
+    /// user's.
     var moment: RecordedMoment? { recorder.map { RecordedMoment(recorder: $0, moment: $0.clock.now) } }
 
     func start(_ recorder: QueueRecorder) -> QueueRecorder? {
@@ -261,16 +269,16 @@ final class RecordingSwitch: Sendable {
     func stop() { isOn.store(false, ordering: .relaxed) }
 }
 
-/// A moment on its way to the recorder.
+/// A time that is about to be passed to the recorder.
 struct RecordedMoment {
     let recorder: QueueRecorder
     let moment: OperationInstant
 
-    /// Under the queue's lock: what is recorded from now on happened at that moment.
+    /// Sets the time of the changes that follow, under the queue's lock.
     func pass() { recorder.pass(to: moment) }
 }
 
-/// Where an operation stands whose handler is about to be called.
+/// The slot of an operation whose handler is about to be enqueued.
 struct RecordedPlace {
     let engine: QueueEngine
     let slot: QueueMachine.Slot
@@ -278,7 +286,7 @@ struct RecordedPlace {
     func stamp() -> HandlerStamp? { engine.recording.recorder?.stamp(slot) }
 }
 
-/// Notes when the handler of an operation began.
+/// A value that records when the handler of an operation begins.
 struct HandlerStamp: Sendable {
     let recorder: QueueRecorder
     let number: Int
@@ -287,7 +295,7 @@ struct HandlerStamp: Sendable {
 }
 
 extension ManagedOperation.Core {
-    /// The place in the queue, if what that does is recorded.
+    /// The slot of the operation in its queue, if that queue is recorded.
     var recordedPlace: RecordedPlace? {
         guard let host, slot >= 0, host.recording.isRecording else { return nil }
         return RecordedPlace(engine: host, slot: slot)
@@ -295,14 +303,14 @@ extension ManagedOperation.Core {
 }
 
 extension QueueEngine {
-    /// Notes what an operation waited for, just before it begins: afterwards nobody knows.
+    /// Records the dependencies of an operation just before it begins, because they are not known afterward.
     func recordLinks(of operation: Operation) {
         guard let recorder = recording.recorder else { return }
         recorder.link(operation, to: operation.dependencies.map(\.behindGate))
     }
 
-    func setRecording(_ knobs: QueueRecording?) {
-        let recorder = knobs.map { QueueRecorder($0) }
+    func setRecording(_ settings: QueueRecording?) {
+        let recorder = settings.map { QueueRecorder($0) }
         let now = recorder?.clock.now
         var old: QueueRecorder?
         var stopped: QueueRecorder?
@@ -328,15 +336,16 @@ extension QueueEngine {
 }
 
 extension QueueManager {
-    /// Whether and how what runs when is written down; nil, as from the start, for not at all.
+    /// The settings for the recording of the queue, or `nil` if the queue is not recorded.
     ///
-    /// Setting it begins anew. Set to nil, what was recorded so far stays readable.
+    /// The default is `nil`. If you set this property, a new recording begins. If you set it to `nil`, the previous
+    /// record stays readable.
     public var recording: QueueRecording? {
-        get { engine.recording.recorder?.knobs }
+        get { engine.recording.recorder?.settings }
         set { engine.setRecording(newValue) }
     }
 
-    /// What ran when since the recording was switched on; empty if it never was.
+    /// The record of the last recording, which is empty if the queue was never recorded.
     public var record: QueueRecord {
         engine.recording.lastRecorder?.record(of: name) ?? QueueRecord(queue: name, runs: [])
     }

@@ -3,56 +3,57 @@
 
 import Foundation
 
-/// What a queue holds at one moment: numbers, lists and settings that belong together.
+/// The entries, counts and settings of a queue at one moment.
 ///
-/// It holds the operations in it. Events that come after it can be applied to it, and make of it what a later snapshot
-/// would be.
+/// A snapshot holds its operations. If you apply the following events to a snapshot, it equals a later snapshot.
 public struct QueueSnapshot: Sendable, Equatable, CustomStringConvertible {
-    /// The queue's name.
+    /// The name of the queue.
     public let queue: String
-    /// The number of the last event that went before; it stands still while nobody reads the events.
+    /// The number of the last event before the snapshot, which does not increase while the events have no reader.
     public private(set) var number: UInt64
-    /// How many entries stand where.
+    /// The numbers of entries in each state, and of ended entries by outcome.
     public private(set) var counts: QueueCounts
-    /// How many may run at once; nil for any number.
+    /// The maximum number of operations that run at the same time, or `nil` for no maximum.
     public private(set) var width: Int?
-    /// Whether nothing begins.
+    /// A Boolean value that indicates whether the queue is suspended.
     public private(set) var isSuspended: Bool
-    /// Whether the queue was shut down.
+    /// A Boolean value that indicates whether the queue was shut down.
     public private(set) var isClosed: Bool
     private var standings: [QueueEntry: QueueEntry.State]
     private var reasons: [QueueEntry: WaitReason]
 
-    /// The entries that have not ended, in no order.
+    /// The entries that have not ended, in no particular order.
     public var entries: [QueueEntry] { Array(standings.keys) }
 
-    /// Those that wait for dependencies, in no order.
+    /// The entries that wait for dependencies, in no particular order.
     public var waiting: [QueueEntry] { entries(.waiting) }
-    /// Those whose delay is not over, or that were not admitted yet, in no order.
+    /// The entries that wait for a delay or another start condition, in no particular order.
     public var held: [QueueEntry] { entries(.held) }
-    /// Those that could begin if there were a place, in no order.
+    /// The entries that could begin if there were a slot, in no particular order.
     public var ready: [QueueEntry] { entries(.ready) }
-    /// Those that began and have not ended, in no order.
+    /// The entries that have begun and not ended, in no particular order.
     public var running: [QueueEntry] { entries(.running) }
 
-    /// Those of `running` that wait for something and take no place, in no order.
+    /// The running entries that wait without a slot, in no particular order.
     public var resting: [QueueEntry] { Array(reasons.keys) }
 
-    /// The entries that stand there, in no order.
+    /// Returns the entries in a state, in no particular order.
     public func entries(_ state: QueueEntry.State) -> [QueueEntry] {
         standings.compactMap { $0.value == state ? $0.key : nil }
     }
 
-    /// Where an entry stands; nil if it is not in the queue.
+    /// Returns the state of an entry, or `nil` if the entry is not in the queue.
     public func state(of entry: QueueEntry) -> QueueEntry.State? { standings[entry] }
 
-    /// What an entry waits for that runs, and takes no place; nil if it does not.
+    /// Returns the reason why a running entry waits without a slot, or `nil` if it does not wait.
     public func waitReason(of entry: QueueEntry) -> WaitReason? { reasons[entry] }
 
-    /// The name and the numbers in one line.
+    /// A text with the name and the counts.
     public var description: String { "queue \(queue): \(counts)\(isSuspended ? "; suspended" : "")" }
 
-    /// Changes the snapshot as the event changed the queue; does nothing for an event that went before it.
+    /// Applies the change of an event to the snapshot.
+    ///
+    /// An event from before the snapshot has no effect.
     public mutating func apply(_ event: QueueEvent) {
         guard event.number > number else { return }
         number = event.number
@@ -106,45 +107,47 @@ extension QueueSnapshot {
     }
 }
 
-/// What was added to a queue: an operation of any kind, or a closure.
+/// An entry of a queue, which is an operation of any kind or a closure.
 public struct QueueEntry: Sendable, Identifiable, Hashable, CustomStringConvertible {
-    /// Tells an entry from all others that its queue ever had.
+    /// An identifier that distinguishes an entry from all other entries of its queue.
     public struct ID: Sendable, Hashable {
         package let slot: Int32
         package let generation: UInt32
     }
 
-    /// Where an entry stands that has not ended.
+    /// The state of an entry that has not ended.
     ///
     /// More cases may be added.
     public enum State: String, Sendable, Hashable, CaseIterable {
-        /// Dependencies of it have not ended.
+        /// Dependencies of the entry have not ended.
         case waiting
-        /// A delay that it asked for is not over, or it was not admitted yet.
+        /// The entry waits for a delay or another start condition.
         case held
-        /// It may begin as soon as there is a place for it.
+        /// The entry begins as soon as there is a slot for it.
         case ready
-        /// It began.
+        /// The entry has begun.
         case running
-        /// It was cancelled before it began, and is about to end.
+        /// The entry was canceled before it began, and is about to end.
         case ending
     }
 
-    /// How an entry ended.
+    /// The kind of an entry's outcome.
     ///
-    /// No case will be added.
+    /// No more cases will be added.
     public enum Ending: String, Sendable, Hashable, CaseIterable {
-        /// With a result. Closures, and operations of other kinds that were not cancelled, end like this.
+        /// The entry ended with a result.
+        ///
+        /// Closures, and plain operations that were not canceled, always end in this way.
         case success
-        /// With an error.
+        /// The entry ended with an error.
         case failure
-        /// It was cancelled.
+        /// The entry was canceled.
         case cancelled
     }
 
-    /// Tells it from all others.
+    /// The identifier of the entry in its queue.
     public let id: ID
-    /// The operation; nil for a closure.
+    /// The operation, or `nil` for a closure.
     public let operation: Operation?
     private let closureName: String?
 
@@ -154,26 +157,28 @@ public struct QueueEntry: Sendable, Identifiable, Hashable, CustomStringConverti
         closureName = entry.details?.name
     }
 
-    /// What it waits for now in the middle of its work, without a place of the queue; nil while it does not.
+    /// The reason why the operation now waits without a slot in the middle of its work, or `nil` if it does not wait.
     ///
-    /// The operation is asked: it may have gone on since the entry was listed.
+    /// The value is read from the operation, which may have resumed since the entry was listed.
     public var waitReason: WaitReason? { (operation as? ManagedOperation)?.waitReason }
 
-    /// The name of the operation, or else of its type; that of a closure, or else "closure".
+    /// The name of the operation or closure.
+    ///
+    /// The default is the type of the operation, or "closure" for a closure.
     public var name: String { operation?.displayName ?? closureName ?? "closure" }
 
-    /// The name.
+    /// The name of the entry.
     public var description: String { name }
 
-    /// Whether it is the same entry.
+    /// Returns a Boolean value that indicates whether two values are the same entry.
     public static func == (left: QueueEntry, right: QueueEntry) -> Bool { left.id == right.id }
 
-    /// Feeds the identity into the hasher.
+    /// Hashes the identifier of the entry.
     public func hash(into hasher: inout Hasher) { hasher.combine(id) }
 }
 
 extension QueueEntry.State {
-    /// Nil where nobody stands.
+    /// Creates the state of a stage, or returns `nil` for a free slot.
     init?(_ stage: QueueMachine.Stage) {
         switch stage {
         case .free: return nil
@@ -197,45 +202,45 @@ extension QueueEntry.Ending {
 }
 
 extension QueueMachine.Work {
-    /// The operation, unless it is a closure.
+    /// The operation, or `nil` for a closure.
     var operation: Operation? {
         switch self {
         case .operation(let operation): operation
-        case .foreign(let entry): entry.operation
+        case .plain(let entry): entry.operation
         case .closure, .none: nil
         }
     }
 }
 
-/// How many entries of a queue stand where, and how many ended how.
+/// The numbers of entries of a queue in each state, and of ended entries by outcome.
 public struct QueueCounts: Sendable, Hashable, CustomStringConvertible {
-    /// Those that wait for dependencies.
+    /// The number of entries that wait for dependencies.
     public internal(set) var waiting = 0
-    /// Those whose delay is not over, or that were not admitted yet.
+    /// The number of entries that wait for a delay or another start condition.
     public internal(set) var held = 0
-    /// Those that could begin if there were a place.
+    /// The number of entries that could begin if there were a slot.
     public internal(set) var ready = 0
-    /// Those that began and have not ended.
+    /// The number of entries that have begun and not ended.
     public internal(set) var running = 0
-    /// Those of `running` that wait for something, such as a network, and take no place.
+    /// The number of running entries that wait without a slot, for example for a network.
     public internal(set) var resting = 0
-    /// Those that were cancelled before they began, and are about to end.
+    /// The number of entries that were canceled before they began, and are about to end.
     public internal(set) var ending = 0
-    /// Those that ended with a result, since the queue was made.
+    /// The number of entries that ended with a result since the queue was created.
     public internal(set) var finished = 0
-    /// Those that ended with an error.
+    /// The number of entries that ended with an error since the queue was created.
     public internal(set) var failed = 0
-    /// Those that were cancelled.
+    /// The number of entries that were canceled since the queue was created.
     public internal(set) var cancelled = 0
 
-    /// Those that have not ended.
+    /// The number of entries that have not ended.
     public var unended: Int { waiting + held + ready + running + ending }
-    /// Those that ended.
+    /// The number of entries that have ended.
     public var ended: Int { finished + failed + cancelled }
-    /// All that were ever added.
+    /// The number of all entries that were ever added.
     public var added: Int { unended + ended }
 
-    /// The numbers in one line.
+    /// A text with all numbers.
     public var description: String {
         "\(waiting) waiting, \(held) held, \(ready) ready, \(running) running, \(ending) ending; "
             + "\(finished) finished, \(failed) failed, \(cancelled) cancelled"

@@ -1,13 +1,13 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-/// What is asked of the kernel and when what it says is believed: a pure value, bytes in, actions out.
+/// A state machine for the requests to the kernel and their replies, with bytes as input and actions as output.
 ///
-/// It asks for links, addresses and routes, and then follows the changes. Of routes that go with an interface or an
-/// address the kernel says nothing, so they are asked for again whenever something of that kind may have happened.
-/// After a gap in the messages all is asked for again. What it finds is told only where there is no question open.
+/// The machine requests links, addresses and routes, and then follows the changes. The kernel does not report the
+/// removal of routes together with an interface or address. So the machine requests the routes again after each such
+/// change. After lost messages, it requests everything again. It reports its findings only when no request is open.
 package struct NetlinkMachine: Sendable {
-    /// What can be asked for, in this order.
+    /// The kinds of requests, in their order.
     package enum Question: UInt16, Sendable, CaseIterable {
         case links = 18
         case addresses = 22
@@ -21,7 +21,7 @@ package struct NetlinkMachine: Sendable {
             }
         }
 
-        /// How long the part of a request is that belongs to the question.
+        /// The length of the part of a request that depends on its kind.
         private var size: Int {
             switch self {
             case .links: 16
@@ -30,13 +30,13 @@ package struct NetlinkMachine: Sendable {
             }
         }
 
-        /// The request, for all there is.
+        /// Returns the request for all objects of the kind.
         package func request(_ sequence: UInt32) -> [UInt8] {
             var bytes: [UInt8] = []
             func append(_ number: some FixedWidthInteger) { withUnsafeBytes(of: number) { bytes += $0 } }
             append(UInt32(16 + size))
             append(rawValue)
-            // A request, for all of them.
+            // NLM_F_REQUEST and NLM_F_DUMP.
             append(UInt16(0x301))
             append(sequence)
             append(UInt32(0))
@@ -45,41 +45,42 @@ package struct NetlinkMachine: Sendable {
     }
 
     package enum Action: Sendable, Equatable {
-        /// Send this.
+        /// Send these bytes.
         case send([UInt8])
-        /// That is what is known now.
+        /// Report the current state.
         case tell(Connectivity)
-        /// Say when a second has passed.
+        /// Call the machine again after a second.
         case pause
-        /// The kernel answers nothing that could be used.
+        /// End the observation, because the kernel sends no usable replies.
         case giveUp(Int32)
     }
 
     package private(set) var picture: NetworkTopology
-    /// What is being answered; nil while only changes come.
+    /// The request whose replies are arriving, or nil while only changes arrive.
     package private(set) var question: Question?
     private var sequence: UInt32 = 0
-    /// Who we are to the kernel.
+    /// The port that identifies this socket to the kernel.
     private let port: UInt32
-    /// Something changed while it was answered, so it has to be asked again.
+    /// Whether something changed during the replies, so that the request must be repeated.
     private var isDisturbed = false
-    /// How often it was asked again because of that.
+    /// The number of repetitions because of such changes.
     private var repetitions = 0
-    /// Messages were lost: all is to be asked for anew.
+    /// Whether messages were lost, so that everything must be requested again.
     private var isLost = false
     private var hasChanged = false
-    /// An answer was taken although it may fit together badly.
+    /// Whether replies were accepted although they may be inconsistent.
     private var isDoubtful = false
     private var refusals = 0
     private var hasGivenUp = false
-    /// A request could not be sent a moment ago, or what is asked for changes faster than it can be told: nothing is asked
-    /// before the pause is over.
+    /// Whether the machine sends no request until a pause is over, because a request could not be sent or the state
+    /// changes too fast.
     package private(set) var isPausing = false
 
-    /// After so many the answer is taken as it is, and all is asked for again when that was told and a pause is over.
+    /// The number of repetitions after which inconsistent replies are accepted, reported, and requested again after a
+    /// pause.
     private static let repetitionLimit = 5
     private static let refusalLimit = 10
-    /// `ENOBUFS`; with `EBUSY` that says that it is only now that it cannot be answered.
+    /// `ENOBUFS`, which like `EBUSY` indicates a temporary failure.
     private static let noRoom: Int32 = 105
     private static let busy: Int32 = 16
     private static let passingRefusalLimit = 1_000
@@ -89,7 +90,7 @@ package struct NetlinkMachine: Sendable {
         picture = NetworkTopology(need)
     }
 
-    /// Whether there is no question open, and none to be asked.
+    /// Whether no request is open or necessary.
     package var isSettled: Bool { question == nil && sequence != 0 && !isLost && !isDoubtful }
 
     package mutating func begin() -> [Action] {
@@ -102,7 +103,7 @@ package struct NetlinkMachine: Sendable {
         self.question = question
         isDisturbed = false
         sequence &+= 1
-        // Nobody's messages have the number 0 but those that nobody asked for.
+        // Messages without a request have the number 0.
         if sequence == 0 { sequence = 1 }
         switch question {
         case .links: picture.removeAllLinks()
@@ -112,24 +113,25 @@ package struct NetlinkMachine: Sendable {
         return [.send(question.request(sequence))]
     }
 
-    /// The socket had no room for all that came.
+    /// Records that the receive buffer overflowed.
     ///
-    /// Until it was read empty the kernel drops what comes, and does not say so again: nothing is asked before that.
+    /// The kernel drops messages until the socket was read empty, and reports this only once. So the machine sends no
+    /// request before that.
     package mutating func messagesWereLost() { isLost = true }
 
-    /// There is nothing more to be read for now.
+    /// Records that there is nothing more to read for now.
     ///
-    /// The kernel answers as fast as it is read, so a question that is open by then will not be answered: where there was
-    /// no room, neither was there for the news that it was refused.
+    /// The kernel replies as fast as the socket is read. So an open request will not be answered, because the message
+    /// about its failure was dropped too.
     package mutating func wasReadEmpty() -> [Action] {
         if hasGivenUp || isPausing { return [] }
         if question != nil { return giveUpAtLast(Self.noRoom) ?? begin() }
         return isLost || isDoubtful ? begin() : []
     }
 
-    /// A request could not be sent: what it was for is not known, and is asked for after a pause.
+    /// Records that a request could not be sent, so that everything is requested again after a pause.
     ///
-    /// If nothing is to be done, a pause begins, of whose end the machine is to be told.
+    /// If the returned array is empty, the caller must start a pause and call ``pauseIsOver()`` after it.
     package mutating func sendingFailed(_ number: Int32) -> [Action] {
         question = nil
         isLost = true
@@ -138,14 +140,14 @@ package struct NetlinkMachine: Sendable {
         return []
     }
 
-    /// When the socket is read empty next, all is asked for again.
+    /// Ends the pause, so that everything is requested when the socket is next read empty.
     package mutating func pauseIsOver() { isPausing = false }
 
-    /// A datagram came.
+    /// Processes a datagram.
     package mutating func receive(_ datagram: ArraySlice<UInt8>) -> [Action] {
         let parsed = NetlinkParser.parse(datagram)
         var actions: [Action] = []
-        // What comes after it gave up is not all there is.
+        // The messages after the end of the observation are incomplete.
         for message in parsed.messages where !hasGivenUp { actions += take(message) }
         if hasGivenUp { return actions }
         if parsed.isDamaged { isLost = true }
@@ -163,7 +165,7 @@ package struct NetlinkMachine: Sendable {
         case .link(let link):
             let before = picture.links[link.index]
             picture.add(link)
-            // Routes go with an interface, and those whose cable was pulled are none until it is put in again.
+            // The routes of an interface disappear with it. Its routes are inactive while the cable is unplugged.
             let mayTakeRoutes = before?.isUp != link.isUp || before?.isRunning != link.isRunning
             return isAnswer ? [] : changed(.links, mayTakeRoutes: mayTakeRoutes)
         case .linkGone(let index):
@@ -190,13 +192,13 @@ package struct NetlinkMachine: Sendable {
         }
     }
 
-    /// Something changed, of the kind for which one asks so.
+    /// Records a change in the objects of a kind.
     private mutating func changed(_ kind: Question, mayTakeRoutes: Bool) -> [Action] {
         hasChanged = true
         if question == kind { isDisturbed = true }
         guard mayTakeRoutes else { return [] }
         if question == .routes { isDisturbed = true }
-        // What is doubtful is asked for anyway, when the pause is over.
+        // Inconsistent replies are requested again anyway after the pause.
         return question == nil && !isLost && !isDoubtful ? ask(.routes) : []
     }
 
@@ -218,21 +220,21 @@ package struct NetlinkMachine: Sendable {
         hasChanged = false
         let told = Action.tell(picture.connectivity)
         guard isDoubtful else { return [told] }
-        // A router's tables may never stand still: they are not read without end.
+        // The tables of a router may change constantly, so they are not read in an endless loop.
         isPausing = true
         return [told, .pause]
     }
 
     private mutating func refused(_ number: Int32) -> [Action] {
-        // An acknowledgement, which nobody asked for.
+        // This is an acknowledgement that was not requested.
         guard number != 0 else { return [] }
-        // It may be refused for want of room, so it is asked again when there is some.
+        // The failure may be a lack of memory, so the request is repeated later.
         question = nil
         isLost = true
         return giveUpAtLast(number) ?? []
     }
 
-    /// Nil if it is worth another try.
+    /// Returns the action that ends the observation, or nil if another try is worthwhile.
     private mutating func giveUpAtLast(_ number: Int32) -> [Action]? {
         refusals += 1
         let isPassing = number == Self.noRoom || number == Self.busy
@@ -243,19 +245,19 @@ package struct NetlinkMachine: Sendable {
     }
 }
 
-/// The interfaces of a machine with their addresses and routes, and what follows from them: a pure value.
+/// The interfaces of a machine with their addresses and routes, and the state that follows from them.
 package struct NetworkTopology: Sendable, Equatable {
     package private(set) var links: [Int32: NetworkLink] = [:]
     package private(set) var addresses: [NetworkAddress.Key: NetworkAddress] = [:]
     package private(set) var routes: [NetworkRoute] = []
-    /// Which routes count.
+    /// The routes that make the network available.
     package let need: RouteNeed
 
     package init(_ need: RouteNeed) {
         self.need = need
     }
 
-    /// Whether a route could make a difference.
+    /// Returns whether a route can change the state.
     package func concerns(_ route: NetworkRoute) -> Bool {
         route.type == 1 && route.table != 255 && (need == .anyRoute || route.isDefault)
     }
@@ -278,10 +280,12 @@ package struct NetworkTopology: Sendable, Equatable {
     package mutating func removeAllAddresses() { addresses = [:] }
     package mutating func removeAllRoutes() { routes = [] }
 
-    /// What all of it comes to: there is a way out if an interface other than loopback runs and has a route, and some
-    /// interface has an address of the same version of IP that can be used.
+    /// The resulting state.
+    ///
+    /// The network is available if an interface other than loopback is running and has a route, and an interface has
+    /// a usable address of the same IP version.
     package var connectivity: Connectivity {
-        // Requests are sent from an address of another interface if their own has none, which may be so on purpose.
+        // An interface without an address uses the address of another interface, which may be intended.
         let families = Set(addresses.values.filter(\.isUsable).map(\.key.family))
         var ways: [(priority: UInt32, link: NetworkLink)] = []
         for link in links.values where link.isRunning && !link.isLoopback {

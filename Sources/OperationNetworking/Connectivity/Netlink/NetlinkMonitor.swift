@@ -6,21 +6,23 @@ import Foundation
 import OperationCore
 
 #if os(Linux)
-    /// Watches the network of a Linux machine, by what the kernel says of its interfaces, addresses and routes.
+    /// A monitor for Linux that uses the kernel's information about interfaces, addresses and routes.
     ///
-    /// There is a way out where an interface other than loopback runs and has a route, and where some interface has an
-    /// address of the same version of IP that is more than link-local. A tunnel is an interface as any other, whatever
-    /// carries it. Inside a container all that is about the container's own network. Where the kernel cannot be asked,
-    /// the state is unknown, and ``failure`` says why.
+    /// The network is available if an interface other than loopback is running and has a route. In addition, an
+    /// interface must have an address of the same IP version that is not link-local. A tunnel counts like any other
+    /// interface. In a container, the monitor observes the network of the container. If the kernel provides no
+    /// information, the status is unknown, and ``failure`` contains the reason.
     ///
-    /// It has one socket and one queue, no thread of its own, and asks the kernel when it is made, which does not wait
-    /// for anything. Use ``SystemConnectivity/shared`` unless you need other routes to count.
+    /// A monitor uses one socket and one queue, and no separate thread. It sends its first requests to the kernel in
+    /// the initializer, which does not block. Use ``SystemConnectivity/shared`` unless you need a different
+    /// ``RouteNeed``.
     public final class NetlinkMonitor: ConnectivityMonitor {
         private let board = ConnectivityBoard(.unknown)
         private let feed: NetlinkFeed?
         private let refusal: SystemError?
 
-        /// Why nothing is known, or nothing more; nil if all is well.
+        /// The error that explains why no information, or no new information, is available, or `nil` without an
+        /// error.
         public var failure: ConnectivityMonitorError? {
             guard let error = refusal ?? feed?.failure else { return nil }
             return ConnectivityMonitorError(
@@ -29,7 +31,7 @@ import OperationCore
                     + Self.advice(error.number))
         }
 
-        /// What can be done about a failure.
+        /// Returns a sentence about how to fix a failure.
         package static func advice(_ number: Int32) -> String {
             switch number {
             case EPERM, EACCES, EAFNOSUPPORT, EPROTONOSUPPORT:
@@ -40,9 +42,9 @@ import OperationCore
             }
         }
 
-        /// Makes a monitor.
+        /// Creates a monitor.
         ///
-        /// - Parameter need: Which routes count.
+        /// - Parameter need: The routes that make the network available. The default is ``RouteNeed/defaultRoute``.
         public convenience init(_ need: RouteNeed = .defaultRoute) {
             self.init(need, receiveBufferSize: nil)
         }
@@ -60,27 +62,28 @@ import OperationCore
 
         deinit { feed?.close() }
 
-        /// What is known now.
+        /// The current state of the network.
         public var connectivity: Connectivity { board.connectivity }
 
-        /// Calls `body` with what is known now, and whenever that has changed: on the monitor's queue.
+        /// Calls a closure with the current state of the network, and again whenever the state changes.
+        ///
+        /// The first call happens within this method. The later calls happen on the monitor's queue.
         public func observe(_ body: @escaping @Sendable (Connectivity) -> Void) -> ConnectivityObservation {
             board.observe(for: self, body)
         }
 
-        /// The socket, for tests; nil if there is none.
+        /// The socket, for tests, or nil if there is none.
         package var descriptor: Int32? { feed?.descriptor }
-        /// How often messages were lost, for tests.
+        /// The number of times that messages were lost, for tests.
         package var overruns: Int { feed?.overruns ?? 0 }
     }
 
-    /// Reads the socket on a queue of its own, and writes on the board what comes of it: the shell of
-    /// ``NetlinkMachine``.
+    /// Reads the socket on its own queue, and writes the results of a ``NetlinkMachine`` to the board.
     final class NetlinkFeed: Sendable {
         private struct State {
             var machine: NetlinkMachine
             var overruns = 0
-            /// With which number the system refused, for good.
+            /// The final error of the system.
             var failure: SystemError?
         }
 
@@ -88,12 +91,12 @@ import OperationCore
         private let board: ConnectivityBoard
         private let state: Locked<State>
         private let queue = DispatchQueue(label: "OperationKit.NetlinkMonitor")
-        // Sendable: made in init, and Dispatch lets it be cancelled from any thread.
+        // Sendable: created in init, and Dispatch allows canceling it on any thread.
         private nonisolated(unsafe) let source: any DispatchSourceRead
 
-        /// An answer has at most 32 KiB.
+        /// A reply has at most 32 KiB.
         private static let bufferSize = 1 << 16
-        /// After so many datagrams what is known is told, whatever else waits.
+        /// The number of datagrams after which the current state is reported, even if more are waiting.
         private static let batch = 256
 
         init(_ socket: NetlinkSocket, _ need: RouteNeed, _ board: ConnectivityBoard) {
@@ -103,7 +106,8 @@ import OperationCore
             source = DispatchSource.makeReadSource(fileDescriptor: socket.descriptor, queue: queue)
             source.setEventHandler { [weak self] in self?.drain() }
             source.setCancelHandler { socket.close() }
-            // The kernel answers within the call that asks, so that the state is known at once. Nobody else reads yet.
+            // The kernel replies within the call that sends the request, so the state is known immediately. No other
+            // thread reads yet.
             if let news = perform(state.withLock { $0.machine.begin() }) { board.write(news) } else { drain() }
             source.activate()
         }
@@ -112,11 +116,12 @@ import OperationCore
         var overruns: Int { state.withLock { $0.overruns } }
         var failure: SystemError? { state.withLock { $0.failure } }
 
-        /// Reads no more; the socket is closed when the queue comes by.
+        /// Stops reading, after which the queue closes the socket.
         func close() { source.cancel() }
 
-        /// Reads until there is nothing more, for only then may be asked again what was lost; what follows is written
-        /// once, or every now and then if that takes long.
+        /// Reads until nothing is left, because lost messages can be requested again only then.
+        ///
+        /// The result is written once, or in intervals if the reading takes long.
         private func drain() {
             var buffer = [UInt8](repeating: 0, count: Self.bufferSize)
             var news: Connectivity?
@@ -129,7 +134,7 @@ import OperationCore
             if failure == nil, let news { board.write(news) }
         }
 
-        /// What follows from the next datagram; nil if there is none, and nothing to be done.
+        /// Returns the actions for the next datagram, or nil if there is no datagram and nothing to do.
         private func receive(into buffer: inout [UInt8]) -> [NetlinkMachine.Action]? {
             switch buffer.withUnsafeMutableBytes({ socket.receive(into: $0) }) {
             case .datagram(let count): return state.withLock { $0.machine.receive(buffer[..<count]) }
@@ -149,13 +154,13 @@ import OperationCore
             }
         }
 
-        /// Sends what is to be sent; returns what is known then, if that is news.
+        /// Performs the actions, and returns the state if one of them reports it.
         private func perform(_ actions: [NetlinkMachine.Action]) -> Connectivity? {
             var news: Connectivity?
             for action in actions {
                 switch action {
                 case .send(let request):
-                    // After the pause all is asked for.
+                    // Everything is requested after the pause.
                     if state.withLock({ $0.machine.isPausing }) { continue }
                     guard let error = socket.send(request) else { continue }
                     news = .unknown
@@ -169,17 +174,17 @@ import OperationCore
             return news
         }
 
-        /// What could not be sent now, or be told at rest, will hardly be a moment later: it is tried once in a second.
+        /// Schedules another try after a second, because an immediate one would probably fail too.
         private func lookAgainLater() {
             queue.asyncAfter(deadline: .now() + 1) { [weak self] in
-                // Once it was closed, the number may be another's.
+                // After the socket is closed, its descriptor may belong to another file.
                 guard let self, !source.isCancelled else { return }
                 state.withLock { $0.machine.pauseIsOver() }
                 drain()
             }
         }
 
-        /// Nothing more will be known.
+        /// Ends the observation with an error.
         private func end(_ error: SystemError) {
             state.withLock { $0.failure = error }
             board.write(.unknown)
@@ -187,17 +192,17 @@ import OperationCore
         }
     }
 
-    /// A socket to the part of the kernel that knows the network: never blocking, and not inherited by other programs.
+    /// A non-blocking netlink socket, which other programs do not inherit.
     ///
-    /// Swift's module for the system leaves out what belongs to netlink; the numbers are the kernel's, which do not
+    /// Swift's system module omits the declarations for netlink. The numbers here are the kernel's, which do not
     /// change.
     struct NetlinkSocket: Sendable {
         enum Received {
             case datagram(Int)
-            /// It came from somebody else than the kernel, and is not to be believed.
+            /// The datagram came from another process than the kernel, and is ignored.
             case foreign
             case nothing
-            /// Messages were lost for want of room.
+            /// Messages were lost because the buffer was full.
             case overrun
             case failed(Int32)
         }
@@ -213,12 +218,13 @@ import OperationCore
         }
 
         let descriptor: Int32
-        /// Who we are to the kernel.
+        /// The port that identifies this socket to the kernel.
         let port: UInt32
 
-        /// Opens one that is told of changes of links, addresses and routes.
+        /// Opens a socket that receives changes of links, addresses and routes.
         ///
-        /// - Parameter receiveBufferSize: For tests: how much may wait in it; as much as is usual if nil.
+        /// - Parameter receiveBufferSize: The size of the receive buffer, for tests. The default is nil, which uses
+        ///   the system's default size.
         static func open(receiveBufferSize: Int32? = nil) throws(SystemError) -> NetlinkSocket {
             // SOCK_RAW, SOCK_CLOEXEC and SOCK_NONBLOCK.
             let descriptor = socket(16, 3 | 0o2_000_000 | 0o4_000, 0)
@@ -234,7 +240,7 @@ import OperationCore
             }
         }
 
-        /// Joins the groups, and returns the port that the kernel gave.
+        /// Joins the groups, and returns the port that the kernel assigned.
         private static func join(_ descriptor: Int32) throws(SystemError) -> UInt32 {
             // Links, addresses and routes of IPv4 and of IPv6.
             var address = Address(groups: 0x1 | 0x10 | 0x40 | 0x100 | 0x400)
@@ -247,7 +253,7 @@ import OperationCore
             return address.port
         }
 
-        /// Sends a request; nil if that went well.
+        /// Sends a request, and returns an error if this fails.
         func send(_ request: [UInt8]) -> SystemError? {
             var address = Address()
             let count = withUnsafeMutableBytes(of: &address) { place in
@@ -263,7 +269,7 @@ import OperationCore
         func receive(into buffer: UnsafeMutableRawBufferPointer) -> Received {
             var (address, size) = (Address(), Address.size)
             while true {
-                // The length that it really has, also where there is no room for it.
+                // With MSG_TRUNC, the result is the full length of the datagram, even if the buffer is too small.
                 let count = withUnsafeMutableBytes(of: &address) { place in
                     recvfrom(
                         descriptor, buffer.baseAddress, buffer.count, Int32(MSG_TRUNC),
@@ -286,16 +292,17 @@ import OperationCore
     }
 #endif
 
-/// Which routes make a machine count as connected, on Linux.
+/// The routes that make a machine count as connected, on Linux.
 public struct RouteNeed: Sendable, Hashable {
     private enum Kind: Sendable, Hashable { case defaultRoute, anyRoute }
 
     private let kind: Kind
 
-    /// A route to everywhere: what a machine has that can reach the internet, and a laptop without a cable has not.
+    /// Only a default route, which a machine has if it can reach the internet.
     ///
-    /// A bridge for containers has none, so it does not count.
+    /// A laptop without a cable has no such route. A bridge for containers has no such route either, so it does not
+    /// count.
     public static let defaultRoute = RouteNeed(kind: .defaultRoute)
-    /// Any route that leads out: for networks that lead nowhere else, as in a laboratory or a machine.
+    /// Any route that leaves the machine, for networks without internet access, such as in a laboratory or a machine.
     public static let anyRoute = RouteNeed(kind: .anyRoute)
 }

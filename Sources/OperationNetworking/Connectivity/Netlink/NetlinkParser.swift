@@ -1,12 +1,12 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-/// Reads what the kernel writes: every length is looked at before it is believed.
+/// A parser for messages of the kernel, which checks each length before it uses it.
 package enum NetlinkParser {
-    /// What a datagram says.
+    /// The content of a datagram.
     package struct Result: Sendable, Equatable {
         package var messages: [NetlinkMessage] = []
-        /// Whether something in it was not as it should be, so that its messages are not all that was said.
+        /// Whether a part of the datagram was malformed, so that its messages are incomplete.
         package var isDamaged = false
     }
 
@@ -23,13 +23,13 @@ package enum NetlinkParser {
                 return result
             }
             result.messages.append(message)
-            // The last one may go without what fills it up to a multiple of four.
+            // The last message may lack the padding to a multiple of four.
             rest = rest.rest(from: (Int(length) + 3) & ~3) ?? NetlinkBytes([])
         }
         return result
     }
 
-    /// Nil if it is not as it should be.
+    /// Returns a message, or nil if it is malformed.
     private static func message(_ bytes: NetlinkBytes) -> NetlinkMessage? {
         guard let type = bytes.number(UInt16.self, at: 4), let flags = bytes.number(UInt16.self, at: 6),
             let sequence = bytes.number(UInt32.self, at: 8), let port = bytes.number(UInt32.self, at: 12),
@@ -41,7 +41,7 @@ package enum NetlinkParser {
     private static func content(of type: UInt16, _ body: NetlinkBytes) -> NetlinkMessage.Content? {
         switch type {
         case 2: return body.number(Int32.self, at: 0).map { .refused($0 == .min ? .max : abs($0)) }
-        // It may carry the error that broke the answer off.
+        // It may contain the error that ended the reply early.
         case 3:
             guard let number = body.number(Int32.self, at: 0), number < 0 else { return .done }
             return .refused(number == .min ? .max : -number)
@@ -58,7 +58,7 @@ package enum NetlinkParser {
         guard let family = body.number(UInt8.self, at: 0), let hardware = body.number(UInt16.self, at: 2),
             let index = body.number(Int32.self, at: 4), let flags = body.number(UInt32.self, at: 8)
         else { return nil }
-        // A bridge tells of its ports in messages that look the same.
+        // A bridge reports its ports in messages of the same form.
         guard family == 0 else { return .other }
         var name = ""
         let isWhole = eachAttribute(body, from: 16) { type, value in
@@ -80,7 +80,7 @@ package enum NetlinkParser {
         var (flags, own, far): (UInt32, [UInt8]?, [UInt8]?) = (UInt32(shortFlags), nil, nil)
         let isWhole = eachAttribute(body, from: 8) { type, value in
             switch type {
-            // On a line from point to point the first is the other end's.
+            // In a point-to-point link, the first address is the peer's.
             case 1: far = value.array
             case 2: own = value.array
             case 8:
@@ -126,7 +126,7 @@ package enum NetlinkParser {
         return isGone ? .routeGone(route) : .route(route)
     }
 
-    /// A list of `struct rtnexthop`, of which those that are dead do not count.
+    /// Parses a list of `struct rtnexthop`, in which dead hops do not count.
     private static func addHops(_ list: NetlinkBytes, to route: inout NetworkRoute) -> Bool {
         var rest = list
         var isAlive = false
@@ -144,12 +144,12 @@ package enum NetlinkParser {
         return true
     }
 
-    /// Goes through a list of `struct rtattr`; false if a length in it is wrong, or `body` says so.
+    /// Enumerates a list of `struct rtattr`, and returns false if a length is wrong or `body` returns false.
     private static func eachAttribute(
         _ bytes: NetlinkBytes, from start: Int, _ body: (UInt16, NetlinkBytes) -> Bool
     ) -> Bool {
         guard var rest = bytes.rest(from: start) else { return false }
-        // What is shorter than the head of one only fills up.
+        // A rest that is shorter than an attribute's header is padding.
         while rest.count >= 4 {
             guard let length = rest.number(UInt16.self, at: 0), length >= 4, length <= rest.count,
                 let type = rest.number(UInt16.self, at: 2), let value = rest.part(from: 4, count: Int(length) - 4),
@@ -161,7 +161,7 @@ package enum NetlinkParser {
     }
 }
 
-/// A message of the kernel's about its network, as far as it matters here (`netlink(7)`, `rtnetlink(7)`).
+/// A message of the kernel about the network, with the needed content (`netlink(7)`, `rtnetlink(7)`).
 package struct NetlinkMessage: Sendable, Equatable {
     package enum Content: Sendable, Equatable {
         case link(NetworkLink)
@@ -170,23 +170,23 @@ package struct NetlinkMessage: Sendable, Equatable {
         case addressGone(NetworkAddress)
         case route(NetworkRoute)
         case routeGone(NetworkRoute)
-        /// The end of an answer.
+        /// The end of a reply.
         case done
-        /// A request was refused, with this number of an error; 0 if it was not.
+        /// A failed request with an error number, or an acknowledgement with 0.
         case refused(Int32)
         /// Messages were lost.
         case lost
-        /// Something that does not matter.
+        /// A message that is not needed.
         case other
     }
 
-    /// The number of the request that it answers.
+    /// The number of the request that the message belongs to.
     ///
-    /// A message about a change that somebody else's request made has that one's.
+    /// A change that the request of another process caused has the number of that request.
     package var sequence: UInt32
-    /// The port of who asked.
+    /// The port of the process that sent the request.
     package var port: UInt32
-    /// Whether something changed while the answer was being written, so that it may fit together badly.
+    /// Whether something changed while the kernel wrote the reply, so that the reply may be inconsistent.
     package var isInconsistent: Bool
     package var content: Content
 }
@@ -195,17 +195,18 @@ package struct NetlinkMessage: Sendable, Equatable {
 package struct NetworkLink: Sendable, Equatable {
     package var index: Int32
     package var name: String
-    /// What it is to the kernel (`ARPHRD_…`).
+    /// The kind of hardware (`ARPHRD_…`).
     package var hardware: UInt16
     package var flags: UInt32
 
     package var isLoopback: Bool { flags & 0x8 != 0 }
-    /// Whether it was switched on.
+    /// Whether the interface is enabled.
     package var isUp: Bool { flags & 0x1 != 0 }
-    /// Whether it was switched on, and has a cable or what takes its place.
+    /// Whether the interface is enabled and has a link, such as a cable.
     package var isRunning: Bool { flags & 0x41 == 0x41 }
 
-    /// The kind, by what the kernel says and by the names that systemd and others give.
+    /// The kind of the interface, derived from its hardware type and from the names that systemd and other tools
+    /// assign.
     package var kind: Connectivity.Interface {
         switch hardware {
         case 512, 768, 769, 776, 778, 823, 65534: return .tunnel
@@ -221,18 +222,18 @@ package struct NetworkLink: Sendable, Equatable {
     }
 }
 
-/// Which version of IP something belongs to.
+/// A version of IP.
 package enum NetworkFamily: UInt8, Sendable {
     case ipv4 = 2
     case ipv6 = 10
 
-    /// How many bytes an address has.
+    /// The number of bytes of an address.
     var addressSize: Int { self == .ipv4 ? 4 : 16 }
 }
 
 /// An address of an interface.
 package struct NetworkAddress: Sendable, Equatable {
-    /// What tells it from others.
+    /// The values that identify an address.
     package struct Key: Sendable, Hashable {
         package var link: Int32
         package var family: NetworkFamily
@@ -244,14 +245,14 @@ package struct NetworkAddress: Sendable, Equatable {
     package var flags: UInt32
     package var scope: UInt8
 
-    /// Whether it is ::1.
+    /// Whether the address is ::1.
     private var isLoopback: Bool { key.bytes.last == 1 && key.bytes.dropLast().allSatisfy { $0 == 0 } }
 
-    /// Whether requests may be sent from it: it is neither of a link nor of loopback, and nobody else has it.
+    /// Whether requests may be sent from the address, which must not be a loopback, link-local or duplicate address.
     package var isUsable: Bool {
-        // Tentative and not optimistic, or found to be somebody else's.
+        // Tentative and not optimistic, or a duplicate.
         if flags & 0x44 == 0x40 || flags & 0x08 != 0 { return false }
-        // Of a link only, of this host only, of nowhere.
+        // The scopes link, host and nowhere.
         guard scope < 253 else { return false }
         switch key.family {
         case .ipv4: return !(key.bytes.first == 127 || key.bytes.starts(with: [169, 254]))
@@ -260,24 +261,25 @@ package struct NetworkAddress: Sendable, Equatable {
     }
 }
 
-/// A way to other hosts.
+/// A route to other hosts.
 package struct NetworkRoute: Sendable, Equatable {
     package var family: NetworkFamily
     package var prefixLength: UInt8
     package var table: UInt32
     package var type: UInt8
     package var flags: UInt32
-    /// The smaller, the more it is preferred.
+    /// The priority, where a smaller number is preferred.
     package var priority: UInt32
-    /// The interfaces by which it leads; none if that was not said.
+    /// The interfaces of the route, or an empty array if the kernel did not name them.
     package var links: [Int32]
 
-    /// Whether packets are sent by it: it is no trap, not one to this host, and its interface is alive.
+    /// Whether packets leave through the route, which requires a unicast route that is not local and whose interface
+    /// is alive.
     package var leadsOut: Bool { type == 1 && table != 255 && flags & 0x11 == 0 }
     package var isDefault: Bool { prefixLength == 0 }
 }
 
-/// A run of bytes as Linux writes them: in the machine's own order, and never read beyond its end.
+/// A sequence of bytes in the machine's byte order, with checked access.
 struct NetlinkBytes: Sendable {
     private let bytes: ArraySlice<UInt8>
 
@@ -287,26 +289,26 @@ struct NetlinkBytes: Sendable {
 
     var count: Int { bytes.count }
 
-    /// The bytes themselves.
+    /// The bytes as an array.
     var array: [UInt8] { Array(bytes) }
 
-    /// A number at a place; nil if it does not lie within the bytes.
+    /// Returns a number at an offset, or nil if it exceeds the bytes.
     func number<Number: FixedWidthInteger>(_ type: Number.Type, at offset: Int) -> Number? {
         let size = MemoryLayout<Number>.size
         guard offset >= 0, offset <= bytes.count - size else { return nil }
         return bytes.withUnsafeBytes { $0.loadUnaligned(fromByteOffset: offset, as: type) }
     }
 
-    /// A part of the bytes; nil if it does not lie within them.
+    /// Returns a part of the bytes, or nil if it exceeds them.
     func part(from start: Int, count: Int) -> NetlinkBytes? {
         guard start >= 0, count >= 0, start <= bytes.count, count <= bytes.count - start else { return nil }
         let first = bytes.startIndex + start
         return NetlinkBytes(bytes[first..<(first + count)])
     }
 
-    /// What follows a place; nil if that lies beyond the end.
+    /// Returns the bytes from an offset, or nil if it exceeds them.
     func rest(from start: Int) -> NetlinkBytes? { part(from: start, count: count - start) }
 
-    /// The text up to the first zero, as names of interfaces are written.
+    /// The text up to the first zero byte, as in interface names.
     var text: String { String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self) }
 }

@@ -4,71 +4,73 @@
 import Foundation
 import OperationCore
 
-/// What is done with a request for which the cache was asked (RFC 9111, section 4).
+/// The decision about a request after a search in the cache (RFC 9111, section 4).
 package enum CacheDecision: Equatable, Sendable {
-    /// The response that is kept is the answer, so many seconds old.
+    /// Serve the stored response with this index, whose age is in seconds.
     case serve(Int, age: Int)
-    /// The same, and the server is asked meanwhile whether it still holds.
+    /// Serve the stored response, and revalidate it in the background.
     case serveAndRevalidate(Int, age: Int)
-    /// The server is asked whether the stored response is still valid, if the response has a validator. If the server
-    /// fails, the stored response may be the answer.
+    /// Revalidate the stored response, which may also be served if the server fails.
+    ///
+    /// If the response has no validator, the request is sent unchanged.
     case revalidate(Int)
-    /// The server is asked as if nothing was kept.
+    /// Send the request as if nothing were stored.
     case forward
-    /// Only what is kept was wanted, and nothing is: status 504.
+    /// Respond with status 504, because the request accepts only a stored response and there is none.
     case unavailable
 
-    /// Decides.
+    /// Decides how to handle a request.
     ///
     /// - Parameters:
-    ///   - method: The request's method.
-    ///   - request: Its header fields as they would be sent.
-    ///   - responses: What is kept at its address.
-    ///   - now: What time it is.
-    ///   - key: What the fields of the requests are hidden with.
+    ///   - method: The method of the request.
+    ///   - request: The headers of the request as they would be sent.
+    ///   - responses: The stored responses at the address.
+    ///   - now: The current date.
+    ///   - key: The key that hides the values of request headers.
     package static func decide(
         method: String, request: HeaderFields, responses: [CachedResponse], now: Date, key: CacheKey = .none
     ) -> CacheDecision {
-        let wish = CacheControl(request)
+        let asked = CacheControl(request)
         let fitting = responses.indices.filter { CacheSelection.fits(responses[$0], request, key: key) }
         let newest = fitting.max { responses[$0].received < responses[$1].received }
-        let decision = decide(method: method, request: request, wish: wish, newest, of: responses, now: now)
+        let decision = decide(method: method, request: request, asked: asked, newest, of: responses, now: now)
         switch decision {
         case .forward, .revalidate: return onlyWantsKept(request) ? .unavailable : decision
         default: return decision
         }
     }
 
-    /// Whether a stored response can be the answer to a request with that method.
+    /// Returns whether a stored response can be served for a request with this method.
     package static func mayAnswer(_ method: String) -> Bool { method == "GET" || method == "HEAD" }
 
-    /// Whether nothing is to be sent, come what may.
+    /// Returns whether a request must not be sent to the server in any case.
     static func onlyWantsKept(_ request: HeaderFields) -> Bool { CacheControl(request).has("only-if-cached") }
 
     private static func decide(
-        method: String, request: HeaderFields, wish: CacheControl, _ newest: Int?, of responses: [CachedResponse],
+        method: String, request: HeaderFields, asked: CacheControl, _ newest: Int?, of responses: [CachedResponse],
         now: Date
     ) -> CacheDecision {
-        guard mayAnswer(method), !wish.has("no-store"), !isUsersOwnCondition(request), let index = newest
+        guard mayAnswer(method), !asked.has("no-store"), !isUsersOwnCondition(request), let index = newest
         else { return .forward }
         let response = responses[index]
-        // It should not be there at all.
+        // Such a response should not have been stored.
         guard !CacheRules.forbidsStoring(response) else { return .forward }
         let control = CacheControl(response.headers)
         let freshness = CacheFreshness(response, now: now)
-        if maySend(freshness, control, wish) { return .serve(index, age: freshness.age) }
-        if let grace = control.seconds("stale-while-revalidate"), isUnasked(wish), mayBeStale(control),
+        if maySend(freshness, control, asked) { return .serve(index, age: freshness.age) }
+        if let grace = control.seconds("stale-while-revalidate"), isUnasked(asked), mayBeStale(control),
             !freshness.isFresh, freshness.staleness <= grace, method == "GET"
         {
             return .serveAndRevalidate(index, age: freshness.age)
         }
-        // HEAD says nothing about a body that could be kept.
+        // A response to HEAD has no body that could be stored.
         guard method == "GET" else { return .forward }
         let isForFailures = staleOnError(response, request: request, now: now) != nil
         return CacheValidator(response.headers) != nil || isForFailures ? .revalidate(index) : .forward
     }
 
-    /// Whether what is kept may be the answer though the server failed (RFC 5861, section 4): returns its age.
+    /// Returns the age of a stored response that may be served if the server fails (RFC 5861, section 4), otherwise
+    /// `nil`.
     package static func staleOnError(_ response: CachedResponse, request: HeaderFields, now: Date) -> Int? {
         let control = CacheControl(response.headers)
         let freshness = CacheFreshness(response, now: now)
@@ -78,17 +80,17 @@ package enum CacheDecision: Equatable, Sendable {
         return freshness.age
     }
 
-    private static func maySend(_ freshness: CacheFreshness, _ control: CacheControl, _ wish: CacheControl) -> Bool {
-        guard !control.has("no-cache"), !wish.has("no-cache") else { return false }
+    private static func maySend(_ freshness: CacheFreshness, _ control: CacheControl, _ asked: CacheControl) -> Bool {
+        guard !control.has("no-cache"), !asked.has("no-cache") else { return false }
         if freshness.isFresh {
-            // Made never to change: to reload it asks for nothing new (RFC 8246).
+            // An immutable response never changes, so a reload is useless (RFC 8246).
             if control.has("immutable") { return true }
-            if let limit = wish.seconds("max-age"), freshness.age > limit { return false }
-            if wish.seconds("max-age") == 0 { return false }
-            return freshness.lifetime - freshness.age >= (wish.seconds("min-fresh") ?? 0)
+            if let limit = asked.seconds("max-age"), freshness.age > limit { return false }
+            if asked.seconds("max-age") == 0 { return false }
+            return freshness.lifetime - freshness.age >= (asked.seconds("min-fresh") ?? 0)
         }
-        guard let staleness = wish.maximumStaleness, mayBeStale(control), !wish.has("min-fresh") else { return false }
-        if let limit = wish.seconds("max-age"), freshness.age > limit { return false }
+        guard let staleness = asked.maximumStaleness, mayBeStale(control), !asked.has("min-fresh") else { return false }
+        if let limit = asked.seconds("max-age"), freshness.age > limit { return false }
         return freshness.staleness <= staleness
     }
 
@@ -96,9 +98,9 @@ package enum CacheDecision: Equatable, Sendable {
         !control.has("must-revalidate") && !control.has("no-cache")
     }
 
-    /// Whether the request says nothing about how fresh the answer must be, nor that nothing is to be sent.
-    private static func isUnasked(_ wish: CacheControl) -> Bool {
-        !["no-cache", "max-age", "min-fresh", "only-if-cached"].contains { wish.has($0) }
+    /// Returns whether a request may be sent and makes no demands on the freshness of its response.
+    private static func isUnasked(_ asked: CacheControl) -> Bool {
+        !["no-cache", "max-age", "min-fresh", "only-if-cached"].contains { asked.has($0) }
     }
 
     private static func isUsersOwnCondition(_ request: HeaderFields) -> Bool {
@@ -107,20 +109,23 @@ package enum CacheDecision: Equatable, Sendable {
     }
 }
 
-/// Which of several responses at one address fits a request (RFC 9111, section 4.1).
+/// The rules that select a stored response for a request (RFC 9111, section 4.1).
 package enum CacheSelection {
-    /// What the request says in the fields that the response depends on.
+    /// Returns the request headers on which a response depends.
     ///
-    /// `Authorization` is always among them, and so is each other field that ``LogRedaction/secrets`` hides, such as
-    /// `X-Api-Key`. The RFC does not ask for that of a private cache, but what one user got is never shown to another.
-    /// `Cookie` is among them only if the response is `private`, because two cookie jars, or two users of one jar, may share
-    /// the folder.
+    /// They always include `Authorization` and each other header that ``LogRedaction/secrets`` hides, such as
+    /// `X-Api-Key`. The
+    /// RFC does not require this for a private cache, but the response of one user must never be served to another.
+    /// `Cookie`
+    /// is included only if the response is `private`, because two cookie jars, or two users of one jar, may share the
+    /// folder.
     ///
-    /// So is `Accept-Encoding` where the body is kept as it was compressed: who did not ask for that could not read it. And
-    /// who wants a body decompressed never gets what was kept for somebody who wants it as it comes, nor the other way
-    /// round.
+    /// `Accept-Encoding` is included if the body is stored in compressed form, because a client that did not ask for
+    /// compression could not read it. A request for a decompressed body never gets a body that was stored as received,
+    /// and
+    /// vice versa.
     ///
-    /// Of each value a checksum is kept, which says nothing to who does not have the key.
+    /// Only a checksum of each value is stored, which reveals nothing without the key.
     package static func fields(
         of request: HeaderFields, namedBy response: HeaderFields, isDecoded: Bool = false, key: CacheKey = .none
     ) -> [String: [String]] {
@@ -142,31 +147,31 @@ package enum CacheSelection {
     /// store them. It could belong to another cookie jar, so it fits no request.
     package static func fits(_ response: CachedResponse, _ request: HeaderFields, key: CacheKey = .none) -> Bool {
         if response.selecting["cookie"] == nil, CacheControl(response.headers).has("private") { return false }
-        // It was stored for a request without them.
+        // The response was stored for a request without these credentials.
         if credentials(in: request).contains(where: { response.selecting[$0] == nil }) { return false }
         return response.selecting.allSatisfy { name, value in
             value == (name == form ? request.values(form) : self.value(of: name, in: request, key))
         }
     }
 
-    /// The fields of a request, and beside them whether it wants its body decompressed.
-    package static func wishes(_ headers: HeaderFields, _ options: TransferOptions) -> HeaderFields {
-        var wishes = headers
+    /// Returns the headers of a request, with an additional one for whether its body is to be decompressed.
+    package static func selecting(_ headers: HeaderFields, _ options: TransferOptions) -> HeaderFields {
+        var selecting = headers
         let wantsDecoded = options.decodesContent && !headers.contains("Accept-Encoding")
-        wishes.add(form, wantsDecoded ? "decoded" : "as it comes")
-        return wishes
+        selecting.add(form, wantsDecoded ? "decoded" : "as it comes")
+        return selecting
     }
 
-    /// The names of the fields that may say which user a request is for, without `Cookie`.
+    /// Returns the names of the headers that may identify the user of a request, without `Cookie`.
     private static func credentials(in request: HeaderFields) -> [String] {
         request.filter { LogRedaction.secrets.hides($0) }.map(\.name.asciiLowercased)
             .filter { $0 != "cookie" && $0 != "referer" && $0 != form }
     }
 
-    /// No field has such a name.
+    /// A name that no real header can have.
     private static let form = ":form"
 
-    /// Whether a response fits no other request than its own.
+    /// Returns whether a response cannot be served for any other request than its own.
     package static func fitsNothing(_ response: HeaderFields) -> Bool { names(response).contains("*") }
 
     private static func names(_ response: HeaderFields) -> [String] {
@@ -182,24 +187,24 @@ package enum CacheSelection {
     }
 }
 
-/// What a private cache may keep, and what makes it forget (RFC 9111, sections 3 and 4.4).
+/// The rules that decide which responses a private cache stores and removes (RFC 9111, sections 3 and 4.4).
 package enum CacheRules {
-    /// The longest time for which a response is fresh because nothing else is said: a week.
+    /// The maximum lifetime in seconds of a response that states none, which is one week.
     static let longestHeuristic = 7 * 86_400
 
     private static let heuristicStatuses: Set = [200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 501]
 
-    /// Whether the lifetime may be guessed.
+    /// Returns whether the lifetime of a response may be estimated.
     static func isHeuristic(_ status: Int, _ headers: HeaderFields) -> Bool {
         heuristicStatuses.contains(status) || CacheControl(headers).has("public")
     }
 
-    /// Whether a response may be kept and is of any use then.
+    /// Returns whether a response may be stored and is useful in the cache.
     ///
     /// - Parameters:
     ///   - response: The response.
-    ///   - method: The request's method.
-    ///   - request: The request's header fields as they were sent.
+    ///   - method: The method of the request.
+    ///   - request: The headers of the request as they were sent.
     package static func mayStore(_ response: CachedResponse, method: String, request: HeaderFields) -> Bool {
         let headers = response.headers
         let control = CacheControl(headers)
@@ -218,33 +223,35 @@ package enum CacheRules {
         return isAllowed && isOfUse
     }
 
-    /// Whether a response says that it is not to be kept.
+    /// Returns whether a response forbids that it is stored.
     static func forbidsStoring(_ response: CachedResponse) -> Bool {
         let control = CacheControl(response.headers)
-        // must-understand takes the place of no-store, for those who understand the status.
+        // For a status that the cache understands, must-understand overrides no-store.
         if control.has("must-understand") { return !heuristicStatuses.contains(response.status) }
         return control.has("no-store")
     }
 
-    /// Whether no other request will have the same `Authorization`: a proof of Digest is another one each time, and what is
-    /// kept is for who has the same.
+    /// Returns whether no other request will have the same `Authorization` header, so that storing its response is
+    /// useless.
+    ///
+    /// A Digest proof is different in each request.
     private static func isUsedOnce(_ authorization: String?) -> Bool {
         authorization?.asciiLowercased.hasPrefix("digest ") == true
     }
 
-    /// The addresses whose responses are no longer to be trusted after a request that changes something.
+    /// Returns the addresses whose stored responses are no longer valid after a request that changes something.
     package static func invalidated(by head: ResponseHead, method: String, at address: WebAddress) -> [WebAddress] {
         guard !["GET", "HEAD", "OPTIONS", "TRACE"].contains(method), (200...399).contains(head.status) else {
             return []
         }
         let others = ["Location", "Content-Location"].flatMap { head.headers.values($0) }
             .compactMap { try? WebAddress($0, foundAt: address) }
-        // Of other origins nobody is believed.
+        // A server cannot make the responses of other origins invalid.
         return [address] + others.filter { $0.origin == address.origin && $0.resource != address.resource }
     }
 }
 
-/// How old a response is and how old it may become (RFC 9111, sections 4.2.1 to 4.2.3), in seconds.
+/// The age and the lifetime of a response in seconds (RFC 9111, sections 4.2.1 to 4.2.3).
 package struct CacheFreshness: Equatable, Sendable {
     package let age: Int
     package let lifetime: Int
@@ -258,12 +265,12 @@ package struct CacheFreshness: Equatable, Sendable {
 
     package var isFresh: Bool { age < lifetime }
 
-    /// For how long it has been stale.
+    /// The time in seconds since the response became stale.
     package var staleness: Int { age - lifetime }
 
     private static func age(_ response: CachedResponse, dated: Date, now: Date) -> Int {
         let resident = now.timeIntervalSince(response.received)
-        // The clock was set back: nobody knows how old it is.
+        // The clock was set back, so the age is unknown.
         guard resident > -60 else { return CacheControl.endless }
         let stated =
             response.headers["Age"].map { $0.utf8.allSatisfy(\.isDigit) ? Int($0) ?? CacheControl.endless : 0 } ?? 0
@@ -277,7 +284,7 @@ package struct CacheFreshness: Equatable, Sendable {
         let headers = response.headers
         if let seconds = CacheControl(headers).seconds("max-age") { return seconds }
         if let expires = headers.values("Expires").first {
-            // A date that is none, as "0", lies in the past.
+            // An invalid date, such as "0", lies in the past.
             return HTTPDate.parse(expires, now: now).map { whole($0.timeIntervalSince(dated)) } ?? 0
         }
         guard CacheRules.isHeuristic(response.status, headers),
@@ -291,25 +298,25 @@ package struct CacheFreshness: Equatable, Sendable {
     }
 }
 
-/// What a response can be asked about again with (RFC 9110, section 8.8).
+/// The validators of a response, with which it can be revalidated (RFC 9110, section 8.8).
 package struct CacheValidator: Equatable, Sendable {
     package let tag: String?
     package let modified: String?
 
-    /// The validators of a response; nil if it has none.
+    /// Creates the validators of a response, or returns `nil` if it has none.
     package init?(_ headers: HeaderFields) {
         tag = headers["ETag"].flatMap { $0.isEmpty ? nil : $0 }
         modified = headers["Last-Modified"].flatMap { $0.isEmpty ? nil : $0 }
         if tag == nil, modified == nil { return nil }
     }
 
-    /// Puts the question to the server whether it still holds.
+    /// Adds the headers that ask whether the response is still valid.
     package func ask(in headers: inout HeaderFields) {
         headers["If-None-Match"] = tag
         headers["If-Modified-Since"] = modified
     }
 
-    /// Whether an answer that it still holds is about this very response (RFC 9111, section 4.3.4).
+    /// Returns whether a 304 response refers to this stored response (RFC 9111, section 4.3.4).
     package func isMeant(by head: ResponseHead) -> Bool {
         guard let other = CacheValidator(head.headers) else { return true }
         if let tag, let otherTag = other.tag { return Self.opaque(tag) == Self.opaque(otherTag) }
@@ -317,11 +324,11 @@ package struct CacheValidator: Equatable, Sendable {
         return true
     }
 
-    /// The tag without the mark of a weak one.
+    /// Returns a tag without the prefix of a weak tag.
     private static func opaque(_ tag: String) -> String { tag.hasPrefix("W/") ? String(tag.dropFirst(2)) : tag }
 }
 
-/// The directives of `Cache-Control` fields (RFC 9111, section 5.2, RFC 5861, RFC 8246).
+/// The directives of `Cache-Control` headers (RFC 9111, section 5.2, RFC 5861, RFC 8246).
 package struct CacheControl: Equatable, Sendable {
     private var directives: [String: String?] = [:]
 
@@ -331,7 +338,7 @@ package struct CacheControl: Equatable, Sendable {
     /// `Int` has 32 bits, as on Apple Watch.
     static let endless = Int(Int32.max)
 
-    /// Reads the fields; what cannot be read is left out.
+    /// Parses the values of headers, and skips invalid directives.
     package init(_ fields: [String]) {
         for field in fields {
             for part in Self.split(Array(field.utf8)) { take(part) }
@@ -341,21 +348,22 @@ package struct CacheControl: Equatable, Sendable {
     package init(_ headers: HeaderFields) {
         let fields = headers.values("Cache-Control")
         self.init(fields)
-        // The word of HTTP/1.0, which counts where there is nothing newer.
+        // The header of HTTP/1.0 counts only if there is no newer one.
         if fields.isEmpty, headers.values("Pragma").contains(where: { $0.asciiLowercased.contains("no-cache") }) {
             directives["no-cache"] = .some(nil)
         }
     }
 
-    /// Whether a directive is there, with or without a value.
+    /// Returns whether a directive is present, with or without a value.
     package func has(_ name: String) -> Bool { directives[name] != nil }
 
-    /// The number of seconds of a directive; zero where it has a value that is none, nil if it is not there.
+    /// Returns the number of seconds of a directive, 0 if its value is not a number, or `nil` if the directive is
+    /// missing.
     package func seconds(_ name: String) -> Int? {
         directives[name].map(Self.number)
     }
 
-    /// How stale a response may be for the request: nil for not at all.
+    /// The number of seconds for which a response may be stale, or `nil` if the request accepts no stale response.
     package var maximumStaleness: Int? {
         guard let value = directives["max-stale"] else { return nil }
         return value == nil ? Self.endless : seconds("max-stale")
@@ -373,7 +381,7 @@ package struct CacheControl: Equatable, Sendable {
             if bytes.count >= 2, bytes.first == quote, bytes.last == quote { bytes = bytes.dropFirst().dropLast() }
             value = String(decoding: bytes, as: UTF8.self)
         }
-        // Of two of one name the one counts that lets less pass.
+        // The smaller value of two directives with the same name counts.
         if let known = directives[key], Self.number(known) <= Self.number(value) { return }
         directives[key] = .some(value)
     }
@@ -383,7 +391,7 @@ package struct CacheControl: Equatable, Sendable {
         return min(Int(value) ?? endless, endless)
     }
 
-    /// Parts at commas outside of quotation marks.
+    /// Splits a value at commas outside of quotation marks.
     private static func split(_ bytes: [UInt8]) -> [ArraySlice<UInt8>] {
         var parts: [ArraySlice<UInt8>] = []
         var start = 0

@@ -4,17 +4,16 @@
 import Foundation
 import OperationCore
 
-/// The folder of a cache: reads, writes aside and renames, and never says more than that it did not work.
+/// The folder of a cache, whose methods report only that something failed, not why.
 ///
-/// A cache that cannot read or write counts as empty, and so does one to whose folder another user could have written.
-/// Nothing is brought to the disk on purpose: what a power cut leaves
-/// behind shows by its checksum.
+/// A cache that cannot read or write counts as empty. So does a cache in a folder to which another user could have
+/// written. Files are not flushed to the disk, because a checksum detects the damage of a power failure.
 package struct CacheFolder {
     package static let chunkSize = 64 << 10
 
     package let url: URL
     package let files: FileSystem
-    /// How many milliseconds who holds the folder is waited for.
+    /// The maximum number of milliseconds to wait until another cache releases the folder.
     private let claimTries: Int
 
     package init(url: URL, files: FileSystem = FileSystem(), claimTries: Int = 250) {
@@ -23,7 +22,7 @@ package struct CacheFolder {
         self.claimTries = claimTries
     }
 
-    /// Makes the folder if it is missing, for its owner alone, and reports a folder to which other users can write.
+    /// Creates a missing folder for its owner alone, and reports a folder to which other users can write.
     package func prepare() {
         try? FileManager.default.createDirectory(
             at: url, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
@@ -34,23 +33,24 @@ package struct CacheFolder {
                 + "Use a folder of your own with the permissions 0700.")
     }
 
-    /// Whether no other user could have put something into the folder.
+    /// Whether no other user could have put a file into the folder.
     private var isTrusted: Bool { files.isTrustedFolder(place) }
 
     private var place: FolderEntry { FolderEntry(PathBytes(url.path)) }
 
     func entry(_ name: String) -> FolderEntry { FolderEntry(PathBytes(url.path + "/" + name)) }
 
-    /// A name that no other file has.
+    /// Returns a name that no other file has.
     func newName(_ suffix: String, key: String = "") -> String {
         let random = (UInt64.random(in: .min ... .max), UInt64.random(in: .min ... .max))
         return "\(key)-\(String(random.0, radix: 36))\(String(random.1, radix: 36))\(suffix)"
     }
 
-    /// Changes cards while no other cache of this folder does, in this process or in another.
+    /// Changes metadata while no other cache of this folder does, in this process or in another.
     ///
-    /// Who holds the folder is never waited for long: it may have been stopped. Then, and where the file system has no such
-    /// claims, of two changes at once only the later one counts.
+    /// The wait for another cache is short, because its process may be stopped. After that wait, and on a file system
+    /// without
+    /// locks, only the later one of two concurrent changes counts.
     func exclusively<Value>(_ change: () -> Value) -> Value {
         let claim = claimed()
         return withExtendedLifetime(claim) { change() }
@@ -83,7 +83,7 @@ package struct CacheFolder {
         return try? files.createFile(entry(name), permissions: 0o600).get()
     }
 
-    /// Puts a small file in its place in one step.
+    /// Replaces a small file in one step, and returns whether that succeeded.
     package func write(_ bytes: [UInt8], to name: String) -> Bool {
         let part = newName(CacheFile.partSuffix)
         guard let file = create(part) else { return false }
@@ -109,16 +109,16 @@ package struct CacheFolder {
         _ = files.remove(entry(name), isDirectory: false)
     }
 
-    /// Notes that a file was used, for whoever opens the cache next.
+    /// Records in the file that it was used, for caches that open the folder later.
     func touch(_ name: String, at moment: Date) {
         let path = url.appendingPathComponent(name).path
         try? FileManager.default.setAttributes([.modificationDate: moment], ofItemAtPath: path)
     }
 
-    /// Returns the files of the cache, including the ones that it does not trust enough to read, so that they are
-    /// counted and removed, too.
+    /// Returns the files of the cache, including files that are not trusted enough to be read, because they use space,
+    /// too.
     ///
-    /// It ignores files with other names and files of other users.
+    /// The list does not contain files with other names and files of other users.
     package func list() -> [CacheFile] {
         guard isTrusted, let folder = try? files.openFolder(place).get(),
             let names = try? files.names(in: folder).get()
@@ -129,16 +129,16 @@ package struct CacheFolder {
             else { return nil }
             let seconds = Double(status.modified.seconds) + Double(status.modified.nanoseconds) / 1e9
             let file = CacheFile(name: name.description, size: status.size, used: Date(timeIntervalSince1970: seconds))
-            return file.isPart || file.isCard || file.isBody ? file : nil
+            return file.isPart || file.isMetadata || file.isBody ? file : nil
         }
     }
 }
 
-/// One file in the folder of a cache, and what its name tells.
+/// A file in the folder of a cache.
 package struct CacheFile: Equatable, Sendable {
     package let name: String
     package let size: Int64
-    /// When it was last written or used.
+    /// The date at which the file was last written or used.
     package let used: Date
 
     package init(name: String, size: Int64, used: Date) {
@@ -148,29 +148,29 @@ package struct CacheFile: Equatable, Sendable {
     }
 
     static let partSuffix = ".part"
-    static let cardSuffix = ".card"
+    static let metadataSuffix = ".metadata"
     static let bodySuffix = ".body"
-    /// What was forgotten last, and what values are hidden with: both stay whatever is thrown away.
+    /// The files with the latest removals and with the secret key, which stay when other files are removed.
     static let changes = "changes"
     static let secret = "secret"
 
-    /// Whether it is still being written, or was when a program ended.
+    /// Whether the file is still being written, or was being written when its program ended.
     package var isPart: Bool { name.hasSuffix(Self.partSuffix) }
-    package var isCard: Bool { name.hasSuffix(Self.cardSuffix) }
+    package var isMetadata: Bool { name.hasSuffix(Self.metadataSuffix) }
     package var isBody: Bool { name.hasSuffix(Self.bodySuffix) }
-    /// What the files of one address have in common.
+    /// The part of the name that all files of one address share.
     package var key: String { String(name.prefix { $0 != "." && $0 != "-" }) }
 
-    /// The key of an address.
+    /// Returns the key of an address.
     package static func key(of resource: String) -> String {
         Hexadecimal.lower(SHA256.checksum(of: resource.utf8, startingWith: SHA256()).prefix(16))
     }
 }
 
-/// What is kept at one address: responses that differ by the request's fields, each with the place of its body.
+/// The stored responses at one address, which differ in the headers of their requests, with the files of their bodies.
 ///
-/// On disk it is eight bytes that say what it is, the SHA-256 of the rest, and the rest. A card of which a byte is
-/// missing or changed is none.
+/// On disk, the metadata consists of an eight-byte mark, the SHA-256 of the rest, and the rest. Metadata with a missing
+/// or changed byte is ignored.
 package struct CacheMetadata: Equatable, Sendable {
     package struct Variant: Equatable, Sendable, Codable {
         package var response: CachedResponse
@@ -193,7 +193,7 @@ package struct CacheMetadata: Equatable, Sendable {
         variants = []
     }
 
-    /// Reads a card; nil if it is damaged, or about another address.
+    /// Decodes metadata, or returns `nil` if it is damaged or belongs to another address.
     package init?(_ bytes: [UInt8], resource: String) {
         let start = Self.mark.count + 32
         guard bytes.count > start, bytes.starts(with: Self.mark),
@@ -214,7 +214,7 @@ package struct CacheMetadata: Equatable, Sendable {
 
     package var responses: [CachedResponse] { variants.map(\.response) }
 
-    /// Puts a response in the place of the one to the same fields, and returns the bodies that are no longer needed.
+    /// Stores a response in place of one to the same request headers, and returns the bodies that are no longer needed.
     package mutating func put(_ variant: Variant) -> [CacheBody] {
         var removed = variants.filter { $0.response.selecting == variant.response.selecting }
         variants.removeAll { $0.response.selecting == variant.response.selecting }
@@ -223,14 +223,14 @@ package struct CacheMetadata: Equatable, Sendable {
         return removed.map(\.body)
     }
 
-    /// Puts a response in the place of an older form of itself; returns whether it was there.
+    /// Replaces a response by its updated form, and returns whether it was stored.
     package mutating func freshen(_ body: CacheBody, with response: CachedResponse) -> Bool {
         guard let index = variants.firstIndex(where: { $0.body == body }) else { return false }
         variants[index].response = response
         return true
     }
 
-    /// Takes a response out; returns whether it was there.
+    /// Removes a response, and returns whether it was stored.
     package mutating func remove(_ body: CacheBody) -> Bool {
         let count = variants.count
         variants.removeAll { $0.body == body }
@@ -238,18 +238,18 @@ package struct CacheMetadata: Equatable, Sendable {
     }
 }
 
-/// Reads a body of which every byte was looked at before the first is handed out.
+/// A reader that verifies a whole body before it returns the first byte.
 ///
-/// Not Sendable on purpose: it stays on the queue of its cache.
+/// The reader is not `Sendable`, because it stays on the queue of its cache.
 final class CacheBodyReader {
     private let folder: CacheFolder
     private let file: OpenFile
     private let length: Int64
     private var offset: Int64 = 0
-    /// The whole body, where it is no longer than a chunk: then it is read once only.
+    /// The whole body if it fits into one chunk, so that it is read only once.
     private var whole: Data?
 
-    /// Opens a body; nil if it is not what its card says.
+    /// Opens a body, or returns `nil` if the body does not match its metadata.
     init?(_ body: CacheBody, in folder: CacheFolder) {
         guard let (file, status) = folder.open(body.name), status.size == body.length else { return nil }
         self.folder = folder
@@ -265,7 +265,7 @@ final class CacheBodyReader {
         offset = 0
     }
 
-    /// The next bytes; nil at the end, or where the file can no longer be read.
+    /// Returns the next bytes, or `nil` at the end or if the file can no longer be read.
     func next() -> Data? {
         guard offset < length else { return nil }
         if let whole {
@@ -275,7 +275,7 @@ final class CacheBodyReader {
         return readChunk()
     }
 
-    /// Whether all bytes were handed out.
+    /// Whether all bytes were returned.
     var isAtEnd: Bool { offset == length }
 
     private func readChunk() -> Data? {
@@ -295,9 +295,9 @@ final class CacheBodyReader {
     }
 }
 
-/// Writes a body aside, as it comes.
+/// A writer that writes a body to a temporary file as it arrives.
 ///
-/// Not Sendable on purpose: it stays on the queue of its cache.
+/// The writer is not `Sendable`, because it stays on the queue of its cache.
 final class CacheBodyWriter {
     private let folder: CacheFolder
     private let part: String
@@ -323,7 +323,7 @@ final class CacheBodyWriter {
         return folder.write(bytes, to: file)
     }
 
-    /// Gives the body its name; from then on it lacks nothing but a card that speaks of it.
+    /// Gives the file its final name, after which only the metadata is missing.
     func finish(key: String) -> CacheBody? {
         let name = folder.newName(CacheFile.bodySuffix, key: key)
         guard (try? folder.files.close(file).get()) != nil,

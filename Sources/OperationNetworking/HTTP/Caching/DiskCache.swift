@@ -4,20 +4,20 @@
 import Foundation
 import OperationCore
 
-/// A cache in a folder: cards, bodies, and no more bytes than allowed.
+/// A cache in a folder, which stores metadata and bodies up to a maximum number of bytes.
 ///
-/// Several of them, in one process or many, may share a folder. Each file is whole or not there; a card that another one
-/// replaced, or a body that another one removed, is simply no longer found.
+/// Several caches may share a folder, in one process or in several. Each file is either complete or missing. If another
+/// cache replaces metadata or removes a body, this cache no longer finds it.
 ///
-/// Not Sendable on purpose: it stays on the queue of its ``HTTPCache``.
+/// The cache is not `Sendable`, because it stays on the queue of its ``HTTPCache``.
 package final class DiskCache {
     private let folder: CacheFolder
     private let limits: CacheLimits
-    /// What the fields of requests are hidden with.
+    /// The key that hides the values of request headers.
     package let key: CacheKey
-    /// The bytes in the folder when it was last looked at, and what was added and removed here since.
+    /// The number of bytes in the folder at the last listing, adjusted by what this cache has added and removed since.
     private var used: Int64 = 0
-    /// What was added since then; others may have added as much.
+    /// The number of bytes that this cache added since the last listing, although other caches may have added as many.
     private var unseen: Int64 = .max
     private var recency: [String: UInt64] = [:]
     private var lastUse: UInt64 = 0
@@ -32,8 +32,10 @@ package final class DiskCache {
         key = Self.key(in: folder)
     }
 
-    /// The same for all that share the folder; one that cannot be written down is another each time, and what was kept with
-    /// it fits nothing any more.
+    /// Returns the key that all caches of a folder share.
+    ///
+    /// A key that cannot be saved is used by one cache only, and responses that were stored with it are never found
+    /// again.
     private static func key(in folder: CacheFolder) -> CacheKey {
         func known() -> CacheKey? {
             folder.read(CacheFile.secret).flatMap { $0.count == CacheKey.size ? CacheKey($0) : nil }
@@ -47,33 +49,33 @@ package final class DiskCache {
             }
     }
 
-    /// Now, for whoever is about to fetch a response.
+    /// The present moment, which a caller records before it requests a response.
     package var moment: CacheChanges.Moment { changes.moment }
 
     private var changes: CacheChanges { CacheChanges(folder.read(CacheFile.changes) ?? []) }
 
-    /// The folder is claimed.
+    /// Records a removal while the folder is locked.
     private func noteForgotten(_ key: String?) {
         var changes = changes
         changes.forget(key)
         _ = folder.write(changes.encoded, to: CacheFile.changes)
     }
 
-    /// What is kept at an address; what is damaged is removed.
-    package func card(_ resource: String, now: Date) -> CacheMetadata? {
+    /// Returns the metadata of an address, and removes damaged metadata.
+    package func metadata(_ resource: String, now: Date) -> CacheMetadata? {
         let key = CacheFile.key(of: resource)
-        let name = key + CacheFile.cardSuffix
+        let name = key + CacheFile.metadataSuffix
         guard let bytes = folder.read(name) else { return nil }
-        guard let card = CacheMetadata(bytes, resource: resource) else {
+        guard let metadata = CacheMetadata(bytes, resource: resource) else {
             folder.remove(name)
             return nil
         }
         if recency[key] == nil { folder.touch(name, at: now) }
         noteUse(key)
-        return card
+        return metadata
     }
 
-    /// Opens a body for reading; one that is damaged or gone is taken off its card.
+    /// Opens a body for reading, or removes it from its metadata if it is damaged or missing.
     package func openReader(_ body: CacheBody, of resource: String, now: Date) -> Int? {
         guard let reader = CacheBodyReader(body, in: folder) else {
             drop(body, of: resource, now: now)
@@ -84,7 +86,7 @@ package final class DiskCache {
         return lastNumber
     }
 
-    /// How many bodies are open for reading.
+    /// The number of bodies that are open for reading.
     package var readerCount: Int { readers.count }
 
     package enum Portion {
@@ -104,9 +106,10 @@ package final class DiskCache {
         readers[number] = nil
     }
 
-    /// Begins to write a body, which is not kept if its address is forgotten meanwhile.
+    /// Begins to write a body, which is not stored if its address is removed meanwhile.
     ///
-    /// - Parameter moment: When it was asked for; nil for now.
+    /// - Parameter moment: The moment at which the response was requested. The default is `nil`, which uses the present
+    ///   one.
     package func openWriter(since moment: CacheChanges.Moment? = nil) -> Int? {
         guard let writer = CacheBodyWriter(in: folder) else { return nil }
         lastNumber += 1
@@ -114,7 +117,7 @@ package final class DiskCache {
         return lastNumber
     }
 
-    /// Writes on; false if the body is not to be kept after all.
+    /// Appends data to a body, or returns `false` if the body is no longer to be stored.
     package func append(_ data: Data, to number: Int, now: Date) -> Bool {
         guard let writer = writers[number]?.body else { return false }
         guard writer.length + Int64(data.count) <= limits.bodyBytes,
@@ -133,7 +136,7 @@ package final class DiskCache {
         used -= writer.length
     }
 
-    /// The body is complete: from now on the response is kept.
+    /// Stores a response whose body is complete.
     package func commit(_ number: Int, _ response: CachedResponse, at resource: String, now: Date) {
         guard let (writer, since) = writers.removeValue(forKey: number) else { return }
         let key = CacheFile.key(of: resource)
@@ -143,25 +146,25 @@ package final class DiskCache {
         }
         folder.exclusively {
             guard !changes.hasForgotten(key, since: since) else { return remove(body) }
-            var card = self.card(resource, now: now) ?? CacheMetadata(resource: resource)
-            let removed = card.put(CacheMetadata.Variant(response: response, body: body))
-            guard save(card, now: now) else { return remove(body) }
+            var metadata = self.metadata(resource, now: now) ?? CacheMetadata(resource: resource)
+            let removed = metadata.put(CacheMetadata.Variant(response: response, body: body))
+            guard save(metadata, now: now) else { return remove(body) }
             for body in removed { remove(body) }
         }
     }
 
-    /// A server said that a response still holds.
+    /// Updates a response that is still valid according to its server.
     package func freshen(_ body: CacheBody, with response: CachedResponse, at resource: String, now: Date) {
         folder.exclusively {
-            guard var card = card(resource, now: now), card.freshen(body, with: response) else { return }
-            _ = save(card, now: now)
+            guard var metadata = metadata(resource, now: now), metadata.freshen(body, with: response) else { return }
+            _ = save(metadata, now: now)
         }
     }
 
-    /// Forgets what is kept at an address.
+    /// Removes the responses at an address.
     package func forget(_ resource: String) {
         let key = CacheFile.key(of: resource)
-        let name = key + CacheFile.cardSuffix
+        let name = key + CacheFile.metadataSuffix
         folder.exclusively {
             noteForgotten(key)
             guard let bytes = folder.read(name) else { return }
@@ -171,7 +174,7 @@ package final class DiskCache {
         }
     }
 
-    /// Forgets everything, of other instances, too.
+    /// Removes all responses, including those of other caches in the folder.
     package func forgetAll() {
         folder.exclusively {
             noteForgotten(nil)
@@ -180,7 +183,7 @@ package final class DiskCache {
         unseen = .max
     }
 
-    /// How many bytes lie in the folder.
+    /// Returns the number of bytes in the folder.
     package func size() -> Int64 { folder.list().map(\.size).saturatedSum }
 
     private func drop(_ body: CacheBody, of resource: String, now: Date) {
@@ -189,15 +192,15 @@ package final class DiskCache {
         withdraw(body, of: resource, now: now)
     }
 
-    /// Takes a response off its card; the body stays for whoever is about to read it, until `remove`.
+    /// Removes a response from its metadata, and leaves the body to its reader until `remove` is called.
     package func withdraw(_ body: CacheBody, of resource: String, now: Date) {
         folder.exclusively {
-            // Another cache may have put a new card there meanwhile, which does not name the body.
-            guard var card = card(resource, now: now), card.remove(body) else { return }
-            if card.variants.isEmpty {
-                folder.remove(CacheFile.key(of: resource) + CacheFile.cardSuffix)
+            // Another cache may have written new metadata without this body.
+            guard var metadata = metadata(resource, now: now), metadata.remove(body) else { return }
+            if metadata.variants.isEmpty {
+                folder.remove(CacheFile.key(of: resource) + CacheFile.metadataSuffix)
             } else {
-                _ = save(card, now: now)
+                _ = save(metadata, now: now)
             }
         }
     }
@@ -207,14 +210,14 @@ package final class DiskCache {
         used -= body.length
     }
 
-    /// The folder is claimed.
-    private func save(_ card: CacheMetadata, now: Date) -> Bool {
-        let key = CacheFile.key(of: card.resource)
+    /// Saves metadata while the folder is locked.
+    private func save(_ metadata: CacheMetadata, now: Date) -> Bool {
+        let key = CacheFile.key(of: metadata.resource)
         noteUse(key)
-        guard let bytes = card.encoded(), hasRoom(Int64(bytes.count)) || makeRoom(Int64(bytes.count), now: now),
-            folder.write(bytes, to: key + CacheFile.cardSuffix)
+        guard let bytes = metadata.encoded(), hasRoom(Int64(bytes.count)) || makeRoom(Int64(bytes.count), now: now),
+            folder.write(bytes, to: key + CacheFile.metadataSuffix)
         else { return false }
-        // The card before it is gone; that it is counted twice only makes the next look come earlier.
+        // The old metadata is gone, but counting it as well only makes the next listing come earlier.
         count(Int64(bytes.count))
         return true
     }
@@ -229,14 +232,14 @@ package final class DiskCache {
         recency[key] = lastUse
     }
 
-    /// Whether there is room for so many bytes, as far as that is known without a look.
+    /// Returns whether there is room for a number of bytes, without a new listing.
     private func hasRoom(_ bytes: Int64) -> Bool {
         used.addingSaturated(bytes) <= limits.totalBytes && unseen < max(limits.totalBytes / 8, 1)
     }
 
-    /// Looks at the folder and makes room for so many bytes; false if that cannot be done.
+    /// Lists the folder and makes room for a number of bytes, or returns `false` if that is not possible.
     ///
-    /// The folder is claimed, so that no card is taken away that another cache has just put there.
+    /// The folder is locked, so that metadata that another cache has just written is not removed.
     private func makeRoom(_ bytes: Int64, now: Date) -> Bool {
         guard bytes <= limits.totalBytes else { return false }
         let files = folder.list()
@@ -245,7 +248,7 @@ package final class DiskCache {
         let keys = Set(files.map(\.key))
         recency = recency.filter { keys.contains($0.key) }
         guard used.addingSaturated(bytes) > limits.totalBytes else { return true }
-        // Somewhat more than is needed, so that not each addition looks at all files.
+        // Removing more than necessary avoids a listing at each addition.
         let goal = max(0, min(limits.totalBytes / 10 * 9, limits.totalBytes - bytes))
         for file in CacheTrim.plan(files, limit: goal, recency: recency, now: now) {
             folder.remove(file.name)
@@ -256,24 +259,24 @@ package final class DiskCache {
     }
 }
 
-/// What was forgotten last in a folder: whoever began to fetch a response before that must not bring it back.
+/// The latest removals in a folder, which prevent that a response requested earlier is stored after its removal.
 ///
-/// On disk it is a line with the number of the last change, and one for each of the last keys.
+/// On disk, the first line contains the number of the last removal. Each further line contains one of the latest keys.
 package struct CacheChanges: Equatable, Sendable {
-    /// A moment between two changes.
+    /// A point in time between two removals.
     package typealias Moment = UInt64
 
     private static let limit = 64
     private static let everything = "*"
 
-    /// How many changes there were, ever.
+    /// The number of all removals so far.
     package private(set) var moment: Moment = 0
-    /// The keys of the last of them.
+    /// The keys of the latest removals.
     private var keys: [String] = []
 
     package init() {}
 
-    /// Reads them; what cannot be read tells of no change.
+    /// Decodes the removals, or creates an empty value if they are damaged.
     package init(_ bytes: [UInt8]) {
         let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\n").map(String.init)
         guard let first = lines.first, let number = Moment(first), UInt64(lines.count) - 1 <= number else { return }
@@ -283,46 +286,47 @@ package struct CacheChanges: Equatable, Sendable {
 
     package var encoded: [UInt8] { Array(([String(moment)] + keys).joined(separator: "\n").utf8) }
 
-    /// Notes that a key was forgotten; nil for all of them.
+    /// Records that a key was removed, or that all keys were removed if the key is `nil`.
     package mutating func forget(_ key: String?) {
         moment &+= 1
         keys.append(key ?? Self.everything)
         if keys.count > Self.limit { keys.removeFirst() }
     }
 
-    /// Whether a key may have been forgotten since a moment.
+    /// Returns whether a key may have been removed since a moment.
     package func hasForgotten(_ key: String, since past: Moment) -> Bool {
         if past == moment { return false }
-        // They were begun anew, or more of them came than are known.
+        // The removals were started from scratch, or there were more of them than are stored.
         guard past < moment, moment - past <= UInt64(keys.count) else { return true }
         return keys.suffix(Int(moment - past)).contains { $0 == key || $0 == Self.everything }
     }
 }
 
-/// Which files of a cache go when it has become too large: a value, so that it can be tried without a disk.
+/// An algorithm that selects the files to remove from a cache that is too large.
 package enum CacheTrim {
-    /// How old a file without a card must be before it counts as left behind by a program that ended.
+    /// The age in seconds at which a file without metadata counts as left behind by a program that ended.
     static let grace: TimeInterval = 3600
 
-    /// The files to be removed.
+    /// Returns the files to remove.
     ///
     /// - Parameters:
     ///   - files: All files in the folder.
-    ///   - limit: How many bytes may stay.
-    ///   - recency: Which addresses this program used, the higher the later; the others were used before.
-    ///   - now: What time it is.
+    ///   - limit: The maximum number of bytes that may stay.
+    ///   - recency: The addresses that this program used, with higher numbers for later uses. Other addresses count as
+    ///     older.
+    ///   - now: The current date.
     package static func plan(
         _ files: [CacheFile], limit: Int64, recency: [String: UInt64], now: Date
     ) -> [CacheFile] {
         let leftBehind = files.filter { $0.isPart && now.timeIntervalSince($0.used) > grace }
         let parts = files.filter { $0.isPart && now.timeIntervalSince($0.used) <= grace }
-        let groups = Dictionary(grouping: files.filter { $0.isCard || $0.isBody }, by: \.key)
+        let groups = Dictionary(grouping: files.filter { $0.isMetadata || $0.isBody }, by: \.key)
         var removed = leftBehind
         var kept: [(key: String, files: [CacheFile])] = []
         for (key, group) in groups {
             let newest = group.map(\.used).max() ?? .distantPast
-            // Bodies come before their card: those without one may be waiting for it.
-            if group.contains(where: \.isCard) || now.timeIntervalSince(newest) <= grace {
+            // A body is written before its metadata, so a new body may be waiting for its metadata.
+            if group.contains(where: \.isMetadata) || now.timeIntervalSince(newest) <= grace {
                 kept.append((key, group))
             } else {
                 removed += group
@@ -344,13 +348,13 @@ package enum CacheTrim {
     private static func size(_ files: [CacheFile]) -> Int64 { files.map(\.size).saturatedSum }
 
     private static func used(_ files: [CacheFile]) -> Date {
-        files.first(where: \.isCard)?.used ?? files.map(\.used).max() ?? .distantPast
+        files.first(where: \.isMetadata)?.used ?? files.map(\.used).max() ?? .distantPast
     }
 }
 
-/// Where the body of a response that is kept lies, and what it is.
+/// The file that contains the body of a stored response.
 package struct CacheBody: Hashable, Sendable, Codable {
-    /// The name of the file; no two bodies ever have the same.
+    /// The name of the file, which is never used for another body.
     package let name: String
     package let length: Int64
     /// The CRC-32 of all bytes, in hexadecimal digits.

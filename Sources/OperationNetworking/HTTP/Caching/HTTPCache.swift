@@ -5,7 +5,7 @@ import Dispatch
 import Foundation
 import OperationCore
 
-/// Keeps responses on disk and serves them again, as RFC 9111 asks of a private cache.
+/// A cache that stores responses on disk and serves them again, as RFC 9111 specifies for a private cache.
 ///
 /// ```swift
 /// let caches = FileManager.default.urls(for: .cachesDirectory, in: .userDomainMask)[0]
@@ -15,26 +15,32 @@ import OperationCore
 /// await cache.removeAll()
 /// ```
 ///
-/// The folder belongs to the cache. Several caches may share it, in one process or many. A crash at any moment, even in
-/// the middle of a write, leaves each response whole or gone: what is damaged is never served. Bodies are never held in
-/// memory as a whole. The files can be read by their owner alone. A folder that belongs to another user, or to which other
-/// users can write, counts as empty and is left alone; OperationKit reports it with the notice
+/// Use the folder for caches only. Several caches may share it, in one process or in several. After a crash, even in
+/// the
+/// middle of a write, each response is either complete or missing. The cache never serves a damaged response. Large
+/// bodies are read and written in chunks and are never in memory as a whole.
+///
+/// Only the owner can read the files. If the folder belongs to another user, or other users can write to it, the cache
+/// stays empty and leaves the folder unchanged. OperationKit reports this with the notice
 /// `OperationNotice.Kind.untrustedFile`.
 public final class HTTPCache: Sendable {
-    /// All work on files; one at a time.
+    /// The queue for all work on files, one item at a time.
     private let queue = DispatchQueue(label: "OperationKit.HTTPCache", qos: .userInitiated)
     // Sendable: made in init, then only used on `queue`.
     private nonisolated(unsafe) let disk: DiskCache
     private let now: @Sendable () -> Date
-    /// What the fields of requests are hidden with.
+    /// The key that hides the values of request headers.
     let key: CacheKey
 
-    /// Makes a cache in a folder, which is made when it is not there.
+    /// Creates a cache in a folder, which is created if it does not exist.
     ///
     /// - Parameters:
-    ///   - folder: The folder, which nothing else should use.
-    ///   - limits: How much is kept; what was used last longest ago goes first.
-    ///   - now: What time it is.
+    ///   - folder: The folder, which only caches should use.
+    ///   - limits: The limits on the size of the cache, which first removes the responses that were not used for the
+    ///     longest time.
+    ///   - now: A closure that returns the current date. The cache calls it on its own queue. The default returns the
+    ///     date
+    ///     of the system.
     public convenience init(
         folder: URL, limits: CacheLimits = CacheLimits(), now: @escaping @Sendable () -> Date = { Date() }
     ) {
@@ -48,23 +54,23 @@ public final class HTTPCache: Sendable {
         self.now = now
     }
 
-    /// Forgets all responses.
+    /// Removes all responses.
     public func removeAll() async {
         await ask { disk, _ in disk.forgetAll() }
     }
 
-    /// Forgets the responses at one address.
+    /// Removes the responses at one URL.
     public func remove(_ url: URL) async {
         guard let address = WebAddress(url) else { return }
         await ask { disk, _ in disk.forget(address.resource) }
     }
 
-    /// How many bytes are on disk.
+    /// Returns the number of bytes that the cache uses on disk.
     public func diskUsage() async -> Int64 {
         await ask { disk, _ in disk.size() }
     }
 
-    /// Does work on the cache's queue, later.
+    /// Performs work asynchronously on the queue of the cache.
     package func perform(_ work: @escaping @Sendable (DiskCache, Date) -> Void) {
         queue.async { [self] in work(disk, now()) }
     }
@@ -76,25 +82,30 @@ public final class HTTPCache: Sendable {
     }
 }
 
-/// How much a cache keeps.
+/// The limits on the size of a cache.
 public struct CacheLimits: Hashable, Sendable {
-    /// The bytes on disk, cards and bodies that are being written included; 256 MiB unless changed.
+    /// The maximum number of bytes on disk, including metadata and bodies that are being written.
     public var totalBytes: Int64
-    /// The bytes of one body; an eighth of the total unless changed, and what is longer is not kept.
+    /// The maximum number of bytes of one body, beyond which the response is not stored.
     public var bodyBytes: Int64
 
-    /// Makes limits.
+    /// Creates limits on the size of a cache.
+    ///
+    /// - Parameters:
+    ///   - totalBytes: The maximum number of bytes on disk. The default is 256 MiB.
+    ///   - bodyBytes: The maximum number of bytes of one body. The default is `nil`, which sets it to an eighth of
+    ///     `totalBytes`.
     public init(totalBytes: Int64 = 256 << 20, bodyBytes: Int64? = nil) {
         self.totalBytes = max(totalBytes, 0)
         self.bodyBytes = bodyBytes ?? max(totalBytes, 0) / 8
     }
 }
 
-/// What a folder of a cache hides the values of requests with: bytes that nobody else has.
+/// A secret key of a cache folder, which hides the values of request headers.
 package struct CacheKey: Hashable, Sendable {
     package static let size = 32
 
-    /// For what is never written.
+    /// The key for values that are never written to disk.
     package static let none = CacheKey([])
 
     package let bytes: [UInt8]
@@ -105,13 +116,13 @@ package struct CacheKey: Hashable, Sendable {
         CacheKey((0..<size).map { _ in UInt8.random(in: .min ... .max) })
     }
 
-    /// A checksum that tells whether two values are the same, and nothing of what they are.
+    /// Returns a checksum that shows whether two values are equal but does not reveal them.
     func hidden(_ text: String) -> String {
         Hexadecimal.lower(SHA256.checksum(of: bytes + Array(text.utf8), startingWith: SHA256()))
     }
 }
 
-/// A response as the cache keeps it, but for its body.
+/// A response as the cache stores it, without its body.
 package struct CachedResponse: Hashable, Sendable, Codable {
     package struct Field: Hashable, Sendable, Codable {
         let name: String
@@ -124,14 +135,17 @@ package struct CachedResponse: Hashable, Sendable, Codable {
     private var majorVersion: Int
     private var minorVersion: Int
     package private(set) var isDecoded: Bool
-    /// When the request was sent.
+    /// The date at which the request was sent.
     package private(set) var requested: Date
-    /// When the response came.
+    /// The date at which the response arrived.
     package private(set) var received: Date
-    /// The request's fields that the response depends on; nothing for those that it did not have.
+    /// The request headers on which the response depends, with an empty array for a header that the request did not
+    /// have.
     package private(set) var selecting: [String: [String]]
 
-    /// - Parameter key: What the values of the request's fields are hidden with.
+    /// Creates a stored response.
+    ///
+    /// - Parameter key: The key that hides the values of request headers.
     package init(
         _ head: ResponseHead, to request: HeaderFields, requested: Date, received: Date, key: CacheKey = .none
     ) {
@@ -150,7 +164,7 @@ package struct CachedResponse: Hashable, Sendable, Codable {
         HeaderFields(fields.map { HeaderFields.Field($0.name, $0.value) })
     }
 
-    /// The head that is served, as old as it is.
+    /// Returns the response headers to serve, with the given age.
     package func head(url: URL, age: Int, bodyLength: Int64) -> ResponseHead {
         var headers = headers
         headers["Age"] = String(age)
@@ -160,8 +174,9 @@ package struct CachedResponse: Hashable, Sendable, Codable {
             reason: reason, isDecoded: isDecoded)
     }
 
-    /// The same response after the server said that it still holds (RFC 9111, section 3.2), to a request for which it is
-    /// selected anew: the fields that it depends on may be others now.
+    /// Returns the response after its server declared it still valid (RFC 9111, section 3.2).
+    ///
+    /// The response may now depend on other headers, whose values are taken from the given request.
     package func freshened(
         by head: ResponseHead, to request: HeaderFields, requested: Date, received: Date, key: CacheKey = .none
     ) -> CachedResponse {
@@ -170,7 +185,7 @@ package struct CachedResponse: Hashable, Sendable, Codable {
         let new = Self.storable(head.headers).filter { field in !Self.kept.contains { field.isNamed($0) } }
         for field in new { headers.remove(field.name) }
         for field in new { headers.add(field.name, field.value) }
-        // How old it was then says nothing any more.
+        // The old age no longer applies.
         if !head.headers.contains("Age") { headers.remove("Age") }
         copy.fields = headers.map { Field(name: $0.name, value: $0.value) }
         if head.headers.contains("Vary") || head.headers.contains("Cache-Control") {
@@ -181,8 +196,9 @@ package struct CachedResponse: Hashable, Sendable, Codable {
         return copy
     }
 
-    /// Without what concerns the connection (section 3.1), and without cookies: those were given to the jar when they
-    /// came, and are not set again by each hit.
+    /// Returns the headers without those of the connection (section 3.1) and without cookies.
+    ///
+    /// The jar got the cookies when they arrived, and a response from the cache must not set them again.
     private static func storable(_ headers: HeaderFields) -> [HeaderFields.Field] {
         let named = headers.values("Connection").flatMap { $0.split(separator: ",") }
             .map { String($0).trimmedBlanks }
@@ -194,6 +210,6 @@ package struct CachedResponse: Hashable, Sendable, Codable {
         "Proxy-Authorization", "TE", "Trailer", "Transfer-Encoding", "Upgrade", "Set-Cookie", "Set-Cookie2",
     ]
 
-    /// What describes the body that is kept.
+    /// The headers that describe the stored body.
     private static let kept = ["Content-Length", "Content-Encoding", "Content-Range", "Content-Type"]
 }

@@ -1,16 +1,16 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-/// Decides what becomes of each response of an exchange as far as challenges are concerned: responses in, actions out.
+/// A state machine that decides whether a response of an exchange is a challenge to answer.
 package struct ChallengeMachine: Sendable {
     package enum Action: Sendable {
-        /// It is the answer.
+        /// Deliver the response.
         case deliver
-        /// It is the answer, and the proof was accepted.
+        /// Deliver the response, whose server accepted the proof.
         case accepted(Proof)
-        /// The body is thrown away, and the request made again with this proof.
+        /// Discard the body, and send the request again with this proof.
         case answer(Proof)
-        /// The rule is asked these questions, one after another until one has an answer that fits.
+        /// Ask the rule these questions one after another, until one of them gets a usable credential.
         case ask([CredentialQuestion])
     }
 
@@ -22,14 +22,15 @@ package struct ChallengeMachine: Sendable {
         self.maximumTries = maximumTries
     }
 
-    /// A response came.
+    /// Returns the action for a response.
     ///
     /// - Parameters:
-    ///   - head: Its head.
-    ///   - hop: The request to which it is the answer.
-    ///   - proof: The proof that was sent with it.
-    ///   - isFromMemory: Whether nobody had asked for the proof: then its refusal says nothing of the credential.
-    ///   - clientNonce: Something that nobody can foretell.
+    ///   - head: The response headers.
+    ///   - hop: The request that got the response.
+    ///   - proof: The proof that the request contained.
+    ///   - isFromMemory: Whether the proof was sent without a challenge. In that case, a rejection says nothing about
+    ///     the credential.
+    ///   - clientNonce: A value that cannot be predicted.
     package mutating func receive(
         _ head: ResponseHead, to hop: Hop, proof: Proof?, isFromMemory: Bool, clientNonce: @autoclosure () -> String
     ) -> Action {
@@ -57,7 +58,8 @@ package struct ChallengeMachine: Sendable {
             })
     }
 
-    /// The rule answered a question: returns the proof with which the request is made again, if the answer is of use.
+    /// Returns the proof with which to send the request again, or `nil` if the rule's answer to a question cannot be
+    /// used.
     package mutating func take(
         _ credential: Credential?, for question: CredentialQuestion, clientNonce: String
     ) -> Proof? {
@@ -69,13 +71,13 @@ package struct ChallengeMachine: Sendable {
         return proof
     }
 
-    /// The nonce was too old, and the credential is right (RFC 7616, section 3.3).
+    /// Returns whether only the nonce of the proof expired, and the credential is still valid (RFC 7616, section 3.3).
     private func isRenewal(_ challenge: Challenge, of proof: Proof) -> Bool {
         challenge.scheme == "digest" && proof.space.scheme == "digest" && challenge.realm == proof.space.realm
             && challenge["stale"]?.asciiLowercased == "true" && challenge["nonce"] != proof.nonce
     }
 
-    /// Those that can be answered, the strongest first.
+    /// Returns the challenges that can be answered, the strongest first.
     private static func usable(_ challenges: [Challenge]) -> [Challenge] {
         let ranked = challenges.compactMap { challenge -> (rank: Int, challenge: Challenge)? in
             switch challenge.scheme {
@@ -84,16 +86,16 @@ package struct ChallengeMachine: Sendable {
             default: (3, challenge)
             }
         }
-        // Stable, because the order of equals is the server's.
+        // Challenges of equal strength stay in the server's order.
         return (0...3).flatMap { rank in ranked.filter { $0.rank == rank }.map(\.challenge) }
     }
 }
 
-/// One way to prove who one is, as a server offers it in `WWW-Authenticate`.
+/// A challenge of a server, which is one way to authenticate, from a `WWW-Authenticate` header.
 public struct Challenge: Hashable, Sendable {
-    /// The scheme in lower case: `basic`, `digest`, `bearer`.
+    /// The authentication scheme in lowercase, such as `basic`, `digest` or `bearer`.
     public let scheme: String
-    /// The data of schemes that have no parameters.
+    /// The data of a challenge that has no parameters, or `nil` if the challenge has none.
     public let token: String?
     private let parameters: [String: String]
 
@@ -103,15 +105,18 @@ public struct Challenge: Hashable, Sendable {
         self.parameters = parameters
     }
 
-    /// The value of a parameter, without quotation marks; the name in whatever case.
+    /// Returns the value of a parameter without quotation marks, or `nil` if the challenge has no such parameter.
+    ///
+    /// Uppercase and lowercase letters in `name` are equal.
     public subscript(name: String) -> String? { parameters[name.asciiLowercased] }
 
-    /// What the server calls the part of it that is protected; empty if it has no name for it.
+    /// The name of the protected area of the server, or an empty string if the challenge has none.
     public var realm: String { self["realm"] ?? "" }
 
-    /// Reads the challenges of one or more fields, each of which may have several (RFC 9110, section 11.6.1).
+    /// Parses the challenges in the values of one or more headers, each of which may contain several (RFC 9110, section
+    /// 11.6.1).
     ///
-    /// What cannot be read is left out, up to the next comma.
+    /// Text that is not a valid challenge is skipped up to the next comma.
     public static func parse(_ fields: [String]) -> [Challenge] {
         fields.flatMap { field in
             var parser = ChallengeParser(field)
@@ -120,10 +125,10 @@ public struct Challenge: Hashable, Sendable {
     }
 }
 
-/// Reads a field with challenges, where commas part challenges and their parameters alike.
+/// A parser of a header with challenges, in which commas separate both challenges and their parameters.
 struct ChallengeParser {
     private var scanner: HeaderScanner
-    /// More challenges than anybody means; a field of commas must not cost more than it is long.
+    /// The maximum number of challenges per header, which is far more than real servers send.
     private static let limit = 32
 
     init(_ field: String) {
@@ -153,21 +158,21 @@ struct ChallengeParser {
         }
         var parameters: [String: String] = [:]
         var isAtStart = !isAtEnd
-        // A comma may part two parameters or two challenges: what follows it says which.
+        // The text after a comma shows whether the comma separates two parameters or two challenges.
         while let (name, value) = parameter() {
-            // Of two of one name the first counts.
+            // The first of two parameters with the same name counts.
             if parameters[name] == nil { parameters[name] = value }
             scanner.skip { $0.isBlank }
             guard isAtEnd else { return nil }
             scanner.skip { $0.isBlank || $0 == UInt8(ascii: ",") }
             isAtStart = false
         }
-        // What follows the scheme and is no parameter belongs to nothing.
+        // Text that follows the scheme but is not a parameter makes the challenge invalid.
         if isAtStart { return nil }
         return Challenge(scheme: scheme.asciiLowercased, token: nil, parameters: parameters)
     }
 
-    /// A name, an equals sign and a value; nothing is taken if it is none.
+    /// Reads a name, an equals sign and a value, or reads nothing if there is no parameter.
     private mutating func parameter() -> (String, String)? {
         let start = scanner.index
         if let name = scanner.token() {
@@ -182,7 +187,7 @@ struct ChallengeParser {
         return nil
     }
 
-    /// Data up to a comma or the end; nothing is taken if it is none.
+    /// Reads data up to a comma or the end, or reads nothing if there is no such data.
     private mutating func token68() -> String? {
         let start = scanner.index
         scanner.skip { $0.isToken68Character }
@@ -198,12 +203,12 @@ struct ChallengeParser {
     private var isAtEnd: Bool { scanner.isAtEnd || scanner.isAt(UInt8(ascii: ",")) }
 }
 
-/// What a credential is for: within one space it is the same, and it is never sent to another.
+/// An area of a server in which the same credential is valid.
 public struct ProtectionSpace: Hashable, Sendable {
-    /// Where it is asked for.
+    /// The origin that requests the credential.
     public let origin: WebOrigin
-    /// What the server calls the part of it that is protected.
+    /// The server's name of the area, which is empty if the server sent none.
     public let realm: String
-    /// The way to prove it, in lower case: `basic`, `digest`, `bearer`.
+    /// The authentication scheme in lowercase, such as `basic`, `digest` or `bearer`.
     public let scheme: String
 }

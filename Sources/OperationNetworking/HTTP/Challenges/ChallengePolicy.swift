@@ -3,7 +3,7 @@
 
 import Foundation
 
-/// What is done when a server asks who one is (status 401).
+/// A policy that supplies credentials when a server requests authentication with the status code 401 (Unauthorized).
 ///
 /// ```swift
 /// let policy = ChallengePolicy { question in
@@ -13,37 +13,49 @@ import Foundation
 /// }
 /// ```
 ///
-/// The rule is asked for each way that the server offers and that can be gone, the strongest first: digest with SHA-256,
-/// digest with MD5, basic, then all others in the order in which they came. With nil for all of them the 401 is the
-/// answer. So it is where the request had an `Authorization` field of its own, where a credential comes back that was
-/// refused before, and where the body cannot be sent again.
+/// The session calls your closure for each challenge that it can answer, the strongest first. The order is Digest with
+/// SHA-256, Digest with MD5, Basic, and then all other schemes in the order of the response. The first usable
+/// credential
+/// is sent.
+///
+/// The session delivers the 401 response if the closure returns no usable credential for any challenge. A credential
+/// that the server has already refused is not usable. The session also delivers the 401 response if the request has its
+/// own `Authorization` header, or if its body cannot be sent again.
 public struct ChallengePolicy: Sendable {
-    /// How often a request is sent again for a challenge: 3 times unless changed.
+    /// The maximum number of times that one exchange sends a request again in response to a challenge.
+    ///
+    /// The default is 3.
     public var maximumTries = 3
-    /// Whether what was accepted goes along with later requests to the same origin without being asked for: it does.
+    /// A Boolean value that indicates whether accepted credentials are sent with later requests to the same origin
+    /// without a challenge.
+    ///
+    /// The default is `true`.
     public var remembers = true
     package let rule: @Sendable (CredentialQuestion) async -> Credential?
 
-    /// Makes a policy that asks a closure of yours, which may take its time.
+    /// Creates a policy that asks a closure for credentials.
+    ///
+    /// - Parameter rule: A closure that returns a credential, or `nil` if it has none for the question. The closure may
+    ///   take time and does not run on a particular actor. The response is held until the closure returns.
     public init(_ rule: @escaping @Sendable (CredentialQuestion) async -> Credential?) {
         self.rule = rule
     }
 }
 
-/// What proves to a server who one is.
+/// A credential that authenticates a user to a server.
 ///
 /// More cases may be added.
 public enum Credential: Sendable, Hashable {
-    /// A user's name and password, for `Basic` and `Digest`.
+    /// A user name and a password, for the schemes `Basic` and `Digest`.
     case password(user: String, password: String)
-    /// A token, for `Bearer`.
+    /// A token, for the scheme `Bearer`.
     case token(String)
-    /// The whole value of the `Authorization` field, for schemes of your own.
+    /// The complete value of the `Authorization` header, for any scheme.
     case authorization(String)
 }
 
 extension Credential: CustomStringConvertible {
-    /// The kind; never the secret.
+    /// The kind of the credential, without the secret.
     public var description: String {
         switch self {
         case .password: "a name and a password"
@@ -54,18 +66,18 @@ extension Credential: CustomStringConvertible {
 }
 
 extension Credential: CustomReflectable {
-    /// What debuggers and `dump` show: never the secret.
+    /// The mirror for debuggers and `dump`, without the secret.
     public var customMirror: Mirror { Mirror(self, children: [], displayStyle: .enum) }
 }
 
-/// Asks a rule of yours for a credential.
+/// A question to the closure of a ``ChallengePolicy``, which asks for a credential.
 public struct CredentialQuestion: Sendable {
-    /// What it is for.
+    /// The area for which the credential is needed.
     public let space: ProtectionSpace
-    /// The challenge as it came.
+    /// The challenge that the server sent.
     public let challenge: Challenge
-    /// The address that was asked for.
+    /// The URL of the request.
     public let url: URL
-    /// The credentials that this space refused during this exchange, the last one at the end.
+    /// The credentials that the server refused for this area during the exchange, the latest one last.
     public let refused: [Credential]
 }

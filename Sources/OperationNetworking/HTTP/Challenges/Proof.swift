@@ -4,7 +4,7 @@
 import Foundation
 import OperationCore
 
-/// A credential together with the challenge that it answers: makes the `Authorization` field of each request.
+/// A credential together with the challenge that it answers, which creates the `Authorization` header of each request.
 package struct Proof: Sendable {
     private enum Form: Sendable {
         case fixed(String)
@@ -14,12 +14,13 @@ package struct Proof: Sendable {
     package let space: ProtectionSpace
     package let credential: Credential
     private let form: Form
-    /// The same for all uses of one nonce, as the `-sess` forms want it.
+    /// The client nonce, which stays the same for all uses of one server nonce because the `-sess` algorithms require
+    /// it.
     private let clientNonce: String
-    /// How often the nonce was used.
+    /// The number of times that the nonce was used.
     package private(set) var count: UInt32 = 0
 
-    /// Joins the two; nil if the credential is not of the kind that the challenge asks for.
+    /// Creates a proof, or returns `nil` if the credential cannot answer the challenge.
     package init?(_ challenge: Challenge, _ credential: Credential, at origin: WebOrigin, clientNonce: String) {
         switch (challenge.scheme, credential) {
         case ("basic", .password(let user, let password)):
@@ -40,12 +41,12 @@ package struct Proof: Sendable {
         self.clientNonce = clientNonce
     }
 
-    /// The nonce that it uses, if it uses one.
+    /// The nonce of a Digest proof, or `nil` for other schemes.
     package var nonce: String? {
         if case .digest(let answer, _, _) = form { answer.nonce } else { nil }
     }
 
-    /// The value of the `Authorization` field of the next request.
+    /// Returns the value of the `Authorization` header for the next request.
     package mutating func value(method: String, target: String) -> String? {
         switch form {
         case .fixed(let value): return value
@@ -57,7 +58,7 @@ package struct Proof: Sendable {
         }
     }
 
-    /// The part of its origin to which it may be sent without being asked for (RFC 7617, section 2.2).
+    /// Returns whether the proof may be sent to a path without a challenge (RFC 7617, section 2.2).
     func reaches(_ path: String, acceptedAt accepted: String) -> Bool {
         guard space.scheme == "basic" else { return true }
         guard let slash = accepted.utf8.lastIndex(of: UInt8(ascii: "/")) else { return false }
@@ -65,11 +66,11 @@ package struct Proof: Sendable {
     }
 }
 
-/// What servers accepted, so that later requests bring it along.
+/// The proofs that servers accepted, for use in later requests.
 package struct ProofMemory: Sendable {
     private struct Entry: Sendable {
         var proof: Proof
-        /// The paths at which it was accepted, but for those that it reaches from another.
+        /// The paths at which the proof was accepted, without paths that are covered by another one.
         var paths: [String]
 
         func reaches(_ path: String) -> Bool { paths.contains { proof.reaches(path, acceptedAt: $0) } }
@@ -82,7 +83,7 @@ package struct ProofMemory: Sendable {
 
     package init() {}
 
-    /// The proof for a request and the field that it makes, if there is one for its address.
+    /// Returns the proof for a request and the value of its `Authorization` header, or `nil` if no proof applies.
     package mutating func use(for hop: Hop) -> (proof: Proof, value: String)? {
         guard var group = entries[hop.address.origin],
             let index = group.lastIndex(where: { $0.reaches(hop.address.path) }),
@@ -92,13 +93,13 @@ package struct ProofMemory: Sendable {
         return (group[index].proof, value)
     }
 
-    /// A request with that proof was answered with something other than a challenge.
+    /// Stores a proof after a request with it got a response other than a challenge.
     package mutating func remember(_ proof: Proof, acceptedBy hop: Hop) {
         guard proof.space.origin == hop.address.origin else { return }
         var group = entries[proof.space.origin] ?? []
         var paths: [String] = []
         if let index = group.firstIndex(where: { $0.proof.space == proof.space }) {
-            // Of the same nonce that which was used most often counts: no number may be used twice.
+            // A nonce count must not be used twice, so the higher of two counts is kept.
             let known = group[index].proof
             if known.nonce == proof.nonce, known.count >= proof.count, known.credential == proof.credential {
                 guard !group[index].reaches(hop.address.path) else { return }
@@ -115,20 +116,21 @@ package struct ProofMemory: Sendable {
         entries[proof.space.origin] = group
     }
 
-    /// A proof was refused.
+    /// Removes a proof that a server refused.
     package mutating func forget(_ proof: Proof) {
         entries[proof.space.origin]?.removeAll {
             $0.proof.space == proof.space && $0.proof.credential == proof.credential && $0.proof.nonce == proof.nonce
         }
     }
 
-    /// All of it, as when the user signs out.
+    /// Removes all proofs, for example when the user signs out.
     package mutating func forgetAll() { entries = [:] }
 }
 
-/// The answer to a `Basic` challenge (RFC 7617), in UTF-8.
+/// The answer to a `Basic` challenge (RFC 7617), encoded in UTF-8.
 package enum BasicAnswer {
-    /// The value of the `Authorization` field; nil where the name has a colon in it, or either a control character.
+    /// Returns the value of the `Authorization` header, or `nil` if the name contains a colon or either text contains a
+    /// control character.
     package static func make(user: String, password: String) -> String? {
         let isWritable = !user.utf8.contains(UInt8(ascii: ":")) && !(user + password).utf8.contains(where: \.isControl)
         guard isWritable else { return nil }
@@ -136,7 +138,9 @@ package enum BasicAnswer {
     }
 }
 
-/// The answer to a `Digest` challenge (RFC 7616): MD5 and SHA-256, with and without `-sess`, `auth` or the form without
+/// The answer to a `Digest` challenge (RFC 7616).
+///
+/// It supports MD5 and SHA-256, both with and without `-sess`. The quality of protection is `auth`, or the form without
 /// `qop` of RFC 2069.
 package struct DigestAnswer: Sendable, Equatable {
     package enum Algorithm: String, Sendable, CaseIterable {
@@ -163,10 +167,10 @@ package struct DigestAnswer: Sendable, Equatable {
     private let opaque: String?
     private let hasQuality: Bool
     private let hashesUser: Bool
-    /// Whether the algorithm was named, so that the answer names it, too.
+    /// Whether the challenge named the algorithm, so that the answer must name it as well.
     private let namesAlgorithm: Bool
 
-    /// Takes a challenge; nil if it asks for something that is not known here.
+    /// Creates an answer, or returns `nil` if the challenge requires something that is not supported.
     package init?(_ challenge: Challenge) {
         guard challenge.scheme == "digest", let nonce = challenge["nonce"] else { return nil }
         let name = challenge["algorithm"]
@@ -190,11 +194,12 @@ package struct DigestAnswer: Sendable, Equatable {
         namesAlgorithm = name != nil
     }
 
-    /// The value of the `Authorization` field.
+    /// Returns the value of the `Authorization` header, or `nil` if the name or password contains a forbidden
+    /// character.
     ///
     /// - Parameters:
-    ///   - count: How often the nonce was used, this time included.
-    ///   - clientNonce: Something that nobody can foretell.
+    ///   - count: The number of times that the nonce was used, including this one.
+    ///   - clientNonce: A value that cannot be predicted.
     package func value(
         user: String, password: String, method: String, target: String, count: UInt32, clientNonce: String
     ) -> String? {

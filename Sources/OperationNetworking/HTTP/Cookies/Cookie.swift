@@ -3,54 +3,55 @@
 
 import Foundation
 
-/// A cookie: what a server asked to be sent back to it.
+/// A cookie, which a server sets and receives back with later requests.
 public struct Cookie: Hashable, Sendable, Codable {
-    /// Whether a cookie goes along with requests that another site caused.
+    /// A value that indicates whether a cookie is sent with requests that another site caused.
     ///
-    /// A program that is no browser has no other sites: the attribute is kept for whoever looks at the jar, and changes
-    /// nothing in what is sent.
+    /// A jar stores this value but sends its cookies whatever the value is, because a program that is not a browser has
+    /// no
+    /// other sites. A jar rejects a cookie from a server with the value `none` that is not secure.
     ///
     /// No case will be added.
     public enum SameSite: String, Sendable, Codable {
-        /// Only with requests that its own site caused.
+        /// The cookie is sent only with requests that its own site caused.
         case strict
-        /// Also where the user followed a link to the site.
+        /// The cookie is also sent when the user follows a link to its site.
         case lax
-        /// With all requests.
+        /// The cookie is sent with all requests.
         case none
     }
 
-    /// The name; empty for a value without one.
+    /// The name, which is empty for a cookie that has only a value.
     public var name: String
-    /// The value, with quotation marks if it came with such.
+    /// The value, including its quotation marks if it has any.
     public var value: String
-    /// The host, or the domain with all hosts in it, in lower case.
+    /// The host, or the domain whose hosts all get the cookie, in lowercase.
     public var domain: String
-    /// Whether it goes to that very host only, not to others in the domain.
+    /// A Boolean value that indicates whether only the exact host gets the cookie, and not other hosts in the domain.
     public var isHostOnly: Bool
     /// The path under which it is sent.
     public var path: String
-    /// When it ends; nil if with the session.
+    /// The expiration date, or `nil` for a session cookie.
     public var expires: Date?
-    /// Whether it is sent over encrypted connections only.
+    /// A Boolean value that indicates whether the cookie is sent only over encrypted connections.
     public var isSecure: Bool
-    /// Whether scripts in pages may not see it.
+    /// A Boolean value that indicates whether the cookie is hidden from scripts in webpages.
     public var isHTTPOnly: Bool
-    /// What the server said about other sites; nil if nothing.
+    /// The value of the `SameSite` attribute, or `nil` if the cookie has none.
     public var sameSite: SameSite?
-    /// When it was set first.
+    /// The date at which the cookie was first set.
     public var created: Date
-    /// When it was last sent or set.
+    /// The date at which the cookie was last set or sent.
     public var lastUsed: Date
 
-    /// Makes a cookie of your own.
+    /// Creates a cookie for one host.
     ///
     /// - Parameters:
     ///   - name: The name.
     ///   - value: The value.
-    ///   - domain: The host that gets it.
-    ///   - path: The path under which it is sent.
-    ///   - expires: When it ends; nil for the end of the session.
+    ///   - domain: The host that gets the cookie.
+    ///   - path: The path under which the cookie is sent. The default is `/`.
+    ///   - expires: The expiration date. The default is `nil`, which creates a session cookie.
     public init(name: String, value: String, domain: String, path: String = "/", expires: Date? = nil) {
         self.name = name
         self.value = value
@@ -66,23 +67,24 @@ public struct Cookie: Hashable, Sendable, Codable {
         lastUsed = created
     }
 
-    /// Whether it is over at that moment.
+    /// Returns whether the cookie has expired at a given date.
     public func isExpired(at moment: Date) -> Bool { expires.map { $0 <= moment } ?? false }
 
-    /// The cookie as it stands in a request.
+    /// The cookie as it appears in a `Cookie` header.
     var pair: String { name.isEmpty ? value : "\(name)=\(value)" }
 
-    /// Whether it can stand in a request: else one made by hand could bring further fields with it.
+    /// Whether the cookie can be sent, because a cookie with other characters could insert further headers into a
+    /// request.
     var isWritable: Bool { !pair.utf8.contains { $0.isControl && $0 != 0x09 || $0 == UInt8(ascii: ";") } }
 }
 
 extension Cookie: CustomStringConvertible {
-    /// Name, domain and path; never the value, which is a secret.
+    /// The name, domain and path of the cookie, without its value, which is a secret.
     public var description: String { "\(name) of \(domain)\(path)".printable() }
 }
 
 extension Cookie: CustomReflectable {
-    /// What debuggers and `dump` show: never the value, which is a secret.
+    /// The mirror for debuggers and `dump`, without the value, which is a secret.
     public var customMirror: Mirror {
         Mirror(
             self,
@@ -91,25 +93,25 @@ extension Cookie: CustomReflectable {
     }
 }
 
-/// What one `Set-Cookie` field says, before it is known whether its sender may say so.
+/// The contents of one `Set-Cookie` header, before it is known whether the server may set the cookie.
 package struct SetCookie: Equatable, Sendable {
     package var name: String
     package var value: String
-    /// When it ends by `Max-Age`, else by `Expires`; nil if neither is there.
+    /// The expiration date from `Max-Age`, otherwise from `Expires`, or `nil` if the header has neither.
     package var expires: Date?
-    /// The domain without a dot at its start; empty where none is named.
+    /// The domain without a dot at its start, or an empty string if the header names none.
     package var domain = ""
-    /// The path; nil where the sender's own counts.
+    /// The path, or `nil` if the default path applies.
     package var path: String?
     package var isSecure = false
     package var isHTTPOnly = false
     package var sameSite: Cookie.SameSite?
 
-    /// The longest time that a cookie lasts: 400 days.
+    /// The maximum lifetime of a cookie, which is 400 days.
     package static let ageLimit: TimeInterval = 400 * 86_400
     private static let attributeLimit = 1024
 
-    /// Reads a field as RFC 6265bis, section 5.6, says; nil if it is to be ignored.
+    /// Parses a header (RFC 6265bis, section 5.6), or returns `nil` if the header must be ignored.
     package init?(_ text: String, now: Date, sizeLimit: Int = 4096) {
         let bytes = Array(text.utf8)
         guard !bytes.contains(where: { $0.isControl && $0 != 0x09 }) else { return nil }
@@ -152,7 +154,7 @@ package struct SetCookie: Equatable, Sendable {
         let digits = isNegative ? value.utf8.dropFirst() : value.utf8[...]
         guard digits.allSatisfy(\.isDigit), isNegative || !digits.isEmpty else { return nil }
         if isNegative { return .distantPast }
-        // More digits than a number holds are more than the limit, too.
+        // A number with too many digits for `Int` is above the limit as well.
         let seconds = Double(Int(String(decoding: digits, as: UTF8.self)) ?? .max)
         return seconds == 0 ? .distantPast : now.addingTimeInterval(min(seconds, ageLimit))
     }
@@ -165,9 +167,9 @@ package struct SetCookie: Equatable, Sendable {
     }
 }
 
-/// The dates of cookies, which are read more leniently than any other (RFC 6265bis, section 5.1.1).
+/// The dates of cookies, which are parsed more leniently than other dates (RFC 6265bis, section 5.1.1).
 package enum CookieDate {
-    /// Reads a date: a time, a day, a month and a year, in whatever order and among whatever else.
+    /// Parses a date that consists of a time, a day, a month and a year in any order, among any other text.
     package static func parse(_ text: String) -> Date? {
         var parts = Parts()
         for token in text.utf8.split(whereSeparator: isDelimiter) { parts.take(token) }
@@ -181,7 +183,7 @@ package enum CookieDate {
         }
     }
 
-    /// What was found so far; each part is taken from the first token that can be it.
+    /// The parts that were found so far, each in the first token that matches.
     private struct Parts {
         private var time: [Int]?
         private var day: Int?
@@ -209,7 +211,7 @@ package enum CookieDate {
                 year: year, month: month, day: day, hour: time[0], minute: time[1], second: time[2])
         }
 
-        /// Three numbers of one or two digits with colons between, and then anything but a digit.
+        /// Parses three numbers of one or two digits with colons between them, and ignores what follows the last digit.
         private static func time(_ token: Substring.UTF8View) -> [Int]? {
             let parts = token.split(separator: UInt8(ascii: ":"), maxSplits: 2, omittingEmptySubsequences: false)
             guard parts.count == 3, parts[0].allSatisfy(\.isDigit), parts[1].allSatisfy(\.isDigit) else { return nil }
@@ -222,7 +224,7 @@ package enum CookieDate {
             return CivilDate.months.firstIndex(of: start).map { $0 + 1 }
         }
 
-        /// So many digits, and then anything but a digit.
+        /// Parses a number with a permitted count of digits, and ignores what follows the last digit.
         private static func number(_ token: Substring.UTF8View, digits: ClosedRange<Int>) -> Int? {
             let found = token.prefix { $0.isDigit }
             guard digits.contains(found.count) else { return nil }
@@ -231,17 +233,27 @@ package enum CookieDate {
     }
 }
 
-/// How much a jar of cookies holds.
+/// The limits on the cookies of a jar.
 public struct CookieLimits: Hashable, Sendable {
-    /// The bytes of a name and its value; 4096 unless changed, and larger cookies are refused.
+    /// The maximum size of a name and its value in bytes.
+    ///
+    /// The default is 4096. Larger cookies are rejected.
     public var size = 4096
-    /// The cookies of one domain; 50 unless changed.
+    /// The maximum number of cookies for each domain.
+    ///
+    /// The default is 50. The jar removes surplus cookies, starting with cookies that are not secure and were not used
+    /// for
+    /// the longest time.
     public var perDomain = 50
-    /// The cookies in all; 3000 unless changed.
+    /// The maximum number of all cookies.
+    ///
+    /// The default is 3000. The jar removes the cookies that were not used for the longest time.
     public var total = 3000
-    /// The cookies that one response may set; 50 unless changed, and what comes after is refused.
+    /// The maximum number of cookies that one response can set.
+    ///
+    /// The default is 50. Further cookies of the response are rejected.
     public var perResponse = 50
 
-    /// The limits that browsers have.
+    /// Creates limits with the default values.
     public init() {}
 }

@@ -5,7 +5,7 @@ import Dispatch
 import Foundation
 import OperationCore
 
-/// Keeps the cookies that servers set and sends them back, as RFC 6265bis asks; safe from any thread.
+/// A jar that stores the cookies that servers set and sends them back, as RFC 6265bis specifies.
 ///
 /// ```swift
 /// func remember(_ fields: [String], from page: URL) async throws {
@@ -18,11 +18,12 @@ import OperationCore
 /// }
 /// ```
 ///
-/// Changes are saved in the background, several at once where they come quickly; ``save()`` waits for that. Cookies that
-/// end with the session are never saved.
+/// You can use a jar from any thread. The jar saves changes in the background, and combines changes that follow each
+/// other quickly. To wait until all changes are saved, call ``save()``. Session cookies, which have no expiration date,
+/// are never saved.
 public final class CookieJar: Sendable {
     private struct State {
-        var shelf: CookieStore
+        var store: CookieStore
         var saving = SaveTurn()
     }
 
@@ -33,69 +34,90 @@ public final class CookieJar: Sendable {
     private let now: @Sendable () -> Date
     private let queue = DispatchQueue(label: "OperationKit.CookieJar", qos: .utility)
 
-    /// Makes a jar with the cookies that are in a storage; reads them on the calling thread.
+    /// Creates a jar with the cookies in a storage, which is read on the calling thread.
     ///
     /// - Parameters:
-    ///   - storage: Where cookies are kept from one run to the next; nil for nowhere.
-    ///   - limits: How much the jar holds.
-    ///   - suffixes: Which domains belong to nobody alone.
-    ///   - now: What time it is.
-    /// - Throws: What the storage throws when it cannot be read.
+    ///   - storage: The storage that keeps the cookies from one run of the program to the next, or `nil` to keep them
+    ///     in
+    ///     memory only.
+    ///   - limits: The limits on the number and the size of cookies.
+    ///   - suffixes: The rule that identifies public suffixes. The default is ``PublicSuffixRule/builtIn``.
+    ///   - now: A closure that returns the current date. The jar can call it on any thread. The default returns the
+    ///     date of
+    ///     the system.
+    /// - Throws: The error of the storage if it cannot be read.
     public init(
         storage: (any CookieStorage)?, limits: CookieLimits = CookieLimits(), suffixes: PublicSuffixRule = .builtIn,
         now: @escaping @Sendable () -> Date = { Date() }
     ) throws {
-        var shelf = CookieStore(limits: limits, suffixes: suffixes)
+        var store = CookieStore(limits: limits, suffixes: suffixes)
         let moment = now()
-        for cookie in try storage?.load() ?? [] { shelf.put(cookie, now: moment) }
-        state = Locked(State(shelf: shelf))
+        for cookie in try storage?.load() ?? [] { store.put(cookie, now: moment) }
+        state = Locked(State(store: store))
         self.storage = storage
         (self.limits, self.suffixes) = (limits, suffixes)
         self.now = now
     }
 
-    /// Makes an empty jar that is kept nowhere.
+    /// Creates an empty jar that keeps its cookies in memory only.
+    ///
+    /// - Parameters:
+    ///   - limits: The limits on the number and the size of cookies.
+    ///   - suffixes: The rule that identifies public suffixes. The default is ``PublicSuffixRule/builtIn``.
+    ///   - now: A closure that returns the current date. The jar can call it on any thread. The default returns the
+    ///     date of
+    ///     the system.
     public init(
         limits: CookieLimits = CookieLimits(), suffixes: PublicSuffixRule = .builtIn,
         now: @escaping @Sendable () -> Date = { Date() }
     ) {
-        state = Locked(State(shelf: CookieStore(limits: limits, suffixes: suffixes)))
+        state = Locked(State(store: CookieStore(limits: limits, suffixes: suffixes)))
         storage = nil
         (self.limits, self.suffixes) = (limits, suffixes)
         self.now = now
     }
 
-    /// All cookies that are not over, in the order in which they were set.
+    /// All cookies that have not expired, in the order in which they were set.
     public var cookies: [Cookie] {
         let moment = now()
-        return state.withLock { $0.shelf.cookies }.filter { !$0.isExpired(at: moment) }
+        return state.withLock { $0.store.cookies }.filter { !$0.isExpired(at: moment) }
     }
 
-    /// Takes in the values of the `Set-Cookie` fields of a response.
+    /// Stores the cookies of a response.
+    ///
+    /// - Parameters:
+    ///   - fields: The values of the `Set-Cookie` headers.
+    ///   - url: The URL of the response, whose server may set cookies for its own host and domain only.
     public func receive(_ fields: [String], from url: URL) {
         guard !fields.isEmpty, let address = WebAddress(url) else { return }
         let moment = now()
-        // The rule is the user's, and is not asked under the lock.
+        // The rule belongs to the user, so it must not be called under the lock.
         let offers = CookieStore.offers(fields, limits: limits, suffixes: suffixes, now: moment)
         change { $0.receive(offers, from: address, now: moment) }
     }
 
-    /// The value of the `Cookie` field of a request to a URL; nil if no cookie goes with it.
+    /// Returns the value of the `Cookie` header of a request to a URL, or `nil` if no cookie is sent with it.
     public func header(for url: URL) -> String? {
         guard let address = WebAddress(url) else { return nil }
         let moment = now()
-        return state.withLock { $0.shelf.header(for: address, now: moment) }
+        return state.withLock { $0.store.header(for: address, now: moment) }
     }
 
-    /// Puts a cookie of your own into the jar, in the place of the one of the same name, domain and path.
+    /// Stores a cookie in place of the cookie with the same name, domain, path and ``Cookie/isHostOnly`` value.
+    ///
+    /// If the cookie has expired, the jar only removes the existing cookie. The jar ignores a cookie whose name or
+    /// value
+    /// contains a control character or a semicolon.
     public func set(_ cookie: Cookie) {
         let moment = now()
         change { $0.put(cookie, now: moment) }
     }
 
-    /// Removes the cookies for which `rule` says so.
+    /// Removes the cookies for which a closure returns `true`.
+    ///
+    /// - Parameter rule: A closure that the jar calls on the calling thread, once for each cookie that has not expired.
     public func remove(where rule: (Cookie) -> Bool) {
-        // The rule is the user's, and does not run under the lock: it chooses among copies.
+        // The closure belongs to the user, so it selects from copies and does not run under the lock.
         let chosen = Set(cookies.filter(rule).map(CookieIdentity.init))
         change { $0.remove { chosen.contains(CookieIdentity($0)) } }
     }
@@ -105,14 +127,16 @@ public final class CookieJar: Sendable {
         change { $0.remove { _ in true } }
     }
 
-    /// Removes the cookies that end with the session: what closing the browser does.
+    /// Removes all session cookies, as a browser does when it closes.
     public func endSession() {
         change { $0.remove { $0.expires == nil } }
     }
 
     /// Waits until all changes so far are saved.
     ///
-    /// - Throws: What the storage throws when it cannot be written.
+    /// The method returns immediately if the jar has no storage.
+    ///
+    /// - Throws: The error of the storage if it cannot be written.
     public func save() async throws {
         guard storage != nil else { return }
         try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
@@ -124,19 +148,19 @@ public final class CookieJar: Sendable {
 
     private func change(_ body: (inout CookieStore) -> Bool) {
         let mustSchedule = state.withLock { state in
-            guard body(&state.shelf), storage != nil else { return false }
+            guard body(&state.store), storage != nil else { return false }
             return state.saving.noteChange()
         }
-        // What cannot be saved now is tried again with the next change, and told to whoever calls `save()`.
+        // A failed save is repeated with the next change or the next call of `save()`.
         if mustSchedule { queue.async { [self] in try? write() } }
     }
 
-    /// Only on `queue`, so that an older state never takes the place of a newer one.
+    /// Runs only on `queue`, so that an older state never replaces a newer one.
     private func write() throws {
         let moment = now()
         let cookies: [Cookie]? = state.withLock { state in
             guard state.saving.begin() else { return nil }
-            return state.shelf.cookies.filter { $0.expires != nil && !$0.isExpired(at: moment) }
+            return state.store.cookies.filter { $0.expires != nil && !$0.isExpired(at: moment) }
         }
         guard let cookies else { return }
         do {
@@ -148,7 +172,7 @@ public final class CookieJar: Sendable {
     }
 }
 
-/// What tells one cookie from another.
+/// The properties that identify a cookie.
 private struct CookieIdentity: Hashable {
     let name: String
     let domain: String
@@ -163,22 +187,22 @@ private struct CookieIdentity: Hashable {
     }
 }
 
-/// Which cookies belong to which requests (RFC 6265bis, sections 5.1.3 and 5.1.4).
+/// The rules that match cookies to requests (RFC 6265bis, sections 5.1.3 and 5.1.4).
 package enum CookieMatching {
-    /// Whether a host is a domain, or lies in it.
+    /// Returns whether a host is equal to a domain or belongs to it.
     package static func isHost(_ host: String, in domain: String) -> Bool {
         if host == domain { return true }
         return !domain.isEmpty && host.hasSuffix("." + domain) && !HostName.isAddress(host)
     }
 
-    /// Whether a path is another one, or lies under it.
+    /// Returns whether a path is equal to another path or lies under it.
     package static func isPath(_ path: String, under prefix: String) -> Bool {
         guard path.utf8.starts(with: prefix.utf8) else { return false }
         return path.utf8.count == prefix.utf8.count || prefix.utf8.last == UInt8(ascii: "/")
             || path.utf8.dropFirst(prefix.utf8.count).first == UInt8(ascii: "/")
     }
 
-    /// The path of a cookie that names none, from the path of the request to which it is an answer.
+    /// Returns the default path of a cookie, which is derived from the path of the request.
     package static func defaultPath(of path: String) -> String {
         guard path.hasPrefix("/"), let last = path.utf8.lastIndex(of: UInt8(ascii: "/")), last != path.startIndex else {
             return "/"
@@ -186,7 +210,7 @@ package enum CookieMatching {
         return String(path[..<last])
     }
 
-    /// The host, and the domains in which it lies.
+    /// Returns a host and the domains to which it belongs.
     package static func domains(of host: String) -> [String] {
         guard !HostName.isAddress(host) else { return [host] }
         var domains = [host]
@@ -199,29 +223,33 @@ package enum CookieMatching {
     }
 }
 
-/// Which domains belong to nobody alone, so that no cookie may be set for all hosts in them.
+/// A rule that identifies public suffixes, which are domains such as `co.uk` with subdomains of different owners.
 ///
-/// Browsers carry a list of some ten thousand such domains, which changes each week. The ``builtIn`` rule is a small one
-/// of our own instead, and knows:
+/// A server cannot set a cookie for all hosts in a public suffix. Browsers contain a list of about ten thousand public
+/// suffixes, which changes every week. The ``builtIn`` rule is much smaller and contains:
 ///
-/// - every domain of one label (`com`, `de`, `localhost`),
-/// - the usual second labels (`co`, `com`, `org`, `ac`, …) below domains of two letters: `co.uk`, `com.au`, `ac.jp`,
-/// - some well-known services that give subdomains to strangers: `github.io`, `herokuapp.com`, `pages.dev`, …
+/// - every domain with one label (`com`, `de`, `localhost`),
+/// - the usual second-level labels (`co`, `com`, `org`, `ac`, …) under two-letter domains, such as `co.uk`, `com.au`
+///   and
+///   `ac.jp`,
+/// - some well-known services that give subdomains to their customers, such as `github.io`, `herokuapp.com` and
+///   `pages.dev`.
 ///
-/// It does not know the rest of the list: `kobe.jp`, `k12.ca.us`, or a hosting service that it does not name. There two
-/// customers of one registry could set cookies for each other. Where that matters give a rule of your own, made from
-/// the list.
+/// The rule does not contain the rest of the list, such as `kobe.jp`, `k12.ca.us` and other hosting services. Customers
+/// of the same registry could set cookies for each other there. If this matters to you, create a rule from the list.
 public struct PublicSuffixRule: Sendable {
     private let rule: @Sendable (String) -> Bool
 
-    /// Makes a rule of your own.
+    /// Creates a rule from a closure.
     ///
-    /// - Parameter isPublicSuffix: Whether a domain, in lower case and without a dot at its ends, belongs to nobody alone.
+    /// - Parameter isPublicSuffix: A closure that returns whether a domain is a public suffix. The domain is in
+    ///   lowercase
+    ///   and has no dot at its start. The closure can be called on any thread.
     public init(_ isPublicSuffix: @escaping @Sendable (String) -> Bool) {
         rule = isPublicSuffix
     }
 
-    /// The small rule described above.
+    /// The built-in rule, which contains common public suffixes only.
     public static let builtIn = PublicSuffixRule { domain in
         let labels = domain.split(separator: ".", omittingEmptySubsequences: false)
         guard labels.count > 1 else { return true }
@@ -229,10 +257,10 @@ public struct PublicSuffixRule: Sendable {
         return labels.count == 2 && labels[1].utf8.count == 2 && registries.contains(String(labels[0]))
     }
 
-    /// No domain is refused, as for servers of one's own in one domain.
+    /// A rule without public suffixes, for example for your own servers in one domain.
     public static let none = PublicSuffixRule { _ in false }
 
-    /// Whether no cookie may be set for all hosts of the domain.
+    /// Returns whether a domain is a public suffix, so that no cookie can be set for all of its hosts.
     public func isPublicSuffix(_ domain: String) -> Bool { rule(domain) }
 
     private static let registries: Set<String> = [
@@ -250,13 +278,13 @@ public struct PublicSuffixRule: Sendable {
     ]
 }
 
-/// Whether there is something to save, and whether somebody is on the way to do it.
+/// A value that records whether there are changes to save and whether a save is scheduled.
 package struct SaveTurn: Equatable, Sendable {
     private enum State: Equatable {
         case clean
-        /// Changed, and a turn was scheduled.
+        /// There are changes, and a save is scheduled.
         case scheduled
-        /// Changed, and nobody is on the way: the last turn failed.
+        /// There are changes, but no save is scheduled because the last one failed.
         case unsaved
     }
 
@@ -264,19 +292,19 @@ package struct SaveTurn: Equatable, Sendable {
 
     package init() {}
 
-    /// Something changed: returns whether a turn is to be scheduled.
+    /// Records a change, and returns whether to schedule a save.
     package mutating func noteChange() -> Bool {
         defer { state = .scheduled }
         return state != .scheduled
     }
 
-    /// A turn begins: returns whether there is something to save.
+    /// Begins a save, and returns whether there are changes to save.
     package mutating func begin() -> Bool {
         defer { state = .clean }
         return state != .clean
     }
 
-    /// The turn failed; what it was to save is unsaved, unless another turn is on the way already.
+    /// Records that a save failed, so that its changes are unsaved unless another save is already scheduled.
     package mutating func fail() {
         if state == .clean { state = .unsaved }
     }

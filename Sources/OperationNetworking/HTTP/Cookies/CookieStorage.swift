@@ -4,49 +4,54 @@
 import Foundation
 import OperationCore
 
-/// Where a jar keeps its cookies from one run of the program to the next.
+/// A storage that keeps the cookies of a jar from one run of the program to the next.
 ///
-/// A jar calls one method at a time, on a queue of its own.
+/// A jar calls ``load()`` once, on the thread that creates the jar. After that, the jar calls ``save(_:)`` on its own
+/// queue, one call at a time.
 public protocol CookieStorage: Sendable {
-    /// The cookies that were saved last; none if nothing was.
+    /// Returns the cookies that were saved last, or an empty array if none were saved.
     func load() throws -> [Cookie]
 
-    /// Puts these cookies in the place of those that were saved before.
+    /// Saves these cookies in place of the cookies that were saved before.
     func save(_ cookies: [Cookie]) throws
 }
 
-/// Keeps cookies as long as the program runs.
+/// A storage that keeps cookies in memory.
 ///
-/// For a jar that has no storage at all give none; this one is for two jars after another, and for tests.
+/// Use this storage in tests, or to pass the cookies of one jar to another. A jar without a storage keeps its cookies
+/// in
+/// memory as well.
 public final class MemoryCookieStorage: CookieStorage {
     private let cookies: Locked<[Cookie]>
 
-    /// Makes a storage that holds these cookies.
+    /// Creates a storage that contains the given cookies.
     public init(_ cookies: [Cookie] = []) {
         self.cookies = Locked(cookies)
     }
 
-    /// The cookies that were saved last.
+    /// Returns the cookies that were saved last.
     public func load() -> [Cookie] { cookies.withLock { $0 } }
 
-    /// Keeps the cookies.
+    /// Saves these cookies in place of the cookies that were saved before.
     public func save(_ cookies: [Cookie]) { self.cookies.withLock { $0 = cookies } }
 }
 
-/// Keeps cookies in a file that only its owner can read.
+/// A storage that keeps cookies in a file that only its owner can read.
 ///
-/// The file is replaced in one step, so that a crash leaves the cookies from before or those from after. It is made for
-/// one jar: where two programs save to one file, the cookies of the last one to save are there.
+/// The file is replaced in one step, so that a crash leaves either the old or the new cookies. Use a file for one jar
+/// only. If two programs save to the same file, the file contains the cookies that were saved last.
 public struct FileCookieStorage: CookieStorage {
-    /// The file.
+    /// The URL of the file.
     public let url: URL
 
-    /// Makes a storage at a place on disk; missing directories are made when it saves.
+    /// Creates a storage that uses a file.
+    ///
+    /// The storage creates missing directories when it saves.
     public init(url: URL) {
         self.url = url
     }
 
-    /// The largest file that is read.
+    /// The maximum size of a file that is read.
     ///
     /// A jar has no more than a few thousand cookies of a few kilobytes.
     private static let largest = 256 << 20
@@ -63,6 +68,8 @@ public struct FileCookieStorage: CookieStorage {
     /// name (a hard link), and a symbolic link of another user. Otherwise that user could choose what this program
     /// sends. OperationKit reports such a file with the notice `OperationNotice.Kind.untrustedFile`, and ``save(_:)``
     /// does not replace it.
+    ///
+    /// - Throws: A `FileOperationError` if the file cannot be read, or the error of the decoder if the file is damaged.
     public func load() throws -> [Cookie] {
         let file = target
         switch FileSystem().readTrusted(FolderEntry(PathBytes(file.path)), limit: Self.largest) {

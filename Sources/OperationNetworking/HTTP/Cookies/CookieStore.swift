@@ -3,13 +3,13 @@
 
 import Foundation
 
-/// The cookies of a jar: taken in, given out and thrown away as RFC 6265bis, sections 5.7 and 5.8, says.
+/// The cookies of a jar, which are stored, sent and removed as RFC 6265bis specifies (sections 5.7 and 5.8).
 ///
-/// A value that knows no clock: each call is told what time it is.
+/// The value has no clock, so each call gets the current date.
 package struct CookieStore: Sendable {
     private struct Entry: Sendable {
         var cookie: Cookie
-        /// Orders cookies that were set at the same moment.
+        /// The position of the cookie in the order in which cookies were set.
         var serial: UInt64
     }
 
@@ -29,14 +29,16 @@ package struct CookieStore: Sendable {
         entries.values.joined().sorted { $0.serial < $1.serial }.map(\.cookie)
     }
 
-    /// A cookie that somebody wants to set.
+    /// A cookie that a server asks to set.
     package struct Offer: Sendable {
         let asked: SetCookie
-        /// Whether the domain that it names belongs to nobody alone.
+        /// Whether the domain of the cookie is a public suffix.
         let isForPublicSuffix: Bool
     }
 
-    /// What a response sets, as far as that is known without a look at the shelf: the rule is the user's, and is asked here.
+    /// Returns the cookies that a response asks to set.
+    ///
+    /// This function calls the user's rule, so it needs no access to the store and runs outside of its lock.
     package static func offers(
         _ fields: [String], limits: CookieLimits, suffixes: PublicSuffixRule, now: Date
     ) -> [Offer] {
@@ -46,12 +48,12 @@ package struct CookieStore: Sendable {
         }
     }
 
-    /// Takes in what a response sets, and returns whether anything changed.
+    /// Stores the cookies of a response, and returns whether anything changed.
     package mutating func receive(_ fields: [String], from address: WebAddress, now: Date) -> Bool {
         receive(Self.offers(fields, limits: limits, suffixes: suffixes, now: now), from: address, now: now)
     }
 
-    /// Takes in what a response sets, and returns whether anything changed.
+    /// Stores the cookies of a response, and returns whether anything changed.
     package mutating func receive(_ offers: [Offer], from address: WebAddress, now: Date) -> Bool {
         var hasChanged = false
         for offer in offers {
@@ -61,7 +63,7 @@ package struct CookieStore: Sendable {
         return hasChanged
     }
 
-    /// The value of the `Cookie` field of a request; nil if no cookie goes with it.
+    /// Returns the value of the `Cookie` header of a request, or `nil` if no cookie is sent with it.
     package mutating func header(for address: WebAddress, now: Date) -> String? {
         var found: [Entry] = []
         for domain in CookieMatching.domains(of: address.origin.host) {
@@ -80,9 +82,9 @@ package struct CookieStore: Sendable {
         return found.map(\.cookie.pair).joined(separator: "; ")
     }
 
-    /// Puts a cookie in the place of the one of the same name, domain and path; returns whether anything changed.
+    /// Stores a cookie in place of the one with the same identity, and returns whether anything changed.
     ///
-    /// One that is over removes the other.
+    /// If the cookie has expired, it only removes the other one.
     @discardableResult
     package mutating func put(_ cookie: Cookie, now: Date) -> Bool {
         guard cookie.isWritable else { return false }
@@ -109,7 +111,7 @@ package struct CookieStore: Sendable {
         return hasChanged
     }
 
-    /// Removes the cookies for which the rule says so; returns whether there were any.
+    /// Removes the cookies for which a closure returns `true`, and returns whether there were any.
     @discardableResult
     package mutating func remove(where rule: (Cookie) -> Bool) -> Bool {
         let before = count
@@ -126,7 +128,7 @@ package struct CookieStore: Sendable {
             && (!cookie.isSecure || address.origin.isSecure)
     }
 
-    /// The cookie as it is kept, if its sender may set it.
+    /// Returns the cookie to store, or `nil` if the server may not set it.
     private func admit(_ offer: Offer, from address: WebAddress, now: Date) -> Cookie? {
         let (host, asked) = (address.origin.host, offer.asked)
         guard let domain = admitDomain(offer, host: host) else { return nil }
@@ -144,17 +146,19 @@ package struct CookieStore: Sendable {
         return keepsPromise(cookie, namesPath: asked.path != nil) ? cookie : nil
     }
 
-    /// The domain that is asked for: empty for the host alone, nil if it is not the sender's.
+    /// Returns the domain of a cookie, an empty string for the host alone, or `nil` if the server may not name the
+    /// domain.
     private func admitDomain(_ offer: Offer, host: String) -> String? {
         let domain = offer.asked.domain
         guard !domain.isEmpty else { return "" }
-        // "com." is as public as "com", and no rule is made for it: a host with a dot at its end gets cookies of its own.
+        // "com." is as public as "com", but rules do not know it. A host with a dot at its end can set cookies for
+        // itself only.
         guard domain.utf8.allSatisfy({ $0 < 0x80 }), !domain.hasSuffix(".") else { return nil }
         if HostName.isAddress(host) || offer.isForPublicSuffix { return domain == host ? "" : nil }
         return CookieMatching.isHost(host, in: domain) ? domain : nil
     }
 
-    /// Whether a cookie from an unencrypted connection would take the place of one from an encrypted connection.
+    /// Returns whether a cookie from an unencrypted connection would replace or hide a secure cookie.
     private func shadowsSecure(_ cookie: Cookie, now: Date) -> Bool {
         entries.contains { domain, group in
             guard CookieMatching.isHost(domain, in: cookie.domain) || CookieMatching.isHost(cookie.domain, in: domain)
@@ -166,7 +170,9 @@ package struct CookieStore: Sendable {
         }
     }
 
-    /// Whether a cookie is what the prefix of its name promises; a value without a name may promise nothing.
+    /// Returns whether a cookie meets the requirements of its name prefix.
+    ///
+    /// A value without a name must not begin with such a prefix.
     private func keepsPromise(_ cookie: Cookie, namesPath: Bool) -> Bool {
         let start = (cookie.name.isEmpty ? cookie.value : cookie.name).asciiLowercased
         let isHostPromise = start.hasPrefix("__host-")
@@ -175,8 +181,9 @@ package struct CookieStore: Sendable {
         return !isHostPromise || (cookie.isHostOnly && namesPath && cookie.path == "/")
     }
 
-    /// Throws away what one domain has too many of: what is over, then what is not secure, then what was used last
-    /// longest ago.
+    /// Removes the surplus cookies of one domain: expired cookies, then cookies that are not secure, then others.
+    ///
+    /// Among equals, the cookies that were not used for the longest time are removed first.
     private mutating func crowdOut(of domain: String, now: Date) {
         guard var group = entries[domain] else { return }
         count -= group.count

@@ -4,23 +4,26 @@
 import Dispatch
 import Foundation
 
-/// A file, or a part of one, to be sent as the body of a request.
+/// A file or a part of a file, for the body of a request.
 ///
-/// Its length is fixed when it is made. A file that is shorter or was changed by the time it is sent is an error of the
-/// transfer, never a body that is cut or filled up.
+/// The length is fixed when you create the region. If the file is shorter or was changed by the time it is sent, the
+/// transfer fails instead of sending a truncated or padded body.
 public struct FileRegion: Sendable, Hashable {
-    /// The file.
+    /// The URL of the file.
     public let url: URL
-    /// The first byte.
+    /// The offset of the first byte in the file.
     public let offset: Int64
-    /// How many bytes.
+    /// The number of bytes.
     public let length: Int64
-    /// What the system told of the file when the region was made.
+    /// The status of the file when the region was created.
     private let status: FileRegionStatus
 
-    /// Takes the whole file from `offset` on, or `length` bytes of it.
+    /// Creates a region that begins at `offset` and contains `length` bytes, or all bytes to the end of the file.
     ///
-    /// It looks at the file's size and date, and does not open it.
+    /// The initializer reads the size and the modification date of the file, but does not open it.
+    ///
+    /// - Throws: A ``NetworkError`` with the code ``NetworkError/Code/bodyUnreadable`` if the URL is not that of a
+    ///   regular file, or if the region is not within the file.
     public init(_ url: URL, offset: Int64 = 0, length: Int64? = nil) throws(NetworkError) {
         func refusal(_ reason: String) -> NetworkError {
             NetworkError(code: .bodyUnreadable, phase: .checking, message: "\(url.path) cannot be sent: \(reason)")
@@ -41,16 +44,16 @@ public struct FileRegion: Sendable, Hashable {
 }
 
 extension FileRegion {
-    /// Whether it is all of the file, as that is now.
+    /// Whether the region is the whole file at its current size.
     package var isWhole: Bool { offset == 0 && FileRegionStatus(path: url.path)?.size == length }
 
-    /// Whether that is still the file, unchanged, of which the region was made.
+    /// Returns whether the file is still the unchanged file of the region.
     ///
-    /// The time of its last change of status says no more to us: to read a file, to link it or to note something beside it
-    /// may change that, too.
+    /// The comparison leaves out the time of the last status change, because reading or linking the file may also
+    /// change that time.
     func isPart(of present: FileRegionStatus) -> Bool { present == status }
 
-    /// Sees whether it is still there and unchanged, by its name.
+    /// Checks that the file with this name still exists and is unchanged.
     func check() throws(NetworkError) {
         guard let present = FileRegionStatus(path: url.path) else {
             throw NetworkError(
@@ -66,9 +69,9 @@ extension FileRegion {
     }
 }
 
-/// Gives the bytes of a file to a transfer, whose thread must not wait for a disk or a server of files.
+/// A producer that reads a file, so that the thread of the transfer never waits for a disk or a file server.
 ///
-/// The file is opened and read on a queue of its own, two portions ahead.
+/// The file is opened and read on its own queue, two portions ahead.
 final class FileRegionProducer: BodyProducer {
     private static let portion = 128 << 10
 
@@ -130,12 +133,12 @@ final class FileRegionProducer: BodyProducer {
     }
 }
 
-/// What the system knows of a file that is to be sent.
+/// The status of a file to send.
 package struct FileRegionStatus: Hashable, Sendable {
     package let size: Int64
     package let modificationTime: Int64
     package let isRegular: Bool
-    /// Which file it is, whatever its name.
+    /// The device, which together with the inode identifies the file regardless of its name.
     package let device: UInt64
     package let inode: UInt64
 
@@ -181,20 +184,20 @@ final class OpenRegion {
         if descriptor >= 0 { close(descriptor) }
     }
 
-    /// Reads from a place in the region: at least one byte.
+    /// Reads at least one byte at an offset in the region.
     func read(at offset: Int64, into target: UnsafeMutableRawBufferPointer) throws(NetworkError) -> Int {
         while true {
             let count = pread(descriptor, target.baseAddress, target.count, off_t(region.offset + offset))
             if count < 0, errno == EINTR { continue }
             guard count >= 0 else { throw Self.unreadable(region, errno) }
             guard count > 0 else { throw region.changed }
-            // The last look comes after the last byte.
+            // Check once more after the last byte.
             if offset + Int64(count) == region.length { try check() }
             return count
         }
     }
 
-    /// Whether it is still the file of which the region was made.
+    /// Checks that the open file is still the unchanged file of the region.
     private func check() throws(NetworkError) {
         guard let status = FileRegionStatus(descriptor: descriptor), region.isPart(of: status) else {
             throw region.changed
@@ -209,12 +212,12 @@ final class OpenRegion {
     }
 }
 
-/// Gives the bytes of an `InputStream`, whose `read` may block, to a transfer that may not.
+/// A producer that reads an `InputStream`, whose `read` method may block, for a transfer that must not block.
 ///
-/// The stream is read on a queue of its own, one portion ahead.
+/// The stream is read on its own queue, one portion ahead.
 final class InputStreamProducer: BodyProducer {
     private enum State {
-        /// Nothing is there and nobody reads.
+        /// No bytes are available, and no read is running.
         case empty
         case reading(BodyWaker)
         case filled([UInt8], used: Int)

@@ -4,11 +4,13 @@
 import Foundation
 
 extension RequestBody {
-    /// The URL-encoded form of a value: `name=Anna&age=7`.
+    /// Creates a body with the URL-encoded form of a value, such as `name=Anna&age=7`.
     ///
     /// - Parameters:
-    ///   - value: What is sent: something with keys.
-    ///   - encoder: Says how arrays, Booleans, dates and the like are written.
+    ///   - value: The value to encode, which must have keys.
+    ///   - encoder: The encoder, which determines how arrays, Booleans, dates and other values are written.
+    /// - Throws: A ``NetworkError`` with the code ``NetworkError/Code/bodyNotEncodable`` if the value cannot be
+    ///   encoded.
     public static func form(
         _ value: some Encodable, encoder: FormEncoder = FormEncoder()
     ) throws(NetworkError) -> RequestBody {
@@ -19,7 +21,11 @@ extension RequestBody {
         }
     }
 
-    /// The URL-encoded form of a dictionary whose values are of different kinds, its keys in alphabetical order.
+    /// Creates a body with the URL-encoded form of a dictionary whose values have different types.
+    ///
+    /// The keys are in alphabetical order.
+    ///
+    /// - Throws: A ``NetworkError`` with the code ``NetworkError/Code/bodyNotEncodable`` if a value cannot be encoded.
     public static func form(
         _ dictionary: [String: Any?], encoder: FormEncoder = FormEncoder()
     ) throws(NetworkError) -> RequestBody {
@@ -35,7 +41,7 @@ extension RequestBody {
     }
 }
 
-/// Writes values as URL-encoded forms: for bodies, and for the queries of URLs.
+/// An encoder that writes values as URL-encoded forms, for request bodies and for the queries of URLs.
 ///
 /// ```swift
 /// struct Search: Encodable {
@@ -48,26 +54,45 @@ extension RequestBody {
 /// // text=red+%26+blue&tags=a&tags=b
 /// ```
 ///
-/// The pairs come in the order in which the value gives them; those of a dictionary in the alphabetical order of its keys.
+/// The pairs are in the order in which the value encodes them. The pairs of a dictionary are in the alphabetical order
+/// of its keys.
 public struct FormEncoder: Sendable {
-    /// How the names of an array's elements are written: `tags[]`.
+    /// The style for the names of array elements.
+    ///
+    /// The default is ``ArrayStyle/brackets``: `tags[]`.
     public var arrays: ArrayStyle
-    /// How the names of a value within a value are written: `user[name]`.
+    /// The style for the names of nested values.
+    ///
+    /// The default is ``NestingStyle/brackets``: `user[name]`.
     public var nesting: NestingStyle
-    /// How Booleans are written: `true` and `false`.
+    /// The style for Booleans.
+    ///
+    /// The default is ``BooleanStyle/words``: `true` and `false`.
     public var booleans: BooleanStyle
-    /// How dates are written: `2001-02-03T04:05:06Z`.
+    /// The style for dates.
+    ///
+    /// The default is ``DateStyle/iso8601``: `2001-02-03T04:05:06Z`.
     public var dates: DateStyle
-    /// How bytes are written: in Base64.
+    /// The style for bytes.
+    ///
+    /// The default is ``DataStyle/base64``.
     public var data: DataStyle
-    /// What becomes of the program's names of keys; those of dictionaries stay as they are: they stay, too.
+    /// The style for the names of coding keys.
+    ///
+    /// The default is ``KeyStyle/unchanged``. The style does not apply to the keys of dictionaries.
     public var keys: KeyStyle
-    /// What becomes of nil: it is left out.
+    /// The style for `nil` values.
+    ///
+    /// The default is ``NilStyle/leftOut``, which omits them.
     public var nils: NilStyle
-    /// How spaces are written, and with them the rest: as plus signs.
+    /// The style for spaces, which also determines the characters that are not percent-encoded.
+    ///
+    /// The default is ``SpaceStyle/plus``.
     public var spaces: SpaceStyle
 
-    /// Makes an encoder with the stated defaults.
+    /// Creates an encoder.
+    ///
+    /// You can set the styles for nested values, bytes and keys afterward.
     public init(
         arrays: ArrayStyle = .brackets, booleans: BooleanStyle = .words, dates: DateStyle = .iso8601,
         nils: NilStyle = .leftOut, spaces: SpaceStyle = .plus
@@ -82,12 +107,14 @@ public struct FormEncoder: Sendable {
         keys = .unchanged
     }
 
-    /// Writes a value.
+    /// Returns a value as a URL-encoded form.
+    ///
+    /// - Throws: A ``FormEncodingError`` if the value cannot be encoded.
     public func encode(_ value: some Encodable) throws(FormEncodingError) -> String {
         FormWriter.text(of: try pairs(of: value), writesPlus: spaces.writesPlus)
     }
 
-    /// The names and values of a form, not yet percent-encoded.
+    /// Returns the names and values of a form before percent-encoding.
     func pairs(of value: some Encodable) throws(FormEncodingError) -> [FormWriter.Pair] {
         let root = FormNode()
         do {
@@ -102,41 +129,45 @@ public struct FormEncoder: Sendable {
         return try FormWriter.pairs(of: root, by: self)
     }
 
-    /// Writes a dictionary whose values are of different kinds: nil or `NSNull`, anything that is `Encodable`, and arrays
-    /// and dictionaries of such.
+    /// Returns a dictionary whose values have different types as a URL-encoded form.
+    ///
+    /// A value can be `nil`, `NSNull`, any `Encodable` value, or an array or a dictionary of these.
+    ///
+    /// - Throws: A ``FormEncodingError`` if a value cannot be encoded.
     public func encode(_ dictionary: [String: Any?]) throws(FormEncodingError) -> String {
         try encode(MixedValue(dictionary))
     }
 }
 
 extension FormEncoder {
-    /// How the name of an array's element is written.
+    /// A style for the names of array elements.
     public struct ArrayStyle: Sendable {
         let name: @Sendable (_ name: String, _ index: Int) -> String
 
-        /// `tags[]=a&tags[]=b`: PHP, Rails.
+        /// A style that adds brackets to the name, as in PHP and Rails: `tags[]=a&tags[]=b`.
         public static let brackets = ArrayStyle { name, _ in "\(name)[]" }
-        /// `tags=a&tags=b`: Java, Go, Python.
+        /// A style that repeats the name, as in Java, Go and Python: `tags=a&tags=b`.
         public static let repeated = ArrayStyle { name, _ in name }
-        /// `tags[0]=a&tags[1]=b`: arrays of values with keys can be told apart.
+        /// A style that adds the index to the name, which keeps the elements of an array of keyed values apart:
+        /// `tags[0]=a&tags[1]=b`.
         public static let indexed = ArrayStyle { name, index in "\(name)[\(index)]" }
 
-        /// Another way.
+        /// Creates a style from a closure that returns the name of an element.
         public static func custom(_ name: @escaping @Sendable (_ name: String, _ index: Int) -> String) -> ArrayStyle {
             ArrayStyle(name: name)
         }
     }
 
-    /// How the name of a value within a value is written.
+    /// A style for the names of nested values.
     public struct NestingStyle: Sendable {
         let name: @Sendable (_ outer: String, _ inner: String) -> String
 
-        /// `user[name]=Anna`.
+        /// A style with brackets: `user[name]=Anna`.
         public static let brackets = NestingStyle { outer, inner in "\(outer)[\(inner)]" }
-        /// `user.name=Anna`.
+        /// A style with dots: `user.name=Anna`.
         public static let dots = NestingStyle { outer, inner in "\(outer).\(inner)" }
 
-        /// Another way.
+        /// Creates a style from a closure that returns the name of a nested value.
         public static func custom(
             _ name: @escaping @Sendable (_ outer: String, _ inner: String) -> String
         ) -> NestingStyle {
@@ -144,115 +175,124 @@ extension FormEncoder {
         }
     }
 
-    /// How Booleans are written.
+    /// A style for Booleans.
     public struct BooleanStyle: Sendable {
         let text: @Sendable (Bool) -> String
 
-        /// `true` and `false`.
+        /// A style that writes `true` and `false`.
         public static let words = BooleanStyle { $0 ? "true" : "false" }
-        /// `1` and `0`.
+        /// A style that writes `1` and `0`.
         public static let numbers = BooleanStyle { $0 ? "1" : "0" }
 
-        /// Another way.
+        /// Creates a style from a closure that returns the text of a Boolean.
         public static func custom(_ text: @escaping @Sendable (Bool) -> String) -> BooleanStyle {
             BooleanStyle(text: text)
         }
     }
 
-    /// How dates are written.
+    /// A style for dates.
     public struct DateStyle: Sendable {
         let text: @Sendable (Date) -> String
 
-        /// `2001-02-03T04:05:06Z`, in whole seconds.
+        /// A style that writes whole seconds in UTC: `2001-02-03T04:05:06Z`.
         public static let iso8601 = DateStyle { ISO8601Text.text($0) }
-        /// Seconds since 1970, with a fraction if there is one.
+        /// A style that writes the seconds since 1970, with a fraction if there is one.
         public static let secondsSince1970 = DateStyle { FormNumber.text($0.timeIntervalSince1970) }
-        /// Milliseconds since 1970, with a fraction if there is one.
+        /// A style that writes the milliseconds since 1970, with a fraction if there is one.
         public static let millisecondsSince1970 = DateStyle { FormNumber.text($0.timeIntervalSince1970 * 1000) }
 
-        /// Another way.
+        /// Creates a style from a closure that returns the text of a date.
         public static func custom(_ text: @escaping @Sendable (Date) -> String) -> DateStyle {
             DateStyle(text: text)
         }
     }
 
-    /// How bytes are written.
+    /// A style for bytes.
     public struct DataStyle: Sendable {
         let text: @Sendable (Data) -> String
 
-        /// In Base64.
+        /// A style that writes Base64.
         public static let base64 = DataStyle { $0.base64EncodedString() }
 
-        /// Another way.
+        /// Creates a style from a closure that returns the text of bytes.
         public static func custom(_ text: @escaping @Sendable (Data) -> String) -> DataStyle {
             DataStyle(text: text)
         }
     }
 
-    /// What becomes of the program's names of keys.
+    /// A style for the names of coding keys.
     public struct KeyStyle: Sendable {
         let text: @Sendable (String) -> String
 
-        /// They stay.
+        /// A style that does not change the names.
         public static let unchanged = KeyStyle { $0 }
-        /// `firstName` becomes `first_name`, and `baseURLPath` becomes `base_url_path`.
+        /// A style that writes `firstName` as `first_name`, and `baseURLPath` as `base_url_path`.
         public static let snakeCase = KeyStyle { SnakeCase.text($0) }
 
-        /// Another way.
+        /// Creates a style from a closure that returns the new name of a key.
         public static func custom(_ text: @escaping @Sendable (String) -> String) -> KeyStyle {
             KeyStyle(text: text)
         }
     }
 
-    /// What becomes of nil.
+    /// A style for `nil` values.
     ///
-    /// An optional property of a type that encodes itself as the compiler wrote it is left out before anybody is asked.
+    /// An `encode(to:)` method that the compiler synthesizes omits `nil` properties, so the style does not apply to
+    /// them.
     public struct NilStyle: Sendable {
-        /// What stands in its place; the whole pair is left out if nil.
+        /// The text of the value, or `nil` to omit the whole pair.
         let text: String?
 
-        /// It is left out, name and all.
+        /// A style that omits the name and the value.
         public static let leftOut = NilStyle(text: nil)
-        /// `name=`.
+        /// A style that writes an empty value: `name=`.
         public static let empty = NilStyle(text: "")
 
-        /// `name=word`.
+        /// Returns a style that writes a word as the value: `name=word`.
         public static func word(_ word: String) -> NilStyle { NilStyle(text: word) }
     }
 
-    /// How spaces are written, and which characters stay as they are.
+    /// A style for spaces and for the characters that are not percent-encoded.
     public struct SpaceStyle: Sendable, Hashable {
         let writesPlus: Bool
 
-        /// As forms of the web are: `+`, and letters, digits and `*-._` stay as they are (WHATWG URL, section 5).
+        /// A style that writes spaces as `+`, as web forms do (WHATWG URL, section 5).
+        ///
+        /// Letters, digits and `*-._` are not percent-encoded.
         public static let plus = SpaceStyle(writesPlus: true)
-        /// As URIs are: `%20`, and letters, digits and `-._~` stay as they are (RFC 3986, section 2.3).
+        /// A style that writes spaces as `%20`, as URIs do (RFC 3986, section 2.3).
+        ///
+        /// Letters, digits and `-._~` are not percent-encoded.
         public static let percent = SpaceStyle(writesPlus: false)
     }
 }
 
-/// Why a value cannot be written as a form.
+/// An error that describes why a value cannot be encoded as a form.
 public struct FormEncodingError: Error, Sendable, Hashable {
-    /// The kind of the failure; new ones may be added.
+    /// A code that identifies the kind of a failure.
+    ///
+    /// Future versions may add codes.
     public struct Code: Hashable, Sendable, CustomStringConvertible {
-        /// The name of the kind, fit for a metric's label.
+        /// The name of the code, suitable as a metric label.
         public let description: String
 
-        /// The value has no keys: a form is made of names and values.
+        /// The value has no keys, but a form consists of names and values.
         public static let notKeyed = Code(description: "notKeyed")
-        /// A number is infinite or none at all.
+        /// A number or a date is infinite or not a number.
         public static let notANumber = Code(description: "notANumber")
-        /// It is nested deeper than 256 levels.
+        /// The value is nested more than 256 levels deep.
         public static let tooDeep = Code(description: "tooDeep")
-        /// The value's own `encode(to:)` failed.
+        /// The `encode(to:)` method of a value failed.
         public static let refusedByValue = Code(description: "refusedByValue")
     }
 
     /// The kind of the failure.
     public let code: Code
-    /// Where in the value, as keys with dots between them; empty for the value itself.
+    /// The position in the value, as keys separated by dots.
+    ///
+    /// The text is empty if the whole value is the cause.
     public let keyPath: String
-    /// What happened, and what to do about it.
+    /// A sentence that describes the failure and what to do about it.
     public let message: String
 
     init(_ code: Code, at path: [any CodingKey], _ reason: String) {
@@ -263,16 +303,16 @@ public struct FormEncodingError: Error, Sendable, Hashable {
 }
 
 extension FormEncodingError: CustomStringConvertible {
-    /// One line for a log: the kind and the sentence.
+    /// One line for a log, with the code and the message.
     public var description: String { "[\(code)] \(message)" }
 }
 
 extension FormEncodingError: LocalizedError {
-    /// The sentence to show to a person.
+    /// A sentence to show to the user.
     public var errorDescription: String? { message }
 }
 
-/// Makes pairs of a tree, and text of pairs.
+/// A writer that converts a tree to pairs, and pairs to text.
 struct FormWriter {
     struct Pair: Equatable {
         let name: String
@@ -286,7 +326,7 @@ struct FormWriter {
         self.options = options
     }
 
-    /// The names and values of a tree, in its order.
+    /// Returns the names and values of a tree in their order.
     static func pairs(of root: FormNode, by options: FormEncoder) throws(FormEncodingError) -> [Pair] {
         guard case .keyed(let children) = root.content else {
             throw FormEncodingError(
@@ -310,7 +350,7 @@ struct FormWriter {
         }
     }
 
-    /// The pairs, percent-encoded.
+    /// Returns the percent-encoded pairs.
     static func text(of pairs: [Pair], writesPlus: Bool) -> String {
         var bytes: [UInt8] = []
         for pair in pairs {

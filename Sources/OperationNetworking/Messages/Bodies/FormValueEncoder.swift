@@ -3,7 +3,7 @@
 
 import Foundation
 
-/// Lets one value write itself into one node.
+/// An encoder that writes one value to one node.
 struct FormValueEncoder: Encoder {
     let options: FormEncoder
     let node: FormNode
@@ -67,7 +67,7 @@ struct FormValueEncoder: Encoder {
     func singleValueContainer() -> any SingleValueEncodingContainer { FormSingleContainer(encoder: self) }
 }
 
-/// A dictionary whose keys are text, and thus the keys of the form.
+/// A dictionary with text keys, which become the keys of the form.
 private protocol DictionaryOfText {
     var sortedPairs: [(String, any Encodable)] { get }
 }
@@ -78,7 +78,7 @@ extension Dictionary: DictionaryOfText where Key == String, Value: Encodable {
     }
 }
 
-/// Writes values under keys.
+/// A container that encodes values for keys.
 struct FormKeyedContainer<Key: CodingKey>: KeyedEncodingContainerProtocol {
     let encoder: FormValueEncoder
     var codingPath: [any CodingKey] { encoder.codingPath }
@@ -105,7 +105,7 @@ struct FormKeyedContainer<Key: CodingKey>: KeyedEncodingContainerProtocol {
     mutating func superEncoder(forKey key: Key) -> any Encoder { child(key) }
 }
 
-/// Writes values one after another.
+/// A container that encodes the elements of an array.
 struct FormListContainer: UnkeyedEncodingContainer {
     let encoder: FormValueEncoder
     private(set) var count = 0
@@ -132,7 +132,7 @@ struct FormListContainer: UnkeyedEncodingContainer {
     mutating func superEncoder() -> any Encoder { next() }
 }
 
-/// Writes one value that has no parts.
+/// A container that encodes a single value.
 struct FormSingleContainer: SingleValueEncodingContainer {
     let encoder: FormValueEncoder
     var codingPath: [any CodingKey] { encoder.codingPath }
@@ -157,10 +157,10 @@ struct FormSingleContainer: SingleValueEncodingContainer {
     mutating func encode(_ value: some Encodable) throws { try encoder.write(value) }
 }
 
-/// A value on its way to a form.
+/// A node in the tree of values from which a form is written.
 ///
-/// An object, because containers of an `Encoder` may be filled in any order and at any time. Not Sendable on purpose: it
-/// lives for one call.
+/// The node is an object, because the containers of an `Encoder` may be filled in any order and at any time. The class
+/// is not `Sendable` on purpose, because a node exists only during one call.
 final class FormNode {
     enum Content {
         case empty
@@ -172,7 +172,7 @@ final class FormNode {
 
     var content = Content.empty
 
-    /// A new node at the end of the list.
+    /// Adds a node at the end of the list, and returns the node.
     func appended() -> FormNode {
         let node = FormNode()
         if case .list(var nodes) = content {
@@ -185,7 +185,7 @@ final class FormNode {
         return node
     }
 
-    /// A new node under a key.
+    /// Adds a node for a key, and returns the node.
     func child(_ key: String) -> FormNode {
         guard case .keyed(var pairs) = content else {
             let node = FormNode()
@@ -200,18 +200,18 @@ final class FormNode {
     }
 }
 
-/// Numbers as forms have them.
+/// The text of numbers in a form.
 enum FormNumber {
-    /// The shortest digits that give the number again; whole numbers without a fraction.
+    /// Returns the shortest digits that represent the number, without a fraction if the number is an integer.
     static func text(_ number: some BinaryFloatingPoint & LosslessStringConvertible) -> String {
         let text = String(number)
         return text.hasSuffix(".0") ? String(text.dropLast(2)) : text
     }
 }
 
-/// Dates as ISO 8601 and RFC 3339 have them.
+/// The text of dates in ISO 8601 and RFC 3339.
 enum ISO8601Text {
-    /// In whole seconds, in the time of Greenwich.
+    /// Returns a date in UTC, in whole seconds.
     static func text(_ date: Date) -> String {
         let limits = (-62_135_596_800.0, 253_402_300_799.0)
         let seconds = Int64(min(max(date.timeIntervalSince1970, limits.0), limits.1).rounded(.down))
@@ -229,9 +229,12 @@ enum ISO8601Text {
     }
 }
 
-/// Names with low lines between their words.
+/// Names in snake case.
 enum SnakeCase {
-    /// A word begins at a capital letter after a small one, and at the last of several capitals if a small one follows.
+    /// Returns a camel-case name in snake case.
+    ///
+    /// A word begins at an uppercase letter after a lowercase letter. In a series of uppercase letters, the last one
+    /// begins a word if a lowercase letter follows it.
     static func text(_ name: String) -> String {
         let letters = Array(name)
         var result = ""
@@ -248,7 +251,7 @@ enum SnakeCase {
     }
 }
 
-/// A key that is a part of the data, and no name in the program: no rule for keys changes it.
+/// A key that is data and not a name in the program, so that no rule for keys changes it.
 struct DataKey: CodingKey {
     let stringValue: String
     let intValue: Int?
@@ -267,10 +270,11 @@ struct DataKey: CodingKey {
     init?(intValue: Int) { self.init(index: intValue) }
 }
 
-/// A value of any kind, as dictionaries have them, made `Encodable`: nil, what is `Encodable`, and arrays and dictionaries
-/// of such.
+/// An encodable wrapper for a value of any kind.
+///
+/// The value can be `nil`, `NSNull`, any `Encodable` value, or an array or a dictionary of these.
 struct MixedValue: Encodable {
-    /// Deeper than any text that a server would read; and no stack overflows.
+    /// The maximum nesting depth, which prevents a stack overflow.
     static let deepest = 256
 
     private let value: Any?
@@ -298,7 +302,8 @@ struct MixedValue: Encodable {
             var container = encoder.singleValueContainer()
             try container.encode(list.map(MixedValue.init))
         case let dictionary as [String: Any?]:
-            // As a dictionary, and not as a value with keys: its keys are data, which no rule for names changes.
+            // Encode a dictionary and not a keyed container, because its keys are data that no rule for keys may
+            // change.
             var container = encoder.singleValueContainer()
             try container.encode(dictionary.mapValues(MixedValue.init))
         case let other?:
@@ -306,7 +311,7 @@ struct MixedValue: Encodable {
         }
     }
 
-    /// The value without the optionals around it.
+    /// Returns the value without the optionals around it.
     private static func unwrapped(_ value: Any?) -> Any? {
         guard let value else { return nil }
         guard let optional = value as? any AnyOptional else { return value }

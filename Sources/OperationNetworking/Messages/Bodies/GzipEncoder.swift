@@ -4,25 +4,34 @@
 import Foundation
 
 extension RequestBody {
-    /// Up to this size what is in memory is compressed at once, so that its length is known beforehand.
+    /// The maximum size of data that is compressed immediately, so that the compressed length is known in advance.
     private static let largestAtOnce = 1 << 20
 
-    /// Whether bodies can be compressed on this system: on Linux by the zlib that libcurl brings along.
+    /// A Boolean value that indicates whether bodies can be compressed on this system.
+    ///
+    /// On Linux, the value is `true` if the zlib library that libcurl uses can be loaded.
     public static var canCompress: Bool { GzipEncoder.isAvailable }
 
-    /// The same body, compressed by gzip.
+    /// Returns the same body, compressed with gzip.
     ///
     /// ```swift
     /// let body = try RequestBody.json(["text": String(repeating: "a", count: 10_000)]).gzipped()
     /// ```
     ///
-    /// The request gets a `Content-Encoding` field that says so, unless it has one. Ask beforehand whether the server takes
-    /// that: many do not. Data of up to 1 MiB is compressed at once; all else while it is sent, in chunks, for its length
-    /// is known only in the end. What is compressed already stays as it is. A part of a form cannot be compressed by itself,
-    /// for there is no field that would say so: compress the whole form.
+    /// The request gets a `Content-Encoding` header, unless it has one. Many servers do not accept compressed bodies,
+    /// so check your server first.
+    ///
+    /// Data of up to 1 MiB is compressed immediately. Any other body is compressed while it is sent, in chunks, because
+    /// its length is known only at the end. A body that is already compressed does not change.
+    ///
+    /// A part of a multipart form cannot be compressed, because no header could indicate the compression. Compress the
+    /// whole form instead.
+    ///
+    /// - Throws: A ``NetworkError`` with the code ``NetworkError/Code/compressionUnavailable`` if this system cannot
+    ///   compress.
     public func gzipped() throws(NetworkError) -> RequestBody {
         guard Self.canCompress else { throw .noCompression }
-        // The field would say once what was done twice.
+        // The header could not indicate that the body was compressed twice.
         if contentEncoding != nil { return self }
         switch source {
         case .none: return self
@@ -38,7 +47,7 @@ extension RequestBody {
         let producer = try GzipProducer(body)
         var buffer = [UInt8](repeating: 0, count: 64 << 10)
         var data = Data(capacity: count / 2)
-        // Bytes in memory are always there.
+        // Bytes in memory are always available, so the waker does nothing.
         let waker = BodyWaker {}
         do {
             while case .bytes(let made) = try buffer.withUnsafeMutableBytes({ room in
@@ -56,14 +65,14 @@ extension RequestBody {
 #if OPERATIONKIT_LIBCURL
     import CurlDeclarations
 
-    /// Compresses by gzip, portion by portion: by the zlib that libcurl has loaded.
+    /// An encoder that compresses with gzip portion by portion, using the zlib that libcurl has loaded.
     final class GzipEncoder {
-        /// Whether anything can be compressed on this system.
+        /// Whether compression is available on this system.
         static let isAvailable = OKDeflateLoad()
 
         private let stream: OpaquePointer
 
-        /// Nil if nothing can be compressed here.
+        /// Creates an encoder, or returns `nil` if compression is not available.
         init?() {
             guard Self.isAvailable, let stream = OKDeflateMake() else { return nil }
             self.stream = stream
@@ -71,9 +80,9 @@ extension RequestBody {
 
         deinit { OKDeflateFree(stream) }
 
-        /// Takes bytes, and gives as many as there is room for; nil if it failed.
+        /// Compresses bytes into the output as far as there is space, or returns `nil` if the compression failed.
         ///
-        /// If they are the last ones it is called until it says that it has ended.
+        /// After the last input, call the method until it reports the end.
         func encode(
             _ input: UnsafeRawBufferPointer, isLast: Bool, into output: UnsafeMutableRawBufferPointer
         ) -> (used: Int, made: Int, hasEnded: Bool)? {
@@ -87,12 +96,14 @@ extension RequestBody {
     import Compression
     import OperationCore
 
-    /// Compresses by gzip, portion by portion: Apple's library makes the bare stream, and what stands around it is ours.
+    /// An encoder that compresses with gzip portion by portion.
+    ///
+    /// Apple's library creates the raw stream, and this class adds the gzip header and trailer.
     final class GzipEncoder {
         static let isAvailable = true
 
         private let stream: UnsafeMutablePointer<compression_stream>
-        /// What is to be given before anything else: the head, and in the end the checksum and the length.
+        /// The bytes to write next: the gzip header, and at the end the checksum and the length.
         private var frame: [UInt8] = [0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 0xFF]
         private var checksum = CRC32()
         private var count: UInt32 = 0
@@ -146,16 +157,16 @@ extension RequestBody {
     }
 #endif
 
-/// Compresses the bytes of another body while they are sent.
+/// A producer that compresses another body while it is sent.
 final class GzipProducer: BodyProducer {
     private static let portion = 32 << 10
 
     private let body: RequestBody
-    // Sendable: a producer is never asked by two at once.
+    // Sendable: two threads never call a producer at the same time.
     private nonisolated(unsafe) let encoder: GzipEncoder
     private nonisolated(unsafe) var reader: BodyReader?
     private nonisolated(unsafe) var input = [UInt8](repeating: 0, count: GzipProducer.portion)
-    /// Which bytes of it were read and not yet taken.
+    /// The range of the input that was read but is not yet compressed.
     private nonisolated(unsafe) var waiting = 0..<0
     private nonisolated(unsafe) var isAtEnd = false
     private nonisolated(unsafe) var hasEnded = false

@@ -3,16 +3,17 @@
 
 import Foundation
 
-/// What files are, by the endings of their names: a table of our own, the same on every platform.
+/// A table of media types by file extension, which is the same on every platform.
 ///
 /// ```swift
 /// print(MediaType.ofFile(named: "beach.JPG"))    // image/jpeg
 /// ```
 public enum MediaType {
-    /// What is said of a file of which nothing is known.
+    /// The media type of a file whose kind is unknown.
     public static let unknown = "application/octet-stream"
 
-    /// The media type of a file, by the ending of its name; ``unknown`` if the ending is missing or unusual.
+    /// Returns the media type for the extension of a file name, or ``unknown`` if the extension is missing or not in
+    /// the table.
     public static func ofFile(named name: String) -> String {
         guard let dot = name.utf8.lastIndex(of: UInt8(ascii: ".")), dot != name.utf8.startIndex else { return unknown }
         return table[String(name[name.utf8.index(after: dot)...]).asciiLowercased] ?? unknown

@@ -3,7 +3,7 @@
 
 import Foundation
 
-/// A form of several parts, each of them text, bytes, a file or a stream: `multipart/form-data` (RFC 7578).
+/// A form with several parts, each of which is text, bytes, a file or a stream: `multipart/form-data` (RFC 7578).
 ///
 /// ```swift
 /// func photo(at url: URL) throws(NetworkError) -> RequestBody {
@@ -14,23 +14,25 @@ import Foundation
 /// }
 /// ```
 ///
-/// Nothing is copied: files are read while they are sent, one portion at a time, and the length of the whole is known
-/// beforehand wherever that of each part is. It can be sent again if each part can. A file that changes before its last
-/// byte was sent is an error, never a body that is cut.
+/// Files are not copied, but read one portion at a time while they are sent. The length of the form is known in advance
+/// if the length of each part is known. The form can be sent again if each part can. If a file changes before its last
+/// byte is sent, the request fails instead of sending a truncated body.
 ///
-/// Names and file names are escaped as the forms of the web are (WHATWG HTML, "multipart form data"): quotation marks and
-/// line breaks become `%22`, `%0D` and `%0A`, and all else stays as it is, in UTF-8. Texts and bytes are sent as they are.
+/// Names and file names are escaped as in web forms (WHATWG HTML, "multipart form data"). Quotation marks and line
+/// breaks become `%22`, `%0D` and `%0A`, and all other characters are sent in UTF-8. Texts and bytes are sent without
+/// changes.
 public struct MultipartForm: Sendable {
-    /// What stands between the parts.
+    /// The text that separates the parts.
     ///
-    /// It has 128 random bits in it unless it was chosen: no part has it in it by chance.
+    /// The default boundary contains 128 random bits, so that no part contains it by chance.
     public let boundary: String
-    /// The parts in their order.
+    /// The parts in the order in which they are sent.
     public private(set) var parts: [Part] = []
 
-    /// Makes an empty form.
+    /// Creates an empty form.
     ///
-    /// - Parameter boundary: What stands between the parts, where somebody has agreed upon it.
+    /// - Parameter boundary: The text that separates the parts. The default is `nil`, which generates a random
+    ///   boundary.
     public init(boundary: String? = nil) {
         self.boundary = boundary ?? Self.newBoundary()
     }
@@ -40,13 +42,14 @@ public struct MultipartForm: Sendable {
         add(Part(name: name, body: .data(Data(text.utf8))))
     }
 
-    /// Adds bytes: as a file if they have a file name.
+    /// Adds bytes, as a file if there is a file name.
     ///
     /// - Parameters:
     ///   - name: The name of the field.
     ///   - data: The bytes.
-    ///   - fileName: What the server is told; without one they are no file.
-    ///   - contentType: What they are; told by the ending of the file name if nil.
+    ///   - fileName: The file name to send. The default is `nil`, which sends a field that is not a file.
+    ///   - contentType: The content type. The default is `nil`, which derives the type from the extension of the file
+    ///     name.
     public mutating func add(_ name: String, _ data: Data, fileName: String? = nil, contentType: String? = nil) {
         add(Part(name: name, fileName: fileName, contentType: contentType, body: .data(data)))
     }
@@ -55,9 +58,10 @@ public struct MultipartForm: Sendable {
     ///
     /// - Parameters:
     ///   - name: The name of the field.
-    ///   - file: Where the bytes are.
-    ///   - fileName: What the server is told; the file's own name if nil.
-    ///   - contentType: What it is; told by the ending of the file name if nil.
+    ///   - file: The file, or the part of the file to send.
+    ///   - fileName: The file name to send. The default is `nil`, which sends the file's own name.
+    ///   - contentType: The content type. The default is `nil`, which derives the type from the extension of the file
+    ///     name.
     public mutating func add(
         _ name: String, file: FileRegion, fileName: String? = nil, contentType: String? = nil
     ) {
@@ -65,7 +69,7 @@ public struct MultipartForm: Sendable {
         add(Part(name: name, fileName: fileName, contentType: contentType, body: .file(file)))
     }
 
-    /// Adds a part of any kind: a stream, say, or JSON.
+    /// Adds a part of any kind, such as a stream or JSON.
     public mutating func add(_ part: Part) {
         parts.append(part)
     }
@@ -77,24 +81,27 @@ public struct MultipartForm: Sendable {
 }
 
 extension MultipartForm {
-    /// One name and what belongs to it.
+    /// A part of a form, which consists of a name and a body.
     public struct Part: Sendable {
         /// The name of the field.
         public let name: String
-        /// The name of the file, for the server to know one by.
+        /// The file name to send, or `nil` if the part is not a file.
         public let fileName: String?
-        /// What the bytes are; servers take a part without it for text.
+        /// The content type of the body.
+        ///
+        /// Servers treat a part without a content type as text.
         public let contentType: String?
-        /// The bytes.
+        /// The body of the part.
         public let body: RequestBody
 
-        /// Makes a part.
+        /// Creates a part.
         ///
         /// - Parameters:
         ///   - name: The name of the field.
-        ///   - fileName: The name of the file, if it is to be one.
-        ///   - contentType: What the bytes are. If nil, the body's own word counts, then the ending of the file name.
-        ///   - body: The bytes.
+        ///   - fileName: The file name to send, if the part is a file. The default is `nil`.
+        ///   - contentType: The content type of the body. The default is `nil`, which uses the content type of the
+        ///     body, or else derives the type from the extension of the file name.
+        ///   - body: The body of the part.
         public init(name: String, fileName: String? = nil, contentType: String? = nil, body: RequestBody) {
             self.name = name
             self.fileName = fileName
@@ -102,7 +109,7 @@ extension MultipartForm {
             self.body = body
         }
 
-        /// The lines before the bytes, without the boundary.
+        /// The headers of the part, without the boundary.
         var head: [UInt8] {
             var text = "Content-Disposition: form-data; name=\"\(Self.escaped(Self.withPairedBreaks(name)))\""
             if let fileName { text += "; filename=\"\(Self.escaped(fileName))\"" }
@@ -124,13 +131,13 @@ extension MultipartForm {
             return String(decoding: bytes, as: UTF8.self)
         }
 
-        /// Each line break as CR and LF, as the web has them in names (but not in file names).
+        /// Returns the text with each line break as CR LF, as web forms write names but not file names.
         private static func withPairedBreaks(_ text: String) -> String {
             var bytes: [UInt8] = []
             var isAfterReturn = false
             for byte in text.utf8 {
                 if isAfterReturn != (byte == 0x0A) { bytes.append(isAfterReturn ? 0x0A : 0x0D) }
-                // What was missing stands there now: after a return alone the feed, before a feed alone the return.
+                // The missing byte was added above: a line feed after a single CR, or a CR before a single line feed.
                 bytes.append(byte)
                 isAfterReturn = byte == 0x0D
             }
@@ -141,7 +148,9 @@ extension MultipartForm {
 }
 
 extension RequestBody {
-    /// A form of several parts, streamed.
+    /// Creates a body with a form of several parts, which is read while it is sent.
+    ///
+    /// - Throws: A ``NetworkError`` if the boundary or a part is not valid.
     public static func multipart(_ form: MultipartForm) throws(NetworkError) -> RequestBody {
         try checkBoundary(form.boundary)
         for part in form.parts { try check(part) }
@@ -153,11 +162,14 @@ extension RequestBody {
         }.withContentType("multipart/form-data; boundary=\(quoted(form.boundary))")
     }
 
-    /// A dictionary as a form: of several parts if one of its values is binary, else URL-encoded.
+    /// Creates a body with the fields of a dictionary, as a multipart form if a value is binary and otherwise
+    /// URL-encoded.
     ///
-    /// Binary are `Data`, a ``FileRegion``, a ``RequestBody`` and arrays with any of these in them, whose elements become
-    /// parts of their own, named as ``FormEncoder/arrays`` says. All others are written as ``FormEncoder`` writes them, and
-    /// everything comes in the alphabetical order of the keys.
+    /// `Data`, a ``FileRegion``, a ``RequestBody`` and arrays that contain any of these are binary. The elements of
+    /// such an array become separate parts, which ``FormEncoder/arrays`` names. The encoder writes all other values.
+    /// All fields are in the alphabetical order of the keys.
+    ///
+    /// - Throws: A ``NetworkError`` if a value cannot be encoded.
     public static func fields(
         _ dictionary: [String: Any?], encoder: FormEncoder = FormEncoder()
     ) throws(NetworkError) -> RequestBody {
@@ -219,7 +231,7 @@ extension RequestBody {
         guard part.body.length ?? 0 >= 0 else { throw refusal("The length of a part is negative.") }
     }
 
-    /// RFC 2046, section 5.1.1.
+    /// Checks a boundary against RFC 2046, section 5.1.1.
     private static func checkBoundary(_ boundary: String) throws(NetworkError) {
         let allowed = Set("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'()+_,-./:=? ".utf8)
         guard (1...70).contains(boundary.utf8.count), boundary.utf8.last != 0x20,
@@ -238,7 +250,7 @@ extension RequestBody {
     }
 }
 
-/// The pieces of a form in their order: what stands around the parts, and the parts themselves.
+/// The pieces of a form in their order, which are the bodies of the parts and the bytes around them.
 struct MultipartPlan: Sendable {
     enum Piece: Sendable {
         case bytes([UInt8])
@@ -259,7 +271,7 @@ struct MultipartPlan: Sendable {
         self.pieces = pieces
     }
 
-    /// How many bytes there are; nil if one of the parts does not know its length.
+    /// Returns the number of bytes, or `nil` if the length of a part is unknown.
     func length() throws(NetworkError) -> Int64? {
         var sum: Int64 = 0
         for piece in pieces {
@@ -282,7 +294,7 @@ struct MultipartPlan: Sendable {
     }
 }
 
-/// Gives the bytes of a form, with at most one of its parts open at a time.
+/// A producer for the bytes of a form, which opens at most one part at a time.
 final class MultipartProducer: BodyProducer {
     private enum Place {
         /// Before the first byte of a piece.
@@ -292,7 +304,7 @@ final class MultipartProducer: BodyProducer {
     }
 
     private let plan: MultipartPlan
-    // Sendable: a producer is never asked by two threads at once.
+    // Sendable: two threads never call a producer at the same time.
     private nonisolated(unsafe) var place = Place.before(0)
 
     init(_ plan: MultipartPlan) {
@@ -312,7 +324,7 @@ final class MultipartProducer: BodyProducer {
         return .bytes(filled)
     }
 
-    /// Gives the bytes of one piece; zero of them when it goes on to the next.
+    /// Produces bytes of one piece, or no bytes when it proceeds to the next piece.
     private func step(into buffer: UnsafeMutableRawBufferPointer, waker: BodyWaker) throws -> BodyPortion {
         switch place {
         case .before(let piece):

@@ -4,7 +4,7 @@
 import Foundation
 
 extension RequestBody {
-    /// The JSON of a value.
+    /// Creates a body with the JSON of a value.
     ///
     /// ```swift
     /// struct Greeting: Encodable { var text = "Hello" }
@@ -12,9 +12,11 @@ extension RequestBody {
     /// ```
     ///
     /// - Parameters:
-    ///   - value: What is sent.
-    ///   - encoder: Writes it; set what you need (dates, keys) before. Without one the keys come in alphabetical order, so
-    ///     that the same value always gives the same bytes: a server that knows a request by its key compares them.
+    ///   - value: The value to encode.
+    ///   - encoder: The encoder. The default encoder sorts the keys alphabetically, so that the same value always gives
+    ///     the same bytes. A server that supports an ``IdempotencyKey`` compares them.
+    /// - Throws: A ``NetworkError`` with the code ``NetworkError/Code/bodyNotEncodable`` if the value cannot be
+    ///   encoded.
     public static func json(
         _ value: some Encodable, encoder: JSONEncoder = .sorting
     ) throws(NetworkError) -> RequestBody {
@@ -25,10 +27,12 @@ extension RequestBody {
         }
     }
 
-    /// The JSON of a dictionary whose values are of different kinds.
+    /// Creates a body with the JSON of a dictionary whose values have different types.
     ///
-    /// The values are nil or `NSNull`, anything that is `Encodable`, and arrays and dictionaries of such. The keys come in
-    /// alphabetical order, so that the same dictionary always gives the same bytes, unless an encoder is given.
+    /// A value can be `nil`, `NSNull`, any `Encodable` value, or an array or a dictionary of these. By default, the
+    /// keys are in alphabetical order, so that the same dictionary always gives the same bytes.
+    ///
+    /// - Throws: A ``NetworkError`` with the code ``NetworkError/Code/bodyNotEncodable`` if a value cannot be encoded.
     public static func json(
         _ dictionary: [String: Any?], encoder: JSONEncoder? = nil
     ) throws(NetworkError) -> RequestBody {
@@ -37,7 +41,7 @@ extension RequestBody {
 }
 
 extension JSONEncoder {
-    /// A new one that writes the same bytes for the same value.
+    /// A new encoder that writes the same bytes for the same value.
     @usableFromInline static var sorting: JSONEncoder {
         let encoder = JSONEncoder()
         encoder.outputFormatting = .sortedKeys
@@ -46,7 +50,7 @@ extension JSONEncoder {
 }
 
 extension NetworkError {
-    /// A value could not be written: says at which place in it, as far as that is known, and never what stands there.
+    /// Returns an error that names the position of the value that could not be encoded, but never the value itself.
     static func unencodable(_ format: String, _ error: any Error) -> NetworkError {
         var reason = "one of its values refused."
         if case .invalidValue(let value, let context)? = error as? EncodingError {
@@ -62,7 +66,7 @@ extension NetworkError {
         return failure
     }
 
-    /// By its type: the words of the error may have the value in them.
+    /// Returns a reason based on the type of a value, because the text of the error may contain the value.
     private static func refusal(of value: Any) -> String {
         let isFinite =
             switch value {

@@ -166,13 +166,13 @@ public protocol BodyProducer: AnyObject, Sendable {
 public enum BodyPortion: Sendable, Hashable {
     /// The producer wrote this number of bytes, which is at least one.
     case bytes(Int)
-    /// No bytes are available now. The session calls the producer again after the waker was called.
+    /// No bytes are available now, so the session calls the producer again after the waker was called.
     case notYet
     /// The producer has already provided all bytes.
     case end
 }
 
-/// A handle that tells a transfer that its body has more bytes.
+/// A handle that resumes a transfer when its body has more bytes.
 public struct BodyWaker: Sendable {
     private let action: @Sendable () -> Void
 
@@ -181,7 +181,7 @@ public struct BodyWaker: Sendable {
         self.action = action
     }
 
-    /// Tells the transfer to call the producer again.
+    /// Makes the transfer call the producer again.
     ///
     /// You can call this method from any thread and any number of times. A call that is too early or too late does no
     /// harm.

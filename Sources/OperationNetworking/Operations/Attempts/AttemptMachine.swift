@@ -3,10 +3,11 @@
 
 import OperationCore
 
-/// The attempts of one network operation as a pure value: each event moves it and says what the shell must do now.
+/// The state machine for the attempts of one network operation, in which each event returns the next action of the
+/// shell.
 ///
-/// It knows nothing of requests, types, threads or time. Events carry the number of their attempt, or the round of their
-/// preparation; one that is not the present one's moves nothing.
+/// The machine knows nothing of requests, types, threads and time. An event carries the number of its attempt or the
+/// round of its preparation. An event of another attempt or round changes nothing.
 ///
 /// ```text
 ///             prepared      cleared      created          transferred        evaluated
@@ -15,18 +16,19 @@ import OperationCore
 ///     │           holding◀─ hold               ▼                               │             │
 ///     │              │                      deciding ─────────── fail ─────────────────────────┘
 ///     │              ▼                         │ again after a pause, or when something comes
-/// returning ◀────────┴─── waiting, parked ◀────┘
+/// returning ◀────────┴─── waiting, paused ◀────┘
 /// ```
 ///
-/// While it is suspended no step begins: the one that is due is kept for the resumption. While it is holding, waiting or
-/// parked, the operation rests: it takes no place of its queue, and has to return to one.
+/// While the operation is suspended, no step begins. The next step is stored and begins when the operation is
+/// resumed. While the operation is holding, waiting or paused, it rests, which means that it has no slot in its
+/// queue. It must get a slot again before it continues.
 package struct AttemptMachine: Sendable, Equatable {
     package enum Phase: Sendable, Equatable {
         case idle
         case preparing
-        /// The request is ready, and those are asked who may hold it back.
+        /// The request is ready, and the gates decide whether it may be sent.
         case clearing
-        /// One of them does.
+        /// A gate holds the request back.
         case holding
         case creating
         case transferring
@@ -34,36 +36,36 @@ package struct AttemptMachine: Sendable, Equatable {
         case deciding
         /// A pause before the next attempt.
         case waiting
-        /// The next attempt waits for something to come.
-        case parked
-        /// The wait is over; the operation needs a place again.
+        /// The next attempt waits for an event.
+        case paused
+        /// The wait is over, and the operation needs a slot again.
         case returning
         case concluding
         case ended
     }
 
-    /// What the shell is to do.
+    /// The next action of the shell.
     package enum Action: Sendable, Equatable {
         case none
-        /// Make the request of the present attempt.
+        /// Create the request of the current attempt.
         case prepare
-        /// Ask whether it may leave.
+        /// Ask the gates whether the request may be sent.
         case clear
-        /// Make its task.
+        /// Create the task.
         case createTask
-        /// Bring the task to what is wanted now: running or suspended.
+        /// Run or suspend the task, depending on the current state.
         case settleTask
-        /// Make the result.
+        /// Create the result.
         case evaluate
-        /// Ask what becomes of the failure.
+        /// Ask the policies how to handle the failure.
         case decide
-        /// Rest, and say when so much time is over.
+        /// Rest, and report when the time has passed.
         case wait(Duration)
-        /// Rest, until somebody says that it may go on.
+        /// Rest until a gate or policy lets the operation continue.
         case rest(WaitReason)
-        /// Get a place again.
+        /// Get a slot again.
         case takePlace
-        /// Give the operation its outcome.
+        /// Set the outcome of the operation.
         case conclude
     }
 
@@ -71,46 +73,47 @@ package struct AttemptMachine: Sendable, Equatable {
         case fail
         /// Another attempt, after a pause.
         case again(after: Duration)
-        /// Another attempt that does not count as one, for the last one was not to blame.
+        /// Another attempt that is not counted, because the last attempt did not fail on its own account.
         case replay(after: Duration)
-        /// It is put aside until it is decided again; that attempt does not count, either.
-        case park(WaitReason)
+        /// A pause until the next decision, after which the next attempt is not counted either.
+        case pause(WaitReason)
     }
 
     package private(set) var phase = Phase.idle
-    /// The number of the present attempt, from 1.
+    /// The number of the current attempt, starting at 1.
     package private(set) var attempt = 0
-    /// How often a request was prepared: more often than there are attempts, if some were held back.
+    /// The number of prepared requests, which exceeds the number of attempts if requests were held back.
     package private(set) var round = 0
-    /// How many attempts do not count.
+    /// The number of attempts that are not counted.
     package private(set) var replays = 0
     package private(set) var isSuspended = false { didSet { changes += 1 } }
-    /// How often that was said.
+    /// The number of changes of `isSuspended`.
     private var changes = 0
-    /// The step that is due when the suspension is over.
+    /// The action to perform when the suspension ends.
     private var due = Action.none
-    /// Whether somebody was asked whether the present request may leave.
+    /// Whether the gates examine the current request.
     private var isGated = false
-    /// How often the suspension had changed when that was answered.
+    /// The value of `changes` when the gates let the request pass.
     private var clearedAt = 0
 
     package init() {}
 
-    /// What is wanted of the present task.
+    /// The state that the current task should have.
     package var order: BrakeOrder { BrakeOrder(number: changes, isSuspended: isSuspended) }
 
-    /// Whether the present attempt is that one, and what its task tells counts.
+    /// Returns whether `number` is the current attempt and its task may still report events.
     ///
-    /// A hook may resume or cancel the task that it makes, which may thus tell its end before the hook has returned.
+    /// A hook may resume or cancel the task that it creates. So the task may report its end before the hook returns.
     package func mayBeTold(_ number: Int) -> Bool { isAt(.creating, number) || isAt(.transferring, number) }
 
-    /// Whether it is held back or put aside, so that who ends that does so for others, too.
-    package var isAside: Bool { phase == .holding || phase == .parked }
+    /// Whether the operation is held back or paused, so that the thread that ends the wait may have to wake other
+    /// operations too.
+    package var isAside: Bool { phase == .holding || phase == .paused }
 
-    /// Whether that attempt failed, and it is still to be decided what becomes of it.
-    package func awaitsDecision(_ number: Int) -> Bool { isAt(.deciding, number) || isAt(.parked, number) }
+    /// Returns whether the attempt failed and is not decided yet.
+    package func awaitsDecision(_ number: Int) -> Bool { isAt(.deciding, number) || isAt(.paused, number) }
 
-    /// The operation's body begins.
+    /// Begins the first attempt.
     package mutating func start() -> Action {
         guard phase == .idle else { return .none }
         attempt = 1
@@ -131,51 +134,53 @@ package struct AttemptMachine: Sendable, Equatable {
 
     private func isAt(_ phase: Phase, _ number: Int) -> Bool { self.phase == phase && attempt == number }
 
-    /// The request is ready; somebody has to be asked whether it may leave if it is gated.
+    /// Records that the request is ready, and whether the gates must examine it.
     package mutating func prepared(_ number: Int, isGated: Bool = false) -> Action {
         guard isAt(.preparing, number) else { return .none }
         self.isGated = isGated
         return isGated ? enter(.clearing, .clear) : enter(.creating, .createTask)
     }
 
-    /// The task was made, and not resumed.
+    /// Records that the task was created, but not resumed.
     package mutating func created(_ number: Int) -> Action {
         guard isAt(.creating, number) else { return .none }
         phase = .transferring
         return .settleTask
     }
 
-    /// The response is complete.
+    /// Records that the response is complete.
     package mutating func transferred(_ number: Int) -> Action {
         mayBeTold(number) ? enter(.evaluating, .evaluate) : .none
     }
 
-    /// There is a result.
+    /// Records that there is a result.
     package mutating func evaluated(_ number: Int) -> Action {
         isAt(.evaluating, number) ? enter(.concluding, .conclude) : .none
     }
 
-    /// The present step of the attempt failed.
+    /// Records that the current step of the attempt failed.
     package mutating func failed(_ number: Int) -> Action {
         switch phase {
         case .preparing, .clearing, .creating, .transferring, .evaluating:
             attempt == number ? enter(.deciding, .decide) : .none
-        case .idle, .holding, .deciding, .waiting, .parked, .returning, .concluding, .ended: .none
+        case .idle, .holding, .deciding, .waiting, .paused, .returning, .concluding, .ended: .none
         }
     }
 
-    /// Its time is over, which counts as long as the response is not complete.
+    /// Records that the time limit of the attempt has passed, which counts only until the response is complete.
     package mutating func ranOut(_ number: Int) -> Action {
         let isUnderWay = isAt(.preparing, number) || isAt(.clearing, number) || mayBeTold(number)
         return isUnderWay ? enter(.deciding, .decide) : .none
     }
 
-    /// Whether that attempt is the present one, and a task for it is of use, or was.
+    /// Returns whether `number` is the current attempt, in a phase that has or had a use for a task.
     package func wantsTask(_ number: Int) -> Bool {
         attempt == number && [.creating, .transferring, .evaluating, .concluding].contains(phase)
     }
 
-    /// The task came to its turn with a request that is out of date: it is made anew, as an attempt that does not count.
+    /// Records that the request was out of date when the task could send it.
+    ///
+    /// The request is created again, in an attempt that is not counted.
     package mutating func takenBack(_ number: Int) -> Action {
         guard mayBeTold(number) else { return .none }
         replays += 1
@@ -183,12 +188,13 @@ package struct AttemptMachine: Sendable, Equatable {
         return prepare()
     }
 
-    /// The task ended without a complete response: maybe before it was resumed, and maybe after nobody wanted more of it.
+    /// Records that the task ended without a complete response, possibly before it was resumed or after it was no
+    /// longer needed.
     package mutating func transferFailed(_ number: Int) -> Action {
         mayBeTold(number) ? enter(.deciding, .decide) : .none
     }
 
-    /// It was decided what becomes of the failure, or of the attempt that was put aside.
+    /// Records the decision about a failed or paused attempt.
     package mutating func decided(_ decision: Decision, _ number: Int) -> Action {
         guard awaitsDecision(number) else { return .none }
         let isFirst = phase == .deciding
@@ -198,10 +204,10 @@ package struct AttemptMachine: Sendable, Equatable {
         case .replay(let pause):
             if isFirst { replays += 1 }
             return next(after: pause)
-        case .park(let reason):
+        case .pause(let reason):
             if isFirst { replays += 1 }
-            // Neither this wait nor that for a time is a step: they may as well run out while nothing may begin.
-            phase = .parked
+            // Waiting is not a step, so a wait may end while the operation is suspended.
+            phase = .paused
             return .rest(reason)
         }
     }
@@ -217,23 +223,23 @@ package struct AttemptMachine: Sendable, Equatable {
         return enter(.returning, .takePlace)
     }
 
-    /// The pause before the next attempt is over.
+    /// Records that the pause before the next attempt is over.
     package mutating func waited(_ number: Int) -> Action {
         isAt(.waiting, number) ? beginNext() : .none
     }
 
-    /// There is a place.
+    /// Records that the operation has a slot again.
     package mutating func returned(_ number: Int) -> Action {
         isAt(.returning, number) ? prepare() : .none
     }
 
-    /// No step may begin.
+    /// Suspends the operation, so that no step begins.
     package mutating func suspend() -> Action {
         isSuspended = true
         return phase == .transferring ? .settleTask : .none
     }
 
-    /// What is due may begin.
+    /// Resumes the operation, and returns the stored action.
     package mutating func resume() -> Action {
         isSuspended = false
         if phase == .transferring { return .settleTask }
@@ -241,7 +247,7 @@ package struct AttemptMachine: Sendable, Equatable {
         return due
     }
 
-    /// It is over, however; false if it was before.
+    /// Ends the attempts, and returns false if they ended before.
     package mutating func end() -> Bool {
         guard phase != .ended else { return false }
         phase = .ended
@@ -252,64 +258,68 @@ package struct AttemptMachine: Sendable, Equatable {
 
 // Requests that are ready, and may be held back.
 extension AttemptMachine {
-    /// The request may leave now: a suspension may last until what it got is out of date, so that it is made anew then.
+    /// Records that the gates let the request pass.
+    ///
+    /// A suspension may last until the request is out of date. So if the operation is suspended, the request is
+    /// created again.
     package mutating func cleared(_ round: Int) -> Action {
         guard self.round == round, phase == .clearing else { return .none }
         clearedAt = changes
         return isSuspended ? prepare() : enter(.creating, .createTask)
     }
 
-    /// Its task is about to be made, unless there was a suspension since then: the same.
+    /// Returns the action that creates the task, or that creates the request again after a suspension.
     package mutating func creation() -> Action {
         guard phase == .creating else { return .none }
         return isGated && clearedAt != changes ? prepare() : .createTask
     }
 
-    /// It may not for now.
+    /// Records that a gate holds the request back.
     package mutating func held(_ reason: WaitReason, _ round: Int) -> Action {
         guard self.round == round, phase == .clearing || phase == .holding else { return .none }
         phase = .holding
         return .rest(reason)
     }
 
-    /// What it was held back for came: it is made anew.
+    /// Records that the request is no longer held back, so that it is created again.
     package mutating func released(_ round: Int) -> Action {
         guard self.round == round, phase == .clearing || phase == .holding else { return .none }
         return enter(.returning, .takePlace)
     }
 
-    /// It may not leave at all.
+    /// Records that a gate refused the request.
     package mutating func refused(_ round: Int) -> Action {
         guard self.round == round, phase == .clearing || phase == .holding else { return .none }
         return enter(.deciding, .decide)
     }
 }
 
-/// What became of the attempts of one operation, and for how long it has been at them: a pure value, told the time.
+/// The failed attempts of one operation and the time that they took, as a value that receives the current time as an
+/// argument.
 package struct AttemptHistory: Sendable {
-    /// A download that came so much further is a new beginning.
+    /// The number of additional bytes with which a failed download counts as a new beginning.
     private static let leastProgress: Int64 = 64 << 10
 
     package private(set) var records: [AttemptRecord] = []
-    /// How often a download got somewhere before it failed.
+    /// The number of failed attempts in which a download made progress.
     package private(set) var advances = 0
     private var firstBegan: OperationInstant?
     private var present: (number: Int, began: OperationInstant, failed: OperationInstant?)?
-    /// Since when it is counted for how long.
+    /// The start of the counted time.
     private var counted: OperationInstant?
-    /// For how much of that the operation stood still, since when it does, and why.
+    /// The time in which the operation was suspended or paused, and the start of the current suspension or pause.
     private var still = Duration.zero
     private var stillSince: OperationInstant?
     private var isSuspended = false
     private var isAside = false
-    /// How much of a file there was when an attempt failed.
+    /// The size of the partial file at the last failure that counted as progress.
     private var saved: Int64 = 0
-    /// How many attempts do not count since a download got somewhere, and how many of them did not anyway.
+    /// The number of attempts before the download last made progress, and the number of replays among them.
     private var discounted = (all: 0, anyway: 0)
 
     package init() {}
 
-    /// The preparation of an attempt begins, maybe not for the first time.
+    /// Records that the preparation of an attempt begins, possibly for a second time.
     package mutating func begin(_ number: Int, now: OperationInstant, isSuspended: Bool) {
         if firstBegan == nil { (firstBegan, counted) = (now, now) }
         if present?.number != number { present = (number, now, nil) }
@@ -317,13 +327,13 @@ package struct AttemptHistory: Sendable {
         settle(now)
     }
 
-    /// The operation was suspended, or resumed.
+    /// Records that the operation was suspended or resumed.
     package mutating func suspend(_ isSuspended: Bool, now: OperationInstant) {
         self.isSuspended = isSuspended
         settle(now)
     }
 
-    /// It was put aside, or held back, until the next preparation.
+    /// Records that the operation was paused or held back until the next preparation.
     package mutating func putAside(now: OperationInstant) {
         isAside = true
         settle(now)
@@ -335,13 +345,20 @@ package struct AttemptHistory: Sendable {
         if let since = exchange(&stillSince, with: isStill ? now : nil) { still += since.duration(to: now) }
     }
 
-    /// How long ago the first attempt that counts began, without the time for which the operation stood still.
+    /// Returns the time since the first counted attempt, without the time in which the operation was suspended or
+    /// paused.
     package func elapsed(at now: OperationInstant) -> Duration {
         let standing = stillSince.map { $0.duration(to: now) } ?? .zero
         return (counted ?? now).duration(to: now) - still - standing
     }
 
-    /// An attempt failed; of a download so many bytes are there, and so many attempts were not to blame.
+    /// Records that an attempt failed.
+    ///
+    /// - Parameters:
+    ///   - number: The number of the attempt.
+    ///   - saved: The size of the partial file, if the operation is a download.
+    ///   - replays: The number of attempts that are not counted.
+    ///   - now: The current time.
     package mutating func fail(_ number: Int, saved: Int64? = nil, replays: Int = 0, now: OperationInstant) {
         if present?.number == number { present?.failed = now }
         guard let saved, saved >= self.saved + Self.leastProgress else { return }
@@ -352,53 +369,53 @@ package struct AttemptHistory: Sendable {
         if stillSince != nil { stillSince = now }
     }
 
-    /// How many attempts do not count, if so many were not to blame.
+    /// Returns the number of attempts that are not counted, for a number of replays.
     package func uncounted(_ replays: Int) -> Int { discounted.all + replays - discounted.anyway }
 
-    /// What became of it.
+    /// Records the decision about a failed attempt.
     package mutating func note(
         _ number: Int, _ error: NetworkError, _ decision: AttemptMachine.Decision, now: OperationInstant
     ) {
-        // One that was put aside is decided again, and told once.
+        // A paused attempt is decided again, but recorded only once.
         guard records.last?.number != number else { return }
         let began = present?.began ?? now
         records.append(
             AttemptRecord(
                 number: number, code: error.code, phase: error.phase, status: error.status,
                 began: (firstBegan ?? now).duration(to: began), duration: began.duration(to: present?.failed ?? now),
-                pause: decision.pause, putAside: decision.reason))
+                pause: decision.delay, putAside: decision.reason))
         if decision.reason != nil { putAside(now: now) }
     }
 }
 
 extension AttemptMachine.Decision {
-    fileprivate var pause: Duration? {
+    fileprivate var delay: Duration? {
         switch self {
         case .again(let pause), .replay(let pause): pause
-        case .fail, .park: nil
+        case .fail, .pause: nil
         }
     }
 
     fileprivate var reason: WaitReason? {
-        if case .park(let reason) = self { reason } else { nil }
+        if case .pause(let reason) = self { reason } else { nil }
     }
 }
 
 extension NetworkAttempts {
-    /// What became of the attempts before, where anybody has a say about them.
+    /// The records of the earlier attempts, which are kept only if the operation has a policy.
     var records: [AttemptRecord] { state.withLock { $0.story.records } }
 
-    /// For how long the operation has been at it.
+    /// Returns the time that the attempts have taken so far.
     func elapsed(at now: OperationInstant) -> Duration { state.withLock { $0.story.elapsed(at: now) } }
 
-    /// The preparation of an attempt begins.
+    /// Records that the preparation of an attempt begins.
     func beginStory(_ number: Int, _ host: any AttemptHost) {
         guard state.withLock({ !$0.policies.isEmpty }) else { return }
         let now = host.clock.now
         state.withLock { $0.story.begin(number, now: now, isSuspended: $0.machine.isSuspended) }
     }
 
-    /// The operation was suspended, or resumed.
+    /// Records that the operation was suspended or resumed.
     func storyMayGoOn(_ mayGoOn: Bool) {
         guard let (host, _) = running(), state.withLock({ !$0.policies.isEmpty }) else { return }
         let now = host.clock.now

@@ -4,26 +4,27 @@
 import Foundation
 import OperationCore
 
-/// What is known of an attempt that failed.
+/// A description of a failed attempt, for the policies.
 package struct AttemptReport: Sendable {
-    /// Which attempt it was, from 1.
+    /// The number of the attempt, starting at 1.
     package let number: Int
-    /// How many of the attempts before it do not count: they were not to blame, or a download got somewhere in them.
+    /// The number of earlier attempts that are not counted, because they were replays or because a download made
+    /// progress.
     package let replays: Int
-    /// What was sent, or would have been; nil if it could not be made.
+    /// The request that was sent or would have been sent, or nil if it could not be created.
     package let request: NetworkRequest?
-    /// The head of the response, if one came.
+    /// The headers of the response, if the attempt received any.
     package let head: ResponseHead?
-    /// Why it failed.
+    /// The reason why the attempt failed.
     package let error: NetworkError
-    /// How long ago the first attempt that counts began, without the time for which the operation was suspended or put aside.
+    /// The time since the first counted attempt, without the time in which the operation was suspended or paused.
     package let elapsed: Duration
-    /// How often a download got somewhere by now, this attempt included.
+    /// The number of attempts so far in which a download made progress, including this one.
     package let advances: Int
-    /// The attempts before this one.
+    /// The records of the earlier attempts.
     package let earlier: [AttemptRecord]
 
-    /// The same attempt, with what it came to in the end.
+    /// Returns the same report with another error.
     func with(_ error: NetworkError) -> AttemptReport {
         AttemptReport(
             number: number, replays: replays, request: request, head: head, error: error, elapsed: elapsed,
@@ -39,38 +40,46 @@ extension FailedAttempt {
     }
 }
 
-/// Decides what becomes of an attempt that failed: where retry and postponement stand.
+/// A policy that decides how to continue after a failed attempt, such as a retry or a pause for a new credential.
 ///
-/// An operation may have several. They are asked in the order of their ranks, until one of them knows what to do.
+/// An operation may have several policies. They are asked in the order of their ranks, until one of them returns a
+/// decision.
 package protocol AttemptPolicy: Sendable {
-    /// Those with a lower one are asked first: see ``AttemptRank``.
+    /// The position of the policy in the ``AttemptRank`` order, where lower ranks are asked first.
     var rank: Int { get }
 
-    /// How long one attempt may take; as long as it likes if nil.
+    /// The maximum duration of one attempt, or nil for no limit.
     var attemptTimeout: Duration? { get }
 
-    /// A task for an attempt is about to be made; returns why that is not to be, if so: the attempt fails with it.
+    /// Notifies the policy that the task of an attempt is about to be created, and returns an error to make the
+    /// attempt fail.
     func begins(_ number: Int, _ request: NetworkRequest, of host: any AttemptHost) -> NetworkError?
 
-    /// That attempt was taken back unsent, and counts as if it had not begun: another one follows, with its
-    /// request made anew.
+    /// Notifies the policy that an attempt was withdrawn before its request was sent.
     ///
-    /// Called on the thread of the session.
+    /// The attempt counts as not begun. Another attempt follows with a new request. This method is called on the
+    /// thread of the session.
     func takenBack(_ number: Int)
 
-    /// The head of a response to that attempt came, of which that is said soon; whether it is a failure, whatever its status.
+    /// Examines the headers of a response as soon as they arrive, and returns whether the response is a failure
+    /// regardless of its status.
     ///
-    /// It may come when the attempt is over and the next one is under way.
+    /// The headers may arrive when the attempt is over and the next one has begun.
     func refuses(_ head: ResponseHead, of request: NetworkRequest, _ number: Int) -> Bool
 
-    /// Answers once, now or later, on any thread; nil if it is none of its business.
+    /// Decides about a failed attempt.
     ///
-    /// Whoever puts the operation aside (`park`) answers again, in time: with another attempt, or with its failure. An
-    /// answer that comes after the end of the operation is not heard, nor is a `park` that another answer overtook.
+    /// The policy calls `answer` once, immediately or later, on any thread. It passes nil if the failure is not its
+    /// concern.
+    ///
+    /// A policy that pauses the operation (`pause`) calls `answer` again later, with another attempt or with a
+    /// failure. An answer is ignored if the operation has ended, and a `pause` is ignored if another answer came
+    /// first.
     func decide(
         _ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping @Sendable (AttemptAnswer?) -> Void)
 
-    /// The operation ended, maybe before it was answered, or while it waits: let go of what was kept for it.
+    /// Releases everything that the policy keeps for the operation, which has ended, possibly while it waits for a
+    /// decision.
     func forget()
 }
 
@@ -82,28 +91,29 @@ extension AttemptPolicy {
     package func refuses(_ head: ResponseHead, of request: NetworkRequest, _ number: Int) -> Bool { false }
 }
 
-/// In which order those are asked who have a say about attempts.
+/// The order in which gates and policies are asked.
 ///
-/// Of those who may hold back a request, the one that puts a credential into it is the last, so that it is the present one.
+/// The gate that adds a credential to the request is the last gate that may hold the request back for long. So the
+/// credential is current.
 package enum AttemptRank {
-    /// What the user puts aside by hand.
+    /// The user paused the operation explicitly.
     package static let hand = 10
-    /// The network is gone.
+    /// The network is not available.
     package static let connectivity = 20
-    /// The credential was refused.
+    /// The credential was rejected.
     package static let credential = 30
-    /// It may pass.
+    /// The failure may be temporary.
     package static let retry = 40
 }
 
-/// What an ``AttemptPolicy`` says.
+/// The decision of an ``AttemptPolicy``.
 package struct AttemptAnswer: Sendable {
     package let decision: AttemptMachine.Decision
-    /// Why, for a log.
+    /// The reason, for a log.
     package let note: String?
-    /// The error of the operation, if it is not just that of the attempt.
+    /// The error of the operation, if it differs from the error of the attempt.
     package let error: NetworkError?
-    /// The reason of whoever repeats requests.
+    /// The reason of the policy that repeats the request.
     package let reason: RetryReason?
 
     package init(
@@ -117,30 +127,40 @@ package struct AttemptAnswer: Sendable {
     }
 }
 
-/// May hold back a request that is ready: until there is a credential for it, or a network.
+/// A gate that may hold back a prepared request, for example until there is a credential or a network.
 package protocol AttemptGate: Sendable {
-    /// Those with a lower one are asked first: see ``AttemptRank``.
+    /// The position of the gate in the ``AttemptRank`` order, where lower ranks are asked first.
     var rank: Int { get }
 
-    /// What may leave, if that is known at once; else nil, and ``clear(_:for:_:)`` is asked. What it throws refuses the
-    /// request.
+    /// Returns the request to send, if the gate can decide immediately.
+    ///
+    /// If the method returns nil, ``clear(_:for:_:)`` is called.
+    ///
+    /// - Throws: An error that refuses the request.
     func pass(_ request: NetworkRequest, for host: any AttemptHost) throws(NetworkError) -> NetworkRequest?
 
-    /// Answers once, now or later, on any thread; after `hold` a second time.
+    /// Decides about a request.
+    ///
+    /// The gate calls `answer` once, immediately or later, on any thread. After `hold`, it calls `answer` a second
+    /// time.
     func clear(
         _ request: NetworkRequest, for host: any AttemptHost, _ answer: @escaping @Sendable (AttemptClearance) -> Void)
 
-    /// Whether what it let pass last for that attempt may still be sent: it may have waited long for a connection.
+    /// Returns whether the last request of the attempt may still be sent, because it may have waited long for a
+    /// connection.
     ///
-    /// Called on the thread of the session. If not, the request is made anew, and all gates are asked again.
+    /// This method is called on the thread of the session. If it returns false, the request is created again, and all
+    /// gates are asked again.
     func mayLeave(_ number: Int) -> Bool
 
-    /// Keeps the credentials of realms that name no origins at one origin: the next request may go elsewhere.
+    /// Restricts the credentials of realms without origins to one origin, because the next request may have another
+    /// one.
     ///
-    /// - Parameter origin: The origin; `nil` if a base has none, so that none gets them.
+    /// - Parameter origin: The origin, or `nil` if a base has none, so that no origin receives the credentials.
     func keepCredentials(at origin: RequestOrigin?)
 
-    /// The operation ended, maybe while it is held: let go of what was kept for it.
+    /// Releases everything that the gate keeps for the operation, which has ended, possibly while its request is held
+    /// back.
     func forget()
 }
 
@@ -154,20 +174,20 @@ extension AttemptGate {
     ) throws(NetworkError) -> NetworkRequest? { nil }
 }
 
-/// What an ``AttemptGate`` says.
+/// The decision of an ``AttemptGate``.
 package enum AttemptClearance: Sendable {
-    /// This is what may leave.
+    /// Send this request.
     case go(NetworkRequest)
-    /// Nothing for now: the operation rests.
+    /// Hold the request back, while the operation rests.
     case hold(WaitReason)
-    /// It need not wait any more: the request is made anew, and all gates are asked again.
+    /// Stop waiting, create the request again and ask all gates again.
     case again
-    /// It may not leave at all, and the attempt failed.
+    /// Refuse the request, so that the attempt fails.
     case refuse(NetworkError)
 }
 
 extension NetworkError {
-    /// A response that would be a success, were it not for what a policy reads in its head.
+    /// Returns the error for a response with an accepted status that a policy refuses.
     static func refusedByPolicy(_ head: ResponseHead) -> NetworkError {
         NetworkError(
             code: .responseRefused, phase: .evaluating,

@@ -5,21 +5,21 @@ import Foundation
 import OperationCore
 import Synchronization
 
-/// A step of a network operation, as observers learn of it.
+/// A step of a network operation, as observers receive it.
 package enum AttemptStep: Sendable {
     case started
-    /// The preparation of an attempt begins, maybe not for the first time.
+    /// The preparation of an attempt begins, possibly for a second time.
     case begins
     case held(WaitReason, NetworkRequest?)
-    /// A task is about to be made.
+    /// A task is about to be created.
     case sends(NetworkRequest)
-    /// The session sends that.
+    /// The session sends the request.
     case hopBegins(NetworkRequest)
-    /// The response of the present hop is not the answer.
+    /// The response of the current hop is not the final response.
     case left(ResponseHead)
-    /// The present hop is over, whether there is word of its time or not.
+    /// The current hop is over, whether or not its metrics are available.
     case hopIsOver
-    /// That is how the present hop spent its time.
+    /// The metrics of the current hop are available.
     case measured(TransferMetrics)
     case bodySent
     case takenBack
@@ -28,7 +28,7 @@ package enum AttemptStep: Sendable {
     case failed(NetworkError, count: Int64)
     case decided(AttemptAnswer)
     case suspended(Bool)
-    /// With how many bytes of a body the attempt had received that goes on, if one does.
+    /// The operation ended, with the number of body bytes that the current attempt had received, if there is one.
     case ended(End, NetworkError?, CancellationCause?, received: Int64? = nil)
 
     /// How an operation ends.
@@ -46,14 +46,16 @@ package protocol AttemptObservation: AnyObject, Sendable {
 }
 
 extension NetworkAttempts {
-    /// Tells those who observe the operation of a step; without any it is not even made.
+    /// Reports a step to the observers of the operation.
+    ///
+    /// Without observers, the step is not created.
     func note(_ step: @autoclosure () -> AttemptStep, _ number: Int, _ host: any AnyNetworkOperation) {
-        // An observer comes before the start, or not at all; whoever has a step to tell of comes after that.
+        // An observer is added before the start or not at all, and all steps come after the start.
         guard isObserved.load(ordering: .relaxed), let observation = state.withLock({ $0.observation }) else { return }
         observation.note(step(), number, by: host)
     }
 
-    /// The session of an attempt tells of one of its requests.
+    /// Reports a step of one of the requests that the session sends for an attempt.
     func noteHop(_ step: @autoclosure () -> AttemptStep, _ number: Int) {
         let (observation, host) = state.withLock { state in
             (state.observation, state.observation != nil && state.machine.mayBeTold(number) ? state.host : nil)

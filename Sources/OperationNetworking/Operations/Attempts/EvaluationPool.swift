@@ -5,50 +5,53 @@ import Dispatch
 import Foundation
 import OperationCore
 
-/// The threads on which results are made: neither the session's nor a caller's.
+/// A pool of threads that create results, so that they do not block the threads of sessions and callers.
 ///
-/// A thread takes one evaluation after another, so that many answers at once need few wake-ups. For the same reason the
-/// first one begins only when a session that is busy has brought a few or has nothing else to do, and a second one only
-/// where more wait than will soon be done, or where the first takes long.
+/// A thread performs one evaluation after another, so that many simultaneous responses need few wake-ups. For the
+/// same reason, the first thread starts only when a busy session has delivered a few responses or becomes idle. A
+/// second thread starts only if the waiting evaluations would take too long, or if the current one takes long.
 ///
-/// The threads are lent to the queues of the operations that end on them (``LentThread``). A thread whose evaluation waits
-/// for an operation does not count, and another takes its place: what it waits for may need an evaluation, too.
+/// The threads are lent to the queues of the operations that end on them (``LentThread``). A thread whose evaluation
+/// waits for an operation does not count, and another thread replaces it. The awaited operation may need an
+/// evaluation too.
 package final class EvaluationPool: ThreadLender {
     static let shared = EvaluationPool()
 
     private static let mostThreads = 64
-    /// How many may wait for the threads that there are, unless there are as many as cores.
+    /// The number of evaluations that may wait for the existing threads, unless there is a thread for each core.
     private static let shortLine = 8
-    /// How many wait at most for the first thread while their session has something else to do.
+    /// The number of evaluations that may wait for the first thread while their session is busy.
     private static let fewest = 4
-    /// How long none may begin before somebody who brings one takes one more thread, and where all cores have one.
+    /// The time in nanoseconds without a new evaluation after which another thread starts.
+    ///
+    /// The longer time applies if there is a thread for each core.
     private static let patience: UInt64 = 500_000
     private static let longPatience: UInt64 = 4_000_000
-    /// How often that is looked at where nobody brings any.
+    /// The interval at which the pool checks this time while no evaluations are added.
     private static let watchInterval = DispatchTimeInterval.milliseconds(10)
 
     private struct State {
         var waiting = Fifo<@Sendable () -> Void>()
         var threads = 0
-        /// Those of the threads that wait for an operation.
+        /// The number of threads that wait for an operation.
         var resting = 0
-        /// How many evaluations began.
+        /// The number of evaluations that have begun.
         var begun: UInt64 = 0
-        /// How many there were when that was last seen to have changed, and the moment of that.
+        /// The value of `begun` when it was last seen to change, and the time of that.
         var seen: (begun: UInt64, at: UInt64) = (0, 0)
         var isWatched = false
 
-        /// How many threads evaluate.
+        /// The number of threads that evaluate.
         var active: Int { threads - resting }
 
-        /// Takes one more thread where it seems to be needed.
+        /// Reserves one more thread if it seems to be needed.
         mutating func takesThread(at now: UInt64, width: Int) -> Bool {
             if active > 0, active >= width || waiting.count <= EvaluationPool.shortLine {
                 guard !waiting.isEmpty, seen.begun == begun else {
                     seen = (begun, now)
                     return false
                 }
-                // Evaluations may block, each for as long as it likes.
+                // Evaluations may block for any time.
                 let patience = active < width ? EvaluationPool.patience : EvaluationPool.longPatience
                 guard active < EvaluationPool.mostThreads, now >= seen.at + patience else { return false }
             }
@@ -59,29 +62,29 @@ package final class EvaluationPool: ThreadLender {
     }
 
     private let state = Locked(State())
-    // A serial queue gets a thread at once, where global ones wait for a second if their threads block.
+    // A serial queue gets a thread immediately. A global queue waits for a second if its threads block.
     private let watching = DispatchQueue(label: "OperationKit.EvaluationPool")
     private let width = max(ProcessInfo.processInfo.activeProcessorCount, 1)
 
     package init() {}
 
-    /// How many threads there are that take evaluations.
+    /// The number of threads that perform evaluations.
     package var threadCount: Int { state.withLock { $0.threads } }
 
-    /// Runs it soon.
+    /// Performs an evaluation soon, on a thread of the pool.
     package func run(_ evaluation: @escaping @Sendable () -> Void) {
         let turn = SessionTurn.current
         if !add(evaluation, mayPutOff: turn != nil) { turn?.putOff(for: self) { self.begin() } }
     }
 
-    /// Adds an evaluation; false if there is no thread for it, and others may come before there must be one.
+    /// Adds an evaluation, and returns false if there is no thread for it and starting one may be deferred.
     private func add(_ evaluation: @escaping @Sendable () -> Void, mayPutOff: Bool) -> Bool {
         let now = DispatchTime.now().uptimeNanoseconds
         let (threads, takesThread, watches) = state.withLock { state in
             state.waiting.append(evaluation)
             if mayPutOff, state.active == 0, state.waiting.count < Self.fewest { return (0, false, false) }
             let takesThread = state.takesThread(at: now, width: width)
-            // Timers are dear: as long as evaluations come, it is looked at here.
+            // Timers are expensive, so this check replaces them as long as evaluations are added.
             let watches = !takesThread && !exchange(&state.isWatched, with: true)
             return (state.threads, takesThread, watches)
         }
@@ -90,7 +93,7 @@ package final class EvaluationPool: ThreadLender {
         return threads > 0
     }
 
-    /// Sees to it that what was put off has a thread.
+    /// Starts a thread for deferred evaluations.
     private func begin() {
         let now = DispatchTime.now().uptimeNanoseconds
         let (threads, takesThread) = state.withLock { state in
@@ -100,7 +103,7 @@ package final class EvaluationPool: ThreadLender {
         if takesThread { addThread(threads) }
     }
 
-    /// Those of the global queue may all be blocked, so that those beyond the cores are our own.
+    /// The threads of the global queue may all be blocked, so the threads beyond the number of cores are separate.
     private func addThread(_ number: Int) {
         if number <= width {
             DispatchQueue.global().async { self.takeAll() }
@@ -142,13 +145,13 @@ package final class EvaluationPool: ThreadLender {
         WorkerPool.shared.endRest()
         let watches = state.withLock { state in
             state.resting -= 1
-            // What was put off while no thread evaluated may find this one busy.
+            // Evaluations that were deferred while no thread was active may find this thread busy.
             return !state.waiting.isEmpty && !exchange(&state.isWatched, with: true)
         }
         if watches { watch() }
     }
 
-    /// Looks after a while whether those there come to what waits, and so on until nothing waits.
+    /// Checks after a while whether the threads make progress, and repeats this until nothing waits.
     private func watch() {
         watching.asyncAfter(deadline: .now() + Self.watchInterval) { [self] in
             let now = DispatchTime.now().uptimeNanoseconds
@@ -163,7 +166,7 @@ package final class EvaluationPool: ThreadLender {
     }
 }
 
-/// Sees to it that the second of two pieces of news is told after the first, though another thread may come with it before.
+/// Delivers the second of two notifications after the first, even if another thread has the second one ready earlier.
 final class TurnTaking: Sendable {
     private enum State {
         case open

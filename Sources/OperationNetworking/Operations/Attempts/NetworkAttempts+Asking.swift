@@ -4,30 +4,30 @@
 import Dispatch
 import OperationCore
 
-// Those who have a say about an attempt: gates before it leaves, policies after it failed.
+// Gates decide before a request is sent, and policies after an attempt failed.
 extension NetworkAttempts {
-    /// Sets the policy of that type, or takes it away.
+    /// Sets or removes the policy of a type.
     ///
-    /// To be done before the start.
+    /// Call this method before the start.
     package func set<Policy: AttemptPolicy>(_ policy: Policy?, of type: Policy.Type = Policy.self) {
-        // It may be the user's what it holds: outside of the lock.
+        // The policy may hold a user's object, so it is released outside the lock.
         let old = state.withLock { state in
             state.policies.put(policy, insteadOf: { Swift.type(of: $0) == Policy.self }) { $0.rank }
         }
         withExtendedLifetime(old) {}
     }
 
-    /// The policy of that type.
+    /// Returns the policy of a type.
     package func policy<Policy: AttemptPolicy>(of type: Policy.Type = Policy.self) -> Policy? {
         state.withLock { $0.policies.first { Swift.type(of: $0) == Policy.self } } as? Policy
     }
 
-    /// The policy of that rank.
+    /// Returns the policy with a rank.
     func policy(ofRank rank: Int) -> (any AttemptPolicy)? { state.withLock { $0.policies }.first { $0.rank == rank } }
 
-    /// Sets the gate of that type, or takes it away.
+    /// Sets or removes the gate of a type.
     ///
-    /// To be done before the start.
+    /// Call this method before the start.
     package func set<Gate: AttemptGate>(gate: Gate?, of type: Gate.Type = Gate.self) {
         let old = state.withLock { state in
             state.gates.put(gate, insteadOf: { Swift.type(of: $0) == Gate.self }) { $0.rank }
@@ -35,14 +35,14 @@ extension NetworkAttempts {
         withExtendedLifetime(old) {}
     }
 
-    /// The gate of that type.
+    /// Returns the gate of a type.
     package func gate<Gate: AttemptGate>(of type: Gate.Type = Gate.self) -> Gate? {
         state.withLock { $0.gates.first { Swift.type(of: $0) == Gate.self } } as? Gate
     }
 
-    // Before it leaves.
+    // Before a request is sent.
 
-    /// Keeps the credentials of realms that name no origins at one origin: see ``AttemptGate/keepCredentials(at:)``.
+    /// Restricts the credentials of realms without origins to one origin: see ``AttemptGate/keepCredentials(at:)``.
     func keepCredentials(at origin: RequestOrigin?) {
         for gate in state.withLock({ $0.gates }) { gate.keepCredentials(at: origin) }
     }
@@ -53,7 +53,7 @@ extension NetworkAttempts {
         return pass(gates[...], request, round, host)
     }
 
-    /// Asks one after the other; as a rule each knows at once that nothing is to be waited for.
+    /// Asks the gates one after another, which usually answer immediately.
     private func pass(
         _ gates: ArraySlice<any AttemptGate>, _ request: NetworkRequest, _ round: Int, _ host: any AttemptHost
     ) -> AttemptMachine.Action {
@@ -73,24 +73,26 @@ extension NetworkAttempts {
         }
     }
 
-    /// Whether the request of that attempt may be sent, now that its turn has come; if not, it is made anew.
+    /// Returns whether the request of the attempt may be sent now.
+    ///
+    /// If not, the request is created again.
     func mayLeave(_ number: Int) -> Bool {
         let (host, gates, policies) = state.withLock { state in
             (state.machine.mayBeTold(number) ? state.host : nil, state.gates, state.policies)
         }
-        // The connections of those that a group has cancelled are not for those to whom it comes next.
+        // Requests that a group has canceled must not use connections that other requests need.
         guard let host, !host.isDoomed else {
             _ = takeBack(number)
             return false
         }
         if gates.allSatisfy({ $0.mayLeave(number) }) { return true }
         let (action, isTakenBack) = takeBack(number)
-        // It may be over since, out of time for example.
+        // The attempt may have ended meanwhile, for example because of its time limit.
         guard isTakenBack else { return false }
         for policy in policies { policy.takenBack(number) }
         gate(of: RateLimitGate.self)?.goNext()
         note(.takenBack, number, host)
-        // The hooks are the user's, and this is the thread of the session.
+        // The hooks are user code, and this is the thread of the session.
         DispatchQueue.global().async { self.perform(action) }
         return false
     }
@@ -145,7 +147,7 @@ extension NetworkAttempts {
         let (isAside, number) = state.withLock { ($0.machine.isAside, $0.machine.attempt) }
         let (action, isFirst) = refused(error, round)
         if isAside {
-            // Who ends the wait of many runs nothing of the user's.
+            // The thread that ends the waits of many operations must run no user code.
             performElsewhere(action) { if isFirst { self.noteFailure(number) } }
         } else {
             if isFirst { noteFailure(number) }
@@ -173,7 +175,7 @@ extension NetworkAttempts {
         return result
     }
 
-    // After it failed.
+    // After an attempt failed.
 
     func decide() -> AttemptMachine.Action {
         guard let (host, number) = running() else { return .none }
@@ -206,7 +208,7 @@ extension NetworkAttempts {
         guard awaits else { return }
         if !isAside { note(.decided(answer), report.number, host) }
         let now = host.clock.now
-        // What an error carries is the user's, and goes outside of the lock.
+        // An error may hold a user's object, so it is released outside the lock.
         var left: NetworkError?
         let action: AttemptMachine.Action? = state.withLock { state in
             guard state.machine.awaitsDecision(report.number) else { return nil }
@@ -217,8 +219,8 @@ extension NetworkAttempts {
         }
         withExtendedLifetime(left) {}
         guard let action else { return }
-        // One that is aside already and goes on waiting runs nothing of the user's; what comes next is told after it.
-        if case .park = answer.decision, isAside {
+        // A paused operation that keeps waiting runs no user code here. Its next steps are reported after this one.
+        if case .pause = answer.decision, isAside {
             note(.decided(answer), report.number, host)
             return perform(action)
         }
@@ -228,7 +230,7 @@ extension NetworkAttempts {
 }
 
 extension Array {
-    /// Puts one in the place of that of its type, in the order of their ranks; returns the one that was there.
+    /// Replaces the element of the same type, sorted by rank, and returns the old element.
     fileprivate mutating func put(
         _ new: Element?, insteadOf isOld: (Element) -> Bool, by rank: (Element) -> Int
     ) -> Element? {

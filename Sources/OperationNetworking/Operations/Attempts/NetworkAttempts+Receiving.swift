@@ -9,7 +9,7 @@ import Synchronization
     import FoundationNetworking
 #endif
 
-// What the task of an attempt tells, on the session's thread.
+// Events of an attempt's task, on the thread of the session.
 extension NetworkAttempts {
     func received(_ head: ResponseHead, by task: any NetworkTask, _ number: Int) {
         let (host, request): ((any AttemptHost)?, NetworkRequest?) = state.withLock { state in
@@ -21,12 +21,12 @@ extension NetworkAttempts {
         note(.received(head), number, host)
         let isJudged = judge(head, request, number)
         let isRefused = isJudged && host.accepts(head)
-        // A stream of events has no end that could be waited for, and its connection is worth less than the time.
+        // An event stream has no end to wait for, and a new connection costs less than a long wait.
         if isRefused, head.expectedLength ?? .max > Self.longestRefusal {
             return giveUp(task, NetworkError.refusedByPolicy(head), number)
         }
         do {
-            // What is no success for them is not for the operation's own collector.
+            // The operation's own collector must not receive a response that a policy refuses.
             let collector =
                 isRefused
                 ? ErrorBodyCollector(limit: host.errorBodyBytes) : try host.makeCollector(for: head, of: request)
@@ -35,7 +35,7 @@ extension NetworkAttempts {
                 if state.machine.mayBeTold(number) { swap(&old, &state.collector) }
             }
             withExtendedLifetime(old) {}
-            // What is refused is no progress, and may be followed by another answer.
+            // A refused response is no progress, and another response may follow.
             if !(collector is ErrorBodyCollector) {
                 teller.note(.download, nil, of: head.expectedLength, for: host)
             }
@@ -65,19 +65,20 @@ extension NetworkAttempts {
         }
     }
 
-    /// So many bytes of a refused response are read, so that its connection can be used again.
+    /// The maximum length of a refused response that is read so that its connection can be reused.
     private static var longestRefusal: Int64 { 64 << 10 }
 
-    /// The head of a file that is being saved: it is told by itself only when all of it is there.
+    /// Records the headers of a file that is being saved, because the task reports them only when the file is
+    /// complete.
     func foresee(_ head: ResponseHead, _ number: Int) {
         state.withLock { state in
             if state.machine.mayBeTold(number) { state.take(head) }
         }
     }
 
-    /// Whether one of those who have a say refuses the response that begins: a file of it must not come to its place.
+    /// Returns whether a policy refuses the response, so that its file must not be moved to the destination.
     ///
-    /// It may be told late, when the attempt was given up: nothing of that response is wanted any more.
+    /// The call may come after the attempt was abandoned. In this case, the response is no longer needed.
     func refuses(_ head: ResponseHead, _ number: Int) -> Bool {
         let (request, isWanted) = state.withLock { ($0.request, $0.machine.mayBeTold(number)) }
         guard isWanted else { return true }
@@ -86,7 +87,7 @@ extension NetworkAttempts {
         return true
     }
 
-    /// Shows the head to those who have a say, as early as possible; whether one of them refuses the response.
+    /// Passes the headers to the policies as early as possible, and returns whether one of them refuses the response.
     private func judge(_ head: ResponseHead, _ request: NetworkRequest, _ number: Int) -> Bool {
         let policies = state.withLock { $0.policies }
         guard !policies.isEmpty else { return false }
@@ -96,7 +97,7 @@ extension NetworkAttempts {
         return isRefused
     }
 
-    /// So much of a file is on the disk: what was there before this attempt counts, too.
+    /// Records how much of a file is on disk, including the data of earlier attempts.
     func saved(_ progress: DownloadProgress, _ number: Int) {
         let host: (any AttemptHost)? = state.withLock { state in
             guard state.machine.mayBeTold(number) else { return nil }
@@ -106,7 +107,7 @@ extension NetworkAttempts {
         if let host { teller.note(.download, progress.received, of: progress.total, for: host) }
     }
 
-    /// What came is not wanted: the rest of it is not, either.
+    /// Cancels the task, because its response is not needed.
     private func giveUp(_ task: any NetworkTask, _ error: any Error, _ number: Int) {
         let action = failed(error, .receiving, number)
         task.cancel()
@@ -114,7 +115,7 @@ extension NetworkAttempts {
     }
 
     func transferEnded(_ error: NetworkError?, _ number: Int) {
-        // A transfer of which enough came was cancelled by ourselves, and its end is no failure.
+        // The end of a transfer that was canceled because enough data arrived is not a failure.
         guard state.withLock({ $0.machine.mayBeTold(number) }) else { return }
         if let error {
             perform(failed(error, error.phase, number, isTransfer: true))
@@ -123,7 +124,7 @@ extension NetworkAttempts {
         }
     }
 
-    /// The response is complete, so that the attempt cannot run out of time any more.
+    /// Records that the response is complete, so that the attempt can no longer exceed its time limit.
     private func transferred(_ number: Int) -> AttemptMachine.Action {
         var timer: (any OperationTimer)?
         let action = state.withLock { state in
@@ -135,7 +136,7 @@ extension NetworkAttempts {
         return action
     }
 
-    /// - Parameter isLastWord: Whether nobody else tells that all of a body was sent.
+    /// - Parameter isLastWord: Whether no other source reports that the whole body was sent.
     func sent(_ count: Int64, of total: Int64?, _ number: Int, isLastWord: Bool) {
         let host = state.withLock { $0.machine.mayBeTold(number) ? $0.host : nil }
         guard let host else { return }
@@ -154,21 +155,23 @@ extension NetworkAttempts {
 }
 
 extension NetworkAttempts.State {
-    /// There is a head, maybe in the place of another one, of which a response may have been made.
+    /// Stores new headers, and removes a response that was created from the old ones.
     fileprivate mutating func take(_ head: ResponseHead) {
         self.head = head
         response = nil
     }
 }
 
-/// Hands what a task tells on to the attempts of its operation, with the number of the attempt.
+/// A receiver that passes the events of a task to the attempts of its operation, with the number of the attempt.
 package final class AttemptReceiver: NetworkReceiver {
-    /// Nil once the attempt is over: a task may keep its receiver for as long as it likes, and the attempts keep the task.
+    /// The attempts, or nil once the attempt is over.
+    ///
+    /// A task may keep its receiver forever, and the attempts keep the task.
     private let attempts: Locked<NetworkAttempts?>
     private let number: Int
-    /// Whether somebody is told of the requests that the session sends for it.
+    /// Whether an observer is notified of the requests that the session sends for the task.
     private let isObserved: Bool
-    /// Whether the session tells of each request, and with that when its body was sent.
+    /// Whether the session reports each request, and with it the end of its body.
     private let hasHops = Atomic(false)
 
     init(_ attempts: NetworkAttempts, _ number: Int, isObserved: Bool) {
@@ -177,7 +180,7 @@ package final class AttemptReceiver: NetworkReceiver {
         self.isObserved = isObserved
     }
 
-    /// The attempt is over: what comes from now on is not heard.
+    /// Ends the attempt, so that later events are ignored.
     func letGo() {
         let left = attempts.withLock { exchange(&$0, with: nil) }
         withExtendedLifetime(left) {}
@@ -210,24 +213,24 @@ package final class AttemptReceiver: NetworkReceiver {
 
     package var nextReceiver: (any NetworkReceiver)? { isObserved ? HopObserverReceiver(self) : nil }
 
-    /// So much of the body of the request was sent.
+    /// Reports that a part of the request's body was sent.
     ///
-    /// Word of it may come when the next request has begun, whose body is another.
+    /// The report may come when the next request has begun, which has another body.
     func sent(_ count: Int64, of total: Int64?) {
         present?.sent(count, of: total, number, isLastWord: !hasHops.load(ordering: .relaxed))
     }
 
-    /// That will be the head, if all goes well; it is told again in the end.
+    /// Records the headers that the task will report again when the file is complete.
     func foresee(_ head: ResponseHead) {
         present?.foresee(head, number)
     }
 
-    /// Whether a file of that response must not come to its place.
+    /// Returns whether the file of the response must not be moved to its destination.
     func refuses(_ head: ResponseHead) -> Bool {
         present?.refuses(head, number) ?? true
     }
 
-    /// So much of a file is on the disk.
+    /// Reports how much of a file is on disk.
     func saved(_ progress: DownloadProgress) {
         present?.saved(progress, number)
     }
@@ -252,26 +255,26 @@ extension AttemptReceiver: HopWatcher {
     package func hopIsOver() { present?.noteHop(.hopIsOver, number) }
 }
 
-/// The side of a network operation that its attempts call: hooks and types.
+/// The part of a network operation that its attempts call, with the hooks and the generic types.
 package protocol AttemptHost: AnyNetworkOperation {
-    /// Makes the request, by the synchronous hooks.
+    /// Creates the request with the synchronous hooks.
     func requestOfAttempt() throws -> NetworkRequest
-    /// Whether there is an asynchronous hook to be called.
+    /// Whether there is an asynchronous hook to call.
     var adaptsRequests: Bool { get }
     func adaptRequest(_ request: NetworkRequest) async throws -> NetworkRequest
     /// The session of the operation if it is an `ExchangeSession`, which may limit the rate of requests.
     var exchangeOfAttempts: ExchangeSession? { get }
-    /// Makes a task that tells the receiver, or that the user's own code follows.
+    /// Creates a task that reports to the receiver, or that the user's own code handles.
     func makeTask(_ request: NetworkRequest, _ receiver: AttemptReceiver) throws -> any NetworkTask
-    /// Makes what takes in the body of a response.
+    /// Creates the collector for the body of a response.
     func makeCollector(for head: ResponseHead, of request: NetworkRequest) throws -> AnyResponseCollector
-    /// Whether such a response is a success, as far as its head says.
+    /// Returns whether the status of a response indicates success.
     func accepts(_ head: ResponseHead) -> Bool
-    /// How many bytes of the body an error carries.
+    /// The maximum number of body bytes that an error contains.
     var errorBodyBytes: Int { get }
-    /// Makes the result, and returns what gives it to the operation.
+    /// Creates the result, and returns a closure that passes it to the operation.
     func evaluate(_ answer: Answer) throws -> @Sendable () -> Void
-    /// What the last task gave, as it came.
+    /// The unchanged result of the last task.
     var anyTaskResult: Any? { get }
     /// The outcome, with its result as a value of any type.
     var outcomeOfAnyType: OperationOutcome<any Sendable, NetworkError>? { get }

@@ -8,7 +8,7 @@ import OperationCore
     import FoundationNetworking
 #endif
 
-// The steps of an attempt. Each returns what is to be done next on this thread.
+// The steps of an attempt, each of which returns the next action on this thread.
 extension NetworkAttempts {
     func prepare() -> AttemptMachine.Action {
         guard let (host, number) = running() else { return .none }
@@ -33,7 +33,7 @@ extension NetworkAttempts {
         }
     }
 
-    /// From now on requests are changed so, too.
+    /// Adds a change that is applied to all later requests.
     func change(with change: @escaping @Sendable (NetworkRequest) throws -> NetworkRequest) {
         state.withLock { $0.changes.append(change) }
     }
@@ -42,8 +42,10 @@ extension NetworkAttempts {
         try state.withLock { $0.changes }.reduce(request) { try $1($0) }
     }
 
-    /// The request with the key by which the server knows it again: that of the first attempt, whatever a hook says since,
-    /// or else the request's own, or else the operation's.
+    /// Returns the request with its idempotency key.
+    ///
+    /// The key is the one of the first attempt, even if a hook sets another one later. Otherwise, it is the key of
+    /// the request or of the operation.
     private func withKey(_ request: NetworkRequest) throws(NetworkError) -> NetworkRequest {
         let (first, own) = state.withLock { ($0.firstKey, $0.idempotencyKey?.text) }
         guard let key = first ?? request.idempotencyKey ?? own, !key.isEmpty, key != request.idempotencyKey else {
@@ -56,7 +58,7 @@ extension NetworkAttempts {
     }
 
     private func forgetLastAttempt() {
-        // What they release may be the user's: outside of the lock.
+        // These may hold user objects, so they are released outside the lock.
         var (task, collector): ((any NetworkTask)?, AnyResponseCollector?)
         var (brakes, receiver): (BrakeLine?, AttemptReceiver?)
         var (draft, error): (NetworkRequest?, NetworkError?)
@@ -96,7 +98,7 @@ extension NetworkAttempts {
     }
 
     private func prepared(_ request: NetworkRequest, _ number: Int) -> AttemptMachine.Action {
-        // A body may be all that keeps something of the user's: the last request goes outside of the lock.
+        // The body of the last request may hold a user's object, so it is released outside the lock.
         let (action, left) = state.withLock { state in
             let left = state.request
             guard state.machine.phase == .preparing, state.machine.attempt == number else {
@@ -115,7 +117,7 @@ extension NetworkAttempts {
     func createTask() -> AttemptMachine.Action {
         let (creation, isObserved, instead) = takeCreation()
         guard let (host, number, request) = creation else { return instead }
-        // Before the task is made, for a hook may resume it.
+        // This precedes the task, because a hook may resume the task.
         if let length = request.body.length { teller.note(.upload, nil, of: length, for: host) }
         if let refusal = refusal(of: request, number, host) { return failed(refusal, .waiting, number) }
         note(.sends(request), number, host)
@@ -125,12 +127,12 @@ extension NetworkAttempts {
             request.ratePass?.markSent()
             let brakes = BrakeLine(task)
             let (action, isOver) = state.withLock { state in
-                // One that failed meanwhile wants none, also while that is being told.
+                // An attempt that failed meanwhile needs no task, even if the failure is still being reported.
                 let isOver = !state.machine.wantsTask(number) || state.error != nil
                 if !isOver { (state.task, state.brakes, state.receiver) = (task, brakes, receiver) }
                 return (state.machine.created(number), isOver)
             }
-            // Over meanwhile, or out of time: the task is not resumed, and tells its end to nobody.
+            // The attempt is over, so the task is not resumed, and its end is not reported.
             if isOver {
                 task.endForAttempt()
                 receiver.letGo()
@@ -142,10 +144,11 @@ extension NetworkAttempts {
         }
     }
 
-    /// What the task of the present attempt is made of; nil if that attempt is over, or another thread makes it, or the
-    /// request has to be made anew instead.
+    /// Returns the values for the task of the current attempt.
     ///
-    /// Since the request was ready the attempt may have run out of time, and the next one have come just as far.
+    /// The creation is nil if the attempt is over, if another thread creates the task, or if the request must be
+    /// created again. Since the request was ready, the attempt may have exceeded its time limit, and the next one may
+    /// be at the same step.
     private func takeCreation() -> (
         creation: (any AttemptHost, Int, NetworkRequest)?, isObserved: Bool, instead: AttemptMachine.Action
     ) {
@@ -161,7 +164,8 @@ extension NetworkAttempts {
         }
     }
 
-    /// Tells those who have a say, of whom one may say that it is too late.
+    /// Notifies the policies that the request is about to be sent, and returns the error of the first one that
+    /// refuses it.
     private func refusal(of request: NetworkRequest, _ number: Int, _ host: any AttemptHost) -> NetworkError? {
         for policy in state.withLock({ $0.policies }) {
             if let refusal = policy.begins(number, request, of: host) { return refusal }
@@ -169,12 +173,14 @@ extension NetworkAttempts {
         return nil
     }
 
-    /// Brings the task to what is wanted: another thread may do so at the same time, and the task goes by the numbers.
+    /// Runs or suspends the task.
+    ///
+    /// Another thread may do the same, so the task compares the numbers of the orders.
     func settleTask() -> AttemptMachine.Action {
         let (brakes, order): (BrakeLine?, BrakeOrder) = state.withLock { state in
             (state.machine.phase == .transferring ? state.brakes : nil, state.machine.order)
         }
-        // A task that was never resumed stands still anyway.
+        // A task that was never resumed is suspended anyway.
         brakes?.pass(order)
         return .none
     }
@@ -194,14 +200,15 @@ extension NetworkAttempts {
             let answer = Answer(request: request, head: head, collector: collector, maker: self)
             let conclusion = try host.evaluate(answer)
             let counts = state.withLock { state in
-                // A failure that was decided meanwhile stays one.
+                // A failure that was decided meanwhile remains a failure.
                 let counts = state.machine.phase == .evaluating && state.machine.attempt == number
                 if counts { state.conclusion = conclusion }
                 return counts
             }
             if counts {
                 teller.complete(for: host)
-                // Before the machine knows it: from then on who resumes the operation may bring it to its end.
+                // This precedes the machine's event. After that event, a thread that resumes the operation may end
+                // it.
                 note(.evaluated(body: (collector as? DataCollector)?.finish(), count: receivedCount), number, host)
             }
             return state.withLock { $0.machine.evaluated(number) }
@@ -212,7 +219,7 @@ extension NetworkAttempts {
         }
     }
 
-    /// Gives up the operation's place until somebody says that it may go on.
+    /// Releases the operation's slot until a gate or policy lets the operation continue.
     func rest(_ reason: WaitReason) -> AttemptMachine.Action {
         guard let (host, _) = running() else { return .none }
         stopTime()
@@ -251,7 +258,7 @@ extension NetworkAttempts {
             return (state.host, state.error)
         }
         guard let host, !host.isCancelled else {
-            // What was not made into a result goes, and with it a file.
+            // A collector whose result is not needed is released, and a temporary file with it.
             if conclusion != nil { dropCollector() }
             return .none
         }
@@ -273,9 +280,9 @@ extension NetworkAttempts {
         withExtendedLifetime(collector) {}
     }
 
-    /// The operation has its outcome, whichever: what is under way for it is stopped and let go of.
+    /// Stops and releases everything that is in progress, because the operation has its outcome.
     ///
-    /// - Parameter step: What observers are told, with how much of a body was received.
+    /// - Parameter step: A closure that returns the step for the observers from the number of received bytes.
     func end(of operation: any AnyNetworkOperation, as step: (Int64) -> AttemptStep) {
         var left = State()
         let isFirst = state.withLock { state in
@@ -295,7 +302,7 @@ extension NetworkAttempts {
             (left.policies, left.gates, left.observation) = (state.policies, state.gates, state.observation)
             left.received = state.received
             left.task = wasConcluding ? nil : state.task
-            // What was not made into a result goes, and with it a file.
+            // A collector whose result is not needed is released, and a temporary file with it.
             if !wasConcluding || state.error != nil || left.conclusion != nil {
                 swap(&left.collector, &state.collector)
             }

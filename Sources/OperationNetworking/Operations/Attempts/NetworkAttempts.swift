@@ -10,69 +10,70 @@ import Synchronization
     import FoundationNetworking
 #endif
 
-/// Carries out the attempts of a network operation: the shell of its state machine.
+/// An object that performs the attempts of a network operation.
 ///
-/// There is nothing in it for users; it is public because ``AnyNetworkOperation`` leads to it.
+/// This class has no members for your code. It is public only because ``AnyNetworkOperation`` has a property of this
+/// type.
 public final class NetworkAttempts: Sendable {
     struct State {
         var machine = AttemptMachine()
-        /// From the start to the end: it keeps the operation alive in between.
+        /// The operation, which is kept alive from its start to its end.
         var host: (any AttemptHost)?
-        /// That of the present attempt, or of the one before while it is prepared.
+        /// The request of the current attempt, or of the last one while the current one is being prepared.
         var request: NetworkRequest?
-        /// What the present attempt began with, before it was adapted.
+        /// The request of the current attempt before it was adapted.
         var draft: NetworkRequest?
         var isPrepared = false
-        /// Whether one of those who have a say refuses the response, whatever its status.
+        /// Whether a policy refuses the response, regardless of its status.
         var isRefused = false
-        /// Whether the rest of a response is waited for only so that its connection can be used again.
+        /// Whether the rest of a response is read only so that its connection can be reused.
         var isLingering = false
-        /// The last attempt for which a task was to be made.
+        /// The last attempt whose task was about to be created.
         var lastCreation = 0
         var task: (any NetworkTask)?
-        /// What that task tells, as long as the attempt is not over.
+        /// The receiver of the task, as long as the attempt is not over.
         var receiver: AttemptReceiver?
-        /// The brakes of that task.
+        /// The brakes of the task, which suspend and resume it.
         var brakes: BrakeLine?
         var adaptation: Task<Void, Never>?
         var head: ResponseHead?
         var response: HTTPURLResponse?
         var collector: AnyResponseCollector?
         var received: Int64 = 0
-        /// How much of a file is there, of a download.
+        /// The size of the partial file, if the operation is a download.
         var saved: Int64?
         var metrics: TransferMetrics?
         var error: NetworkError?
-        /// Gives the result to the operation.
+        /// Passes the result to the operation.
         var conclusion: (@Sendable () -> Void)?
         var timer: (any OperationTimer)?
         var time = AttemptTime()
         var timeout: (any OperationTimer)?
         var policies: [any AttemptPolicy] = []
         var gates: [any AttemptGate] = []
-        /// What was set on the operation itself, be it to nil.
+        /// The policies that were set on the operation itself, including those that were set to nil.
         var said: ExplicitPolicies = []
         var story = AttemptHistory()
-        /// How a request is changed that was made, since somebody ran the operation again.
+        /// The changes to each request, since the operation was run again with a change.
         var changes: [@Sendable (NetworkRequest) throws -> NetworkRequest] = []
-        /// Who has the operation's place in a queue of choice.
+        /// The operation that has a slot in another queue in place of this one.
         weak var standIn: ManagedOperation?
-        /// Who is told of each step; nil where nobody is.
+        /// The receiver of the steps, if there is one.
         var observation: (any AttemptObservation)?
         var idempotencyKey: IdempotencyKey?
-        /// The key that went with the first request.
+        /// The key of the first request.
         var firstKey: String?
         var retryHandler: (@Sendable (RetryEvent) -> Void)?
         var offlineHandler: (@Sendable () -> Void)?
 
-        /// What the present attempt sent, or would have.
+        /// The request that the current attempt sent or would have sent.
         var presentRequest: NetworkRequest? { isPrepared ? request : draft }
     }
 
     let state = Locked(State())
     let teller = ProgressTeller()
     private let scope = RefreshScope.current
-    /// Whether somebody is told of each step: known before the start, and from then on the same.
+    /// Whether an observer receives the steps, which does not change after the start.
     let isObserved = Atomic(false)
 
     init() {}
@@ -80,22 +81,22 @@ public final class NetworkAttempts: Sendable {
     var request: NetworkRequest? { state.withLock { $0.request } }
     var response: HTTPURLResponse? { head.flatMap(response(of:)) }
 
-    /// Whether the operation was made by a refresh of a credential that is still under way, so that others wait for it.
+    /// Whether a refresh that is still in progress created the operation, so that other operations wait for it.
     var isForRefresh: Bool { scope.isOfUse }
 
     var head: ResponseHead? { state.withLock { $0.head } }
     package var task: (any NetworkTask)? { state.withLock { $0.task } }
     var metrics: TransferMetrics? { state.withLock { $0.metrics } }
     var count: Int { state.withLock { $0.machine.attempt } }
-    /// Whether the time before the next attempt runs.
+    /// Whether the operation is in a timed pause before the next attempt.
     package var isWaitingForTime: Bool { state.withLock { $0.timer != nil && $0.machine.phase == .waiting } }
     var receivedCount: Int64 { state.withLock { $0.received } }
     var collector: AnyResponseCollector? { state.withLock { $0.collector } }
 
-    /// Whether the operation is held back, put aside, or waits for a time.
-    package var isResting: Bool { state.withLock { [.holding, .waiting, .parked].contains($0.machine.phase) } }
+    /// Whether the operation is held back, paused, or waits for a time.
+    package var isResting: Bool { state.withLock { [.holding, .waiting, .paused].contains($0.machine.phase) } }
 
-    /// Whether the operation has its outcome, and those who waited for it are told.
+    /// Whether the operation has its outcome and has notified the code that waits for it.
     var isEnded: Bool { state.withLock { $0.machine.phase == .ended } }
 
     func start(for host: any AttemptHost) {
@@ -116,7 +117,7 @@ public final class NetworkAttempts: Sendable {
         perform(action)
     }
 
-    /// Does what an event asked for, and what follows from that on this thread.
+    /// Performs an action, and the actions that follow from it on this thread.
     func perform(_ action: AttemptMachine.Action) {
         var next = action
         while next != .none {
@@ -138,23 +139,25 @@ public final class NetworkAttempts: Sendable {
         }
     }
 
-    /// The operation and the number of the attempt, unless it is over.
+    /// Returns the operation and the number of the attempt, or nil if the operation is over.
     func running() -> (host: any AttemptHost, number: Int)? {
         state.withLock { state in state.host.map { ($0, state.machine.attempt) } }
     }
 
-    /// The present step failed, or only the transfer, which counts no more once the response is complete.
+    /// Records that the current step failed.
+    ///
+    /// - Parameter isTransfer: Whether only the transfer failed, which is ignored once the response is complete.
     func failed(
         _ error: any Error, _ phase: NetworkError.Phase, _ number: Int, isTransfer: Bool = false
     ) -> AttemptMachine.Action {
         let error = NetworkError(error, phase: phase)
         var timer: (any OperationTimer)?
-        // What an error carries is the user's, and goes outside of the lock.
+        // An error may hold a user's object, so it is released outside the lock.
         var left: NetworkError?
         let (action, isFirst) = state.withLock { state in
             let before = state.machine.phase
             let action = isTransfer ? state.machine.transferFailed(number) : state.machine.failed(number)
-            // A failure that comes after the first one of the attempt says less than that.
+            // A later failure of the same attempt contains less information than the first one.
             guard state.machine.phase == .deciding, before != .deciding else { return (action, false) }
             left = exchange(&state.error, with: error.completed(request: state.presentRequest, head: state.head))
             timer = state.stopTime()
@@ -166,9 +169,10 @@ public final class NetworkAttempts: Sendable {
         return action
     }
 
-    /// That attempt failed: told now, and not when it is decided, for a suspension may come before that.
+    /// Reports that an attempt failed.
     ///
-    /// Whoever decides may be faster, and tells it as well: what comes second is not heard.
+    /// The report precedes the decision, because a suspension may delay the decision. The thread that decides reports
+    /// the failure too, and the second report is ignored.
     func noteFailure(_ number: Int) {
         guard isObserved.load(ordering: .relaxed) else { return }
         let (observation, host, error, count) = state.withLock { state in
@@ -183,12 +187,12 @@ public final class NetworkAttempts: Sendable {
 }
 
 extension NetworkAttempts: ResponseMaker {
-    /// Made of the head when it is first asked for.
+    /// Returns Foundation's response, which is created from the headers at the first call.
     package func response(of head: ResponseHead) -> HTTPURLResponse? {
         if let known = state.withLock({ $0.head == head ? $0.response : nil }) { return known }
         guard let made = HTTPURLResponse(head) else { return nil }
         return state.withLock { state in
-            // Of an attempt that is past: nobody asks for it again.
+            // The response of an earlier attempt is not requested again, so it is not stored.
             guard state.head == head else { return made }
             if state.response == nil { state.response = made }
             return state.response ?? made
@@ -196,20 +200,21 @@ extension NetworkAttempts: ResponseMaker {
     }
 }
 
-// Places in queues: given up for a wait, and taken again.
+// Slots in queues, which are released for a wait and requested again.
 extension NetworkAttempts {
     private var waitNumber: UInt32 { UInt32(truncatingIfNeeded: state.withLock { $0.machine.round }) }
 
-    /// Somebody takes the operation's place in another queue, and has one there, until it is put aside by hand again.
+    /// Lets another operation hold a slot in another queue in place of this one, until this one is paused explicitly
+    /// again.
     ///
-    /// Where a place of the operation's own queue is to be taken first, that other one is given up again until then.
+    /// If a slot of the operation's own queue must come first, the other slot is released until then.
     func stand(_ standIn: ManagedOperation) {
         state.withLock { $0.standIn = standIn }
         guard let (host, _) = running(), !standIn.precedes(host) else { return }
         standIn.rest(waitNumber, because: .place)
     }
 
-    /// The one that stands for it, which does not from now on.
+    /// Removes and returns the operation that holds a slot in place of this one.
     func takeStandIn() -> ManagedOperation? {
         state.withLock { state in
             defer { state.standIn = nil }
@@ -223,9 +228,9 @@ extension NetworkAttempts {
         standIn?.rest(number, because: reason)
     }
 
-    /// Gets a place again: in its own queue, and in that of the one that stands for it, if there is one.
+    /// Requests a slot in the operation's own queue, and in the queue of its stand-in, if there is one.
     ///
-    /// - Parameter turns: What was put off and is to be told before the operation goes on.
+    /// - Parameter turns: Orders the continuation of the operation after its pending notifications.
     func takePlace(_ turns: TurnTaking? = nil) -> AttemptMachine.Action { takePlaces(after: 0, turns) }
 
     private func takePlaces(after taken: Int, _ turns: TurnTaking?) -> AttemptMachine.Action {
@@ -237,7 +242,7 @@ extension NetworkAttempts {
             goOn(with: takePlaces(after: taken + 1, turns), after: turns)
         }
         if mayGoOn { return takePlaces(after: taken + 1, turns) }
-        // What it waits for now is no fault of the server's.
+        // The server is not responsible for this wait.
         let now = host.clock.now
         state.withLock { state in
             if state.machine.phase == .returning, state.machine.attempt == number { state.story.putAside(now: now) }
@@ -245,7 +250,7 @@ extension NetworkAttempts {
         return .none
     }
 
-    /// Always in the same order: one that has a place waits for none that is had by one which waits for that.
+    /// The slots are always requested in the same order, so that two operations never wait for each other.
     private func places(of host: any AttemptHost) -> [ManagedOperation] {
         guard let standIn = state.withLock({ $0.standIn }) else { return [host] }
         return standIn.precedes(host) ? [standIn, host] : [host, standIn]
@@ -256,10 +261,11 @@ extension NetworkAttempts {
         turns.second { self.perform(action) }
     }
 
-    /// Performs what follows where others need this thread, as those do that wait behind the operation: only places are
-    /// taken and given up here, in the order in which that was said.
+    /// Performs an action on another thread, because other operations need this thread.
     ///
-    /// - Parameter tell: Called on the other thread before all that follows.
+    /// Only slots are requested and released here, in the order of the events.
+    ///
+    /// - Parameter tell: A closure that is called on the other thread before everything that follows.
     func performElsewhere(_ action: AttemptMachine.Action, telling tell: (@Sendable () -> Void)? = nil) {
         let turns = TurnTaking()
         let next =
@@ -275,16 +281,18 @@ extension NetworkAttempts {
     }
 }
 
-// The time that one attempt may take, on the operation's clock.
+// The time limit of one attempt, on the operation's clock.
 extension NetworkAttempts {
     private var attemptTimeout: Duration? { state.withLock { $0.policies.lazy.compactMap(\.attemptTimeout).min() } }
 
-    /// The attempt is over, or waits for what it is not to blame for: its time begins anew with the next preparation.
+    /// Stops the time limit, because the attempt is over or waits for something else than the server.
+    ///
+    /// The time limit starts from scratch with the next preparation.
     func stopTime() {
         state.withLock { $0.stopTime() }?.cancel()
     }
 
-    /// Lets the time of the present attempt begin.
+    /// Starts the time limit of the current attempt.
     func beginTime(_ number: Int, _ host: any AttemptHost) {
         guard let limit = attemptTimeout else { return }
         let now = host.clock.now
@@ -295,7 +303,7 @@ extension NetworkAttempts {
         watchTime(number, host)
     }
 
-    /// The response that begins is refused: its rest is waited for so long at most.
+    /// Limits the wait for the rest of a response that a policy refused.
     func linger(_ head: ResponseHead, _ number: Int) {
         guard let (host, present) = running(), present == number else { return }
         let now = host.clock.now
@@ -309,10 +317,10 @@ extension NetworkAttempts {
         if isNews { watchTime(number, host) }
     }
 
-    /// A connection is made anew in less.
+    /// A new connection takes less time.
     private static let longestLinger = Duration.seconds(2)
 
-    /// The operation was suspended or resumed.
+    /// Pauses or continues the time limit when the operation is suspended or resumed.
     func timeMayRun(_ mayRun: Bool) {
         guard let (host, number) = running(), state.withLock({ $0.time.isLimited }) else { return }
         let now = host.clock.now
@@ -320,13 +328,13 @@ extension NetworkAttempts {
         watchTime(number, host)
     }
 
-    /// Sees to it that the end of the time is noticed, as far as one can tell now when that is.
+    /// Schedules a timer for the end of the time limit, as far as it is known now.
     private func watchTime(_ number: Int, _ host: any AttemptHost) {
         guard let end = state.withLock({ $0.machine.attempt == number ? $0.time.end : nil }) else { return }
         let timer = host.clock.schedule(at: end) { [weak self] in self?.timeMayBeOver(number) }
         var old: (any OperationTimer)? = timer
         state.withLock { state in
-            // Another thread may have changed the time meanwhile; it watches by itself.
+            // If another thread changed the time meanwhile, it has scheduled its own timer.
             if state.machine.attempt == number, state.time.end == end { swap(&old, &state.timeout) }
         }
         old?.cancel()
@@ -336,9 +344,9 @@ extension NetworkAttempts {
         guard let (host, present) = running(), present == number else { return }
         let (now, keptBytes) = (host.clock.now, host.errorBodyBytes)
         var left: (task: (any NetworkTask)?, adaptation: Task<Void, Never>?)
-        // What an error carries is the user's, and goes outside of the lock.
+        // An error may hold a user's object, so it is released outside the lock.
         var old: NetworkError?
-        // In one step, for the response may be complete in this moment.
+        // This is one step, because the response may become complete at this moment.
         let action = state.withLock { state in
             guard state.machine.attempt == number, let end = state.time.end, end <= now else {
                 return AttemptMachine.Action.none
@@ -347,12 +355,12 @@ extension NetworkAttempts {
             let action = state.isLingering ? state.machine.transferred(number) : state.machine.ranOut(number)
             guard [.deciding, .evaluating].contains(state.machine.phase) else { return action }
             if state.isLingering {
-                // What came of it is all there is.
+                // The data that was received is all there is.
                 if state.collector == nil { state.collector = ErrorBodyCollector(limit: keptBytes) }
             } else {
                 old = exchange(&state.error, with: error)
             }
-            // This timer is the one that fires.
+            // This timer is the one that has fired.
             _ = state.stopTime()
             left = (state.task, state.adaptation)
             return action
@@ -366,13 +374,15 @@ extension NetworkAttempts {
 }
 
 extension NetworkAttempts.State {
-    /// The attempt is over, or its response complete; returns the timer that is to be cancelled, outside of the lock.
+    /// Stops the time limit, and returns the timer to cancel outside the lock.
     mutating func stopTime() -> (any OperationTimer)? {
         time.stop()
         return exchange(&timeout, with: nil)
     }
 
-    /// That the time is over, and how far the attempt had come; once a task may have been resumed it counts as sent.
+    /// The error for the end of the time limit, with the phase of the attempt.
+    ///
+    /// A request counts as sent once its task may have been resumed.
     fileprivate var timeoutError: NetworkError {
         let phase: NetworkError.Phase =
             [.preparing, .clearing].contains(machine.phase) ? .checking : head == nil ? .awaitingResponse : .receiving
@@ -383,50 +393,50 @@ extension NetworkAttempts.State {
     }
 }
 
-/// How much of its time an attempt has left: a pure value, told the time.
+/// The remaining time of an attempt, as a value that receives the current time as an argument.
 ///
-/// It runs from the preparation until the response is complete, and only while the attempt may go on.
+/// The time runs from the preparation until the response is complete, except while the operation is suspended.
 package struct AttemptTime: Sendable, Equatable {
     private var left: Duration?
     private var since: OperationInstant?
 
     package init() {}
 
-    /// When it will be over if nothing happens before; nil if it has no end, or stands still.
+    /// The time at which the limit is reached, or nil if there is no limit or the time is paused.
     package var end: OperationInstant? {
         guard let left, let since else { return nil }
         return since.advanced(by: left)
     }
 
-    /// An attempt begins.
+    /// Starts the time of an attempt.
     package mutating func begin(_ limit: Duration?, now: OperationInstant, isSuspended: Bool) {
         left = limit
         since = isSuspended ? nil : now
     }
 
-    /// Whether it has an end.
+    /// Whether there is a limit.
     package var isLimited: Bool { left != nil }
 
-    /// No more than that is left of it from now on.
+    /// Reduces the remaining time to a limit.
     package mutating func shorten(to limit: Duration, now: OperationInstant, isSuspended: Bool) {
         let rest = end.map { now.duration(to: $0) } ?? left ?? limit
         begin(min(rest, limit), now: now, isSuspended: isSuspended)
     }
 
-    /// The attempt may not go on.
+    /// Pauses the time.
     package mutating func suspend(now: OperationInstant) {
         guard let since, let limit = left else { return }
         left = limit - max(since.duration(to: now), .zero)
         self.since = nil
     }
 
-    /// It may.
+    /// Continues the time.
     package mutating func resume(now: OperationInstant) {
-        // Between two attempts there is no time that could run.
+        // There is no time to continue between two attempts.
         if left != nil, since == nil { since = now }
     }
 
-    /// The attempt is over, or nothing is to be waited for any more.
+    /// Removes the limit, because the attempt is over or waits for something else.
     package mutating func stop() { (left, since) = (nil, nil) }
 }
 

@@ -5,28 +5,32 @@ import Dispatch
 import OperationCore
 import Synchronization
 
-/// Holds the requests of one operation until their rate limit has a token.
+/// A gate that holds the requests of one operation until their rate limit has a token.
 ///
-/// The operation gives up its slot meanwhile. A request that follows from its request, such as a redirect, waits in the
-/// exchange. So does a request that a cache of the session may answer, because a response from the cache takes no token.
+/// The operation releases its slot meanwhile. A request that follows from the operation's request, such as a
+/// redirect, waits in the exchange instead. The same is true for a request that a cache of the session may answer,
+/// because a cached response takes no token.
 final class RateLimitGate: AttemptGate {
     private struct State {
         /// The token for the next request.
         var token: RateLimit.Token?
-        /// What the last request carries.
+        /// The pass of the last request.
         var pass: RatePass?
-        /// Where the operation waits.
+        /// The operation's position in the queue of the rate limit.
         var ticket: RateLimit.Ticket?
-        /// Whether its turn came, but no request was sent: the operation was suspended, or took the request back.
+        /// Whether a token was available, but no request was sent, because the operation was suspended or withdrew
+        /// the request.
         var missedTurn = false
-        /// The last attempt whose token became stale; a second one of the same attempt is used nevertheless.
+        /// The last attempt whose token became stale.
+        ///
+        /// A second stale token in the same attempt is used nevertheless.
         var staleAttempt = 0
         var isForgotten = false
     }
 
     /// The limit that was set for the operation.
     ///
-    /// Without one, the limit of the session applies.
+    /// If it is nil, the limit of the session applies.
     let limit: RateLimit?
     private let state = Locked(State())
 
@@ -60,13 +64,13 @@ final class RateLimitGate: AttemptGate {
             }
         }
         let pass = RatePass(limit, token)
-        // That of a round that was overtaken is not lost.
+        // The token of an overtaken round is returned.
         let old = state.withLock { state in state.isForgotten ? pass : exchange(&state.pass, with: pass) }
         old?.withdraw()?.giveBack()
         answer(.go(request.with(pass)))
     }
 
-    /// The token that the operation has already, and whether it goes before others that wait.
+    /// Returns the token that the operation already has, and whether the operation precedes others that wait.
     private func keptToken(
         _ limit: RateLimit, _ origin: RequestOrigin, _ host: any AttemptHost
     ) -> (token: RateLimit.Token?, isAhead: Bool) {
@@ -77,11 +81,12 @@ final class RateLimitGate: AttemptGate {
             return (left.token, left.pass, left.ticket, left.missedTurn, left.staleAttempt != attempt)
         }
         _ = ticket?.leave()
-        // The last request was made again before it was sent, or its turn came.
+        // The last request was created again before it was sent, or a token became available.
         var (kept, isAhead): (RateLimit.Token?, Bool) = (nil, missedTurn)
         for token in [pass?.withdraw(), granted].compactMap(\.self) {
             if kept == nil, token.isGood(for: origin, of: limit) {
-                // Since then the limit may have given all its tokens to others: the wait for a slot took too long.
+                // The wait for a slot took so long that the limit may have assigned all its tokens to others
+                // meanwhile.
                 guard mayBeStale, token.isStale else {
                     kept = token
                     continue
@@ -94,20 +99,20 @@ final class RateLimitGate: AttemptGate {
         return (kept, isAhead)
     }
 
-    /// The turn of the operation came.
+    /// Stores a token that became available.
     ///
-    /// While it is suspended, others may have the token.
+    /// While the operation is suspended, the token goes to others.
     private func keep(_ token: RateLimit.Token, isSuspended: Bool) {
         let unused: RateLimit.Token? = state.withLock { state in
             if state.isForgotten { return token }
             state.missedTurn = isSuspended
             return isSuspended ? token : exchange(&state.token, with: token)
         }
-        // The next one may be suspended as well: no recursion from one to the next.
+        // The next operation may be suspended as well, so this avoids a recursion.
         if let unused { DispatchQueue.global().async { unused.giveBack() } }
     }
 
-    /// The request was made, but taken back before it was sent: when it is made again, it goes before others that wait.
+    /// Records that the request was withdrawn before it was sent, so that its successor precedes others that wait.
     func goNext() { state.withLock { $0.missedTurn = true } }
 
     private func keep(_ ticket: RateLimit.Ticket) {
@@ -139,7 +144,7 @@ extension NetworkAttempts {
 }
 
 extension AttemptRank {
-    /// The rate of requests is limited.
+    /// The rank of a rate limit.
     ///
     /// This gate is the last one, so that no request takes a token and is then held back.
     package static let rate = 35
@@ -153,12 +158,13 @@ extension WaitReason {
     }
 }
 
-// To be set before the start.
+// Options to set before the start.
 extension AnyNetworkOperation {
-    /// The limit on how many requests the operation sends in a time, together with all that share the limit.
+    /// The limit on the rate of requests, which the operation shares with all operations that use the same limit.
     ///
-    /// The default is `nil`, so that the limit of the session applies if it has one. ``NetworkBase/rateLimit`` sets the limit
-    /// for the operations of a service. See ``RateLimit``.
+    /// The default is `nil`, which applies the limit of the session if it has one. Set this property before the
+    /// operation starts. To set the limit for all operations of a service, use ``NetworkBase/rateLimit``. See
+    /// ``RateLimit``.
     public var rateLimit: RateLimit? {
         get { networkAttempts.gate(of: RateLimitGate.self)?.limit }
         set {

@@ -9,19 +9,19 @@ import OperationCore
     import FoundationNetworking
 #endif
 
-/// A task that was made with a session that belongs to no operation.
+/// A task that was created with a session that belongs to no operation.
 ///
-/// The session gets the request when the task is first called. Until then an operation can adopt the task, so that the
-/// response goes to that operation.
+/// The session receives the request when the first method of the task is called. Until then, an operation can adopt
+/// the task and receive its response.
 final class UnboundTask: NetworkTask {
     private typealias Call = @Sendable (any NetworkTask) -> Void
 
     private struct State {
-        /// The task of the session; `nil` until the session returned it.
+        /// The task of the session, or nil until the session has returned it.
         var task: (any NetworkTask)?
         /// The calls that wait for the task.
         ///
-        /// While the queue delivers, a thread asks the session for the task, outside the lock.
+        /// While the queue delivers, a thread requests the task from the session, outside the lock.
         var calls = DeliveryQueue<Call>()
 
         var isOpen: Bool { task == nil && !calls.isDelivering }
@@ -40,10 +40,10 @@ final class UnboundTask: NetworkTask {
     /// Whether the task was neither called nor adopted.
     var isOpen: Bool { state.withLock { $0.isOpen } }
 
-    /// Makes the task for an operation; nil if the task was called or adopted before.
+    /// Creates the task for an operation, or returns nil if the task was called or adopted before.
     ///
-    /// - Parameter wrap: Returns the session that the operation makes of the task's session. A download saves the response
-    ///   there.
+    /// - Parameter wrap: A closure that returns the operation's session over the task's session, for example to save
+    ///   a download.
     func adopt(
         _ receiver: any NetworkReceiver, _ wrap: (any NetworkSession) -> any NetworkSession
     ) -> (any NetworkTask)? {
@@ -64,10 +64,10 @@ final class UnboundTask: NetworkTask {
         if isFirst { make(SilentReceiver(), session) }
     }
 
-    /// Asks the session for the task, and makes the calls that arrived meanwhile, in their order.
+    /// Requests the task from the session, and makes the calls that arrived meanwhile, in their order.
     @discardableResult
     private func make(_ receiver: any NetworkReceiver, _ session: any NetworkSession) -> any NetworkTask {
-        // The session may be bound to an operation. The hook of that operation did not choose this receiver.
+        // The session may be bound to an operation whose hook did not choose this receiver.
         let task = TaskCreation.$current.withValue(nil) {
             session.withPolicy.makeTask(with: request, receiver: receiver)
         }
@@ -75,7 +75,9 @@ final class UnboundTask: NetworkTask {
         return task
     }
 
-    /// Takes the next call; if there is none, calls go directly to the task from now on.
+    /// Takes the next call.
+    ///
+    /// If there is none, later calls go directly to the task.
     private func nextCall(of task: any NetworkTask) -> Call? {
         state.withLock { state in
             let call = state.calls.next()
@@ -89,23 +91,24 @@ extension UnboundTask: AbandonableTask {
     func giveUp() { call { $0.endForAttempt() } }
 }
 
-/// One call of the hook that makes the task of an attempt, and the tasks that are made during the call.
+/// One call of the hook that creates the task of an attempt, and the tasks that are created during the call.
 final class TaskCreation: Sendable {
     @TaskLocal static var current: TaskCreation?
 
     private struct State {
-        /// Whether a task was made that reports to the operation or to a receiver of the hook's own.
+        /// Whether a task was created that reports to the operation or to the hook's own receiver.
         var hasBoundTask = false
         var unbound: [UnboundTask] = []
         var isOver = false
     }
 
-    // Nothing here keeps the operation: a task that the hook starts has the same task-local value, and may outlive it.
+    // This must not keep the operation alive. A task that the hook starts has the same task-local value, and may
+    // outlive it.
     private let state = Locked(State())
 
-    /// Calls the hook; returns a task that reports to the receiver, or one that the hook's own code follows.
+    /// Calls the hook, and returns a task that reports to the receiver or that the hook's own code handles.
     ///
-    /// - Parameter wrap: Returns the session that the operation makes of the session of a task that it adopts.
+    /// - Parameter wrap: A closure that returns the operation's session over the session of an adopted task.
     func run(
         _ receiver: AttemptReceiver, _ wrap: (any NetworkSession) -> any NetworkSession,
         _ hook: () throws -> any NetworkTask
@@ -117,11 +120,11 @@ final class TaskCreation: Sendable {
             unbound.cancel()
             throw NetworkError.unboundTask
         }
-        // A task of the library is around no other task.
+        // The library's own tasks wrap no other task.
         if task is any OrderedTask || task is any AbandonableTask { return task }
         let made = state.withLock { $0 }
         guard !made.hasBoundTask, !made.unbound.isEmpty else { return task }
-        // The hook wrapped a task that nothing has called yet in its own. The response can only be for the operation.
+        // The hook wrapped a task that has not been called yet. Its response can only be for the operation.
         let open = made.unbound.filter(\.isOpen)
         if open.count == 1, open[0].adopt(receiver, wrap) != nil { return task }
         for unbound in made.unbound { unbound.cancel() }
@@ -152,9 +155,9 @@ private final class SilentReceiver: NetworkReceiver {
     func task(_ task: any NetworkTask, didEndWith error: NetworkError?) {}
 }
 
-/// A `URLSessionTask` that a subclass made in the old form of the hook, and whose end its own code follows.
+/// A `URLSessionTask` that a subclass created in the older form of the hook, and whose end its own code handles.
 ///
-/// Suspending does not reach a task that runs on Linux: Foundation sends the request again there, and mixes the bytes.
+/// On Linux, a running task is not suspended, because Foundation would send the request again and mix the bytes.
 final class FoundationTask: NetworkTask {
     private let task: URLSessionTask
 
@@ -171,7 +174,7 @@ final class FoundationTask: NetworkTask {
     }
 
     func cancel() {
-        // On Linux it waits for the queue of the session, which may wait for a lock of the caller's.
+        // On Linux, canceling waits for the session's queue, which may wait for a lock of the caller.
         DispatchQueue.global().async { [task] in task.cancel() }
     }
 

@@ -54,8 +54,8 @@
 
         /// The brakes that hold already are set; one that is suspended gives up the transfer.
         private func brake(_ task: CurlTask) {
-            let wishes = task.presentWishes
-            if wishes.isBraked { fulfil(wishes, task) }
+            let demands = task.currentDemands
+            if demands.isBraked { fulfil(demands, task) }
         }
 
         /// The connection was broken, or the task was suspended until just now: nothing was sent, or what may be repeated.

@@ -214,7 +214,7 @@
         /// Ends all tasks, those that came last included.
         private func endAll(_ posted: [CurlTask], _ reason: NetworkError) {
             for task in posted {
-                _ = task.takeWishes()
+                _ = task.takeDemands()
                 if !task.confined.machine.isEnded { remember(task) }
             }
             while let task = tasks.last { end(task, because: reason) }
@@ -225,15 +225,15 @@
     extension CurlLoop {
         /// Somebody wants something of the task.
         func visit(_ task: CurlTask) {
-            let wishes = task.takeWishes()
-            if !task.confined.machine.isEnded, wishes.isStarted { remember(task) }
-            fulfil(wishes, task)
+            let demands = task.takeDemands()
+            if !task.confined.machine.isEnded, demands.isStarted { remember(task) }
+            fulfil(demands, task)
             guard !task.confined.machine.isEnded else { return }
             task.deliverPending()
             guard let transfer = task.confined.transfer else { return }
             // There may have been a pause, and be none any more.
             transfer.followPauses()
-            transfer.releaseStalls(bodyIsReady: wishes.isBodyReady)
+            transfer.releaseStalls(bodyIsReady: demands.isBodyReady)
             if transfer.problem != nil {
                 endFailed(transfer, task)
             } else if transfer.hasWaitedForDecoder {

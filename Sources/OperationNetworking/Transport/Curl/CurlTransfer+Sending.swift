@@ -9,13 +9,13 @@
         /// The connection is ready, and the request is about to be sent over it.
         func announceRequest(over ports: CurlSockets.Ports) -> Int {
             guard let task, problem == nil else { return OKCurlPreRequestAbort }
-            let wishes = task.presentWishes
-            if wishes.isCancelled { return OKCurlPreRequestAbort }
+            let demands = task.currentDemands
+            if demands.isCancelled { return OKCurlPreRequestAbort }
             guard status == nil else {
                 isRepetitionRefused = true
                 return OKCurlPreRequestAbort
             }
-            if requestCount == 0, wishes.isSuspended || usesBrokenConnection(ports, task) {
+            if requestCount == 0, demands.isSuspended || usesBrokenConnection(ports, task) {
                 isGivenUp = true
                 return OKCurlPreRequestAbort
             }
@@ -62,9 +62,9 @@
         /// libcurl wants bytes of the body to send.
         func send(into buffer: UnsafeMutableRawBufferPointer) -> Int {
             guard let task, problem == nil else { return OKCurlReadAbort }
-            let wishes = task.presentWishes
-            if wishes.isCancelled { return OKCurlReadAbort }
-            if wishes.isSuspended {
+            let demands = task.currentDemands
+            if demands.isCancelled { return OKCurlReadAbort }
+            if demands.isSuspended {
                 // Whoever comes by because of the suspension lets go of this, too.
                 isReceivingStalled = true
                 return OKCurlReadPause

@@ -71,7 +71,7 @@
             isLookingUp = looksUp
             beganAt = loop.now
             deadlines = TransferDeadlines(
-                task.request.options.timeouts, pauses: task.presentWishes.pauses, now: loop.now)
+                task.request.options.timeouts, pauses: task.currentDemands.pauses, now: loop.now)
             prepare(task)
         }
 
@@ -199,7 +199,7 @@
         /// Brings the time limits to how long the task was held back.
         func followPauses() {
             guard let task else { return }
-            deadlines.follow(task.presentWishes.pauses)
+            deadlines.follow(task.currentDemands.pauses)
             loop.rearm(self)
         }
 

@@ -115,16 +115,16 @@ final class URLSessionAdapter: Sendable {
 // Tasks.
 extension URLSessionAdapter {
     private func visit(_ task: URLSessionTransferTask) {
-        let wishes = task.takeWishes()
-        if !wishes.isCancelled {
+        let demands = task.takeDemands()
+        if !demands.isCancelled {
             task.deliverPending()
             // Who set a brake or cancelled from within is coming by again.
-            guard wishes.isBraked || task.confined.pending.isEmpty else { return }
+            guard demands.isBraked || task.confined.pending.isEmpty else { return }
         }
         // One that had ended already before it was wanted is not remembered.
-        if wishes.isStarted, !task.confined.machine.isEnded { remember(task) }
-        fulfil(wishes, task)
-        if wishes.isStarted, isClosedNow { end(task, with: Self.closed) }
+        if demands.isStarted, !task.confined.machine.isEnded { remember(task) }
+        fulfil(demands, task)
+        if demands.isStarted, isClosedNow { end(task, with: Self.closed) }
         watchTime(of: task)
         grantSlots()
     }
@@ -163,9 +163,9 @@ extension URLSessionAdapter {
                 task, host: grant.host, isAhead: grant.isAhead, isInBackground: maker.isInBackground, now: Self.now)
             task.confined.transfer = transfer
             load(transfer, task)
-            let wishes = task.presentWishes
+            let demands = task.currentDemands
             // A brake that was set when there was no transfer to heed it.
-            if wishes.isBraked { fulfil(wishes, task) }
+            if demands.isBraked { fulfil(demands, task) }
         }
     }
 
@@ -283,7 +283,7 @@ extension URLSessionAdapter {
             transfer.foundationHasEnded()
             task.confined.machine.restarted()
             load(transfer, task)
-            if task.presentWishes.isBraked { fulfil(task.presentWishes, task) }
+            if task.currentDemands.isBraked { fulfil(task.currentDemands, task) }
         case .end(let error):
             transfer.foundationHasEnded()
             ended(error, transfer, task)
@@ -311,7 +311,7 @@ extension URLSessionAdapter {
 extension URLSessionAdapter {
     /// Looks again when a limit of the transfer may be exceeded, unless that is seen to already.
     private func watchTime(of task: URLSessionTransferTask) {
-        task.confined.transfer?.deadlines.follow(task.presentWishes.pauses)
+        task.confined.transfer?.deadlines.follow(task.currentDemands.pauses)
         guard let transfer = task.confined.transfer, let due = transfer.deadlines.next, due < transfer.watchedUntil
         else { return }
         transfer.watchedUntil = due
@@ -326,7 +326,7 @@ extension URLSessionAdapter {
         guard task.confined.transfer === transfer else { return }
         transfer.watchedUntil = .max
         // It may be held back since a moment ago.
-        transfer.deadlines.follow(task.presentWishes.pauses)
+        transfer.deadlines.follow(task.currentDemands.pauses)
         if let limit = transfer.deadlines.exceeded(at: Self.now) {
             end(task, with: NetworkError(code: .timedOut, phase: transfer.phase, message: limit.message))
             grantSlots()

@@ -50,7 +50,7 @@ final class URLSessionTransfer: @unchecked Sendable {
         beganAt = now
         // When the connection is ready is not told: the first limit that holds is the one for the first byte.
         deadlines = TransferDeadlines(
-            isInBackground ? .none : task.request.options.timeouts, pauses: task.presentWishes.pauses, now: now)
+            isInBackground ? .none : task.request.options.timeouts, pauses: task.currentDemands.pauses, now: now)
     }
 
     func start(_ work: URLSessionWork, _ body: URLSessionTransferBody.Form, now: Int64) {

@@ -3,26 +3,28 @@
 
 import OperationCore
 
-/// Passes orders on to a task of somebody's own session, which knows nothing of numbers.
+/// An object that passes orders to a task of a session outside this package, which does not know their numbers.
 ///
-/// Two threads may do so at once and overtake each other; so each looks again until it did what is still wanted. Each does
-/// it itself, also where it brings no news: the thread that does may not have come to it, and who returns from here to a
-/// session counts on the brake.
+/// Two threads may pass orders at the same time and overtake each other. So each thread checks again until it has
+/// applied
+/// the newest order. A thread also applies an order that is not new, because the thread that brought the order may not
+/// have applied it yet, and the caller relies on the brake.
 package final class BrakeRelay: Sendable {
     private let task: any NetworkTask
     private let state = Locked(State())
 
     private struct State {
         var newest: BrakeOrder?
-        /// Whether a hold was passed on, and not taken back since.
+        /// Whether a hold was passed on and not undone since.
         var isHeld = false
 
-        /// Returns whether the calling thread must tell the task to proceed for this order, which it carries out after
-        /// the order `done`; `nil` if there is a newer order by now.
+        /// Returns whether the calling thread must call `proceed()` for this order, or `nil` if there is a newer order.
         ///
-        /// No thread calls `proceed()` of a task that was not held, because a late call could undo the hold of another
-        /// thread. But a thread takes back its own hold, which may have come later than the `proceed()` of another
-        /// thread.
+        /// The thread has already carried out the order `done`. No thread calls `proceed()` of a task that was not
+        /// held,
+        /// because a late call could undo the hold of another thread. But a thread undoes its own hold, which may have
+        /// come later
+        /// than the `proceed()` of another thread.
         mutating func proceeds(for wanted: BrakeOrder, after done: BrakeOrder?) -> Bool? {
             guard wanted == newest else { return nil }
             let proceeds = wanted.isHeld == false && (isHeld || done?.isHeld == true)
@@ -47,11 +49,11 @@ package final class BrakeRelay: Sendable {
     }
 }
 
-/// Which brakes are to be set, as an order that can be overtaken: of two the one with the larger number holds.
+/// An order about the brakes of a task, which yields to any order with a higher number.
 package struct BrakeOrder: Equatable, Sendable {
     package let number: Int
     package let isSuspended: Bool
-    /// Nil leaves that brake as it is.
+    /// Whether the task is held, or `nil` to leave this brake unchanged.
     package let isHeld: Bool?
 
     package init(number: Int, isSuspended: Bool, isHeld: Bool? = nil) {
@@ -61,18 +63,20 @@ package struct BrakeOrder: Equatable, Sendable {
     }
 }
 
-/// A task that takes orders about its brakes in the sequence of their numbers.
+/// A task that follows orders about its brakes in the sequence of their numbers.
 ///
-/// Who stands above a task decides under a lock of its own what is wanted, and tells the task after it; so another thread
-/// may have told it something newer meanwhile. Plain calls of `resume` and `suspend` would leave the older word as the
-/// last one, and the request would go out of a task that its user had suspended.
+/// An object that controls a task decides under its own lock, and calls the task after it released the lock. Meanwhile,
+/// another thread may have passed on a newer decision. With plain calls of `resume` and `suspend`, the older decision
+/// could
+/// then win, and a task that its user had suspended would send its request.
 package protocol OrderedTask: NetworkTask {
-    /// Brings the brakes to what is ordered, and starts the task where it is not to be suspended; an order with no larger
-    /// number than the last one changes nothing.
+    /// Sets the brakes as ordered, and starts the task unless it is to be suspended.
+    ///
+    /// An order whose number is not higher than that of the last order changes nothing.
     func obey(_ order: BrakeOrder)
 }
 
-/// How the brakes of a task are reached, whosever it is.
+/// A way to pass orders to a task of any session.
 enum BrakeLine: Sendable {
     case ordered(any OrderedTask)
     case relayed(BrakeRelay)

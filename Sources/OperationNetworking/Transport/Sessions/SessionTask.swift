@@ -4,32 +4,34 @@
 import Foundation
 import OperationCore
 
-/// A task of a session of ours: the mailbox between those who have the task and the thread of its session.
+/// A task of a session of this package, which connects the users of the task with the thread of its session.
 ///
-/// Any thread says what is wanted, and the session comes by for it; what the session has to tell goes to the receiver, or
-/// waits here for as long as there is a brake.
+/// Any thread can change the demands on the task, and the thread of the session applies them. Events go to the
+/// receiver,
+/// or wait in the task while a brake is set.
 package final class SessionTask<Carrier: TaskAdapter>: OrderedTask {
-    /// What only the thread of the session touches; after its end, only who ends the task in its place.
+    /// The state that only the thread of the session uses or, if there is no such thread, the thread that ends the
+    /// task.
     package struct Confined {
         package fileprivate(set) var receiver: (any NetworkReceiver)?
         package var machine = TaskMachine()
         package var transfer: Carrier.Transfer?
         package var place: SlotTable<SessionTask>.Place?
-        /// What is told later, because the receiver or the user has set a brake.
+        /// The events that wait because the receiver or the user has set a brake.
         package fileprivate(set) var pending = Fifo<TaskEvent>()
         package fileprivate(set) var pendingBytes = 0
         package var resumedAt: Int64 = 0
-        /// Whether the request may have been sent, over whichever connection: then it is not unsent any more.
+        /// Whether the request may have been sent over any connection, so that it no longer counts as unsent.
         package var wasSent = false
-        /// How many bytes of the request's body were sent, and how many of them the receiver was told of.
+        /// The number of body bytes that were sent, and the number that was reported to the receiver.
         package fileprivate(set) var sent: Int64 = 0
         fileprivate var toldSent: Int64 = 0
-        /// Why a body could not be read to its end while it was told.
+        /// The error that occurred while a body was read for its delivery.
         fileprivate var readFailure: NetworkError?
         package var extras: Carrier.Extras
     }
 
-    /// Whether the receiver may be told something.
+    /// A decision about an event for the receiver.
     package enum Permission {
         case go
         case keep
@@ -38,7 +40,7 @@ package final class SessionTask<Carrier: TaskAdapter>: OrderedTask {
 
     package let request: NetworkRequest
     private let carrier: Carrier
-    private let wishes = Locked(TaskDemands())
+    private let demands = Locked(TaskDemands())
     // Sendable: see `Confined`; the carrier passes the task from thread to thread.
     package nonisolated(unsafe) var confined: Confined
 
@@ -52,49 +54,50 @@ package final class SessionTask<Carrier: TaskAdapter>: OrderedTask {
 
     package func resume() { brake { $0.resume(at: $1) } }
     package func suspend() { brake { $0.suspend(at: $1) } }
-    package func cancel() { post(wishes.withLock { $0.cancel() }) }
+    package func cancel() { post(demands.withLock { $0.cancel() }) }
     package func hold() { brake { $0.hold(at: $1) } }
     package func proceed() { brake { $0.proceed(at: $1) } }
     package func obey(_ order: BrakeOrder) { brake { $0.obey(order, at: $1) } }
-    package func bodyIsReady() { post(wishes.withLock { $0.bodyIsReady() }) }
+    package func bodyIsReady() { post(demands.withLock { $0.bodyIsReady() }) }
 
-    /// The moment is the one of the call: no limit runs from then on, however late the session comes by.
-    private func brake(_ wish: (inout TaskDemands, Int64) -> Bool) {
+    /// Changes a brake at the time of the call, so that no limit runs from then on, however late the session applies
+    /// it.
+    private func brake(_ change: (inout TaskDemands, Int64) -> Bool) {
         let now = carrier.now
-        post(wishes.withLock { wish(&$0, now) })
+        post(demands.withLock { change(&$0, now) })
     }
 
     private func post(_ isNews: Bool) {
         if isNews { carrier.post(self) }
     }
 
-    /// What is wanted now; from now on, news are posted again.
-    package func takeWishes() -> TaskDemands { wishes.withLock { $0.take() } }
+    /// Returns the present demands, and allows the next change to notify the session again.
+    package func takeDemands() -> TaskDemands { demands.withLock { $0.take() } }
 
-    /// What is wanted now; news that were posted stay so.
-    package var presentWishes: TaskDemands { wishes.withLock { $0 } }
+    /// The present demands, without any effect on notifications.
+    package var currentDemands: TaskDemands { demands.withLock { $0 } }
 
-    package var isCancelled: Bool { wishes.withLock { $0.isCancelled } }
+    package var isCancelled: Bool { demands.withLock { $0.isCancelled } }
 }
 
-// What the receiver is told. On the thread of the session.
+// Events for the receiver, on the thread of the session.
 extension SessionTask {
     /// Whether the receiver still wants the request to be sent.
     package var mayLeave: Bool { confined.receiver?.taskMayLeave(self) ?? true }
 
-    /// Whether something is still to be told, before which nothing else may be.
+    /// Whether events wait, which must be delivered before any other event.
     private var hasRest: Bool { !confined.pending.isEmpty || confined.sent > confined.toldSent }
 
-    /// Whether the receiver may be told something that came in.
+    /// The decision about an event that has just arrived.
     package var permission: Permission {
-        let wishes = presentWishes
-        return wishes.isCancelled ? .drop : wishes.isBraked || hasRest ? .keep : .go
+        let demands = currentDemands
+        return demands.isCancelled ? .drop : demands.isBraked || hasRest ? .keep : .go
     }
 
-    /// Whether something waits to be told before the end may be.
-    package var isHeldBack: Bool { hasRest || presentWishes.isBraked }
+    /// Whether the end must wait, because of other events or a brake.
+    package var isHeldBack: Bool { hasRest || currentDemands.isBraked }
 
-    /// Tells it now, or later if there is a brake.
+    /// Delivers an event now, or later if a brake is set.
     package func tell(_ event: TaskEvent) {
         switch permission {
         case .go: deliver(event)
@@ -105,15 +108,17 @@ extension SessionTask {
         }
     }
 
-    /// Tells the bytes of a file, now or later, a part at a time.
+    /// Delivers the bytes of a file in portions, now or later.
     package func tell(_ file: SpooledFile.Reader) {
         guard permission != .drop else { return }
         confined.pending.append(.file(file))
         deliverPending()
     }
 
-    /// Tells of the bytes that were sent, if they are more than before: later if the task is suspended, unless they were
-    /// being taken when that was said.
+    /// Reports the number of sent bytes if it has increased.
+    ///
+    /// If the task is suspended, the report waits, unless the bytes were already being taken at the time of the
+    /// suspension.
     package func tellSent(_ count: Int64, wasUnderWay: Bool = false) {
         let count = min(count, request.body.length ?? .max)
         guard count > confined.sent else { return }
@@ -123,18 +128,18 @@ extension SessionTask {
 
     private func deliverSent(evenIfSuspended: Bool = false) {
         guard confined.sent > confined.toldSent else { return }
-        let wishes = presentWishes
-        guard !wishes.isCancelled, evenIfSuspended || !wishes.isSuspended else { return }
+        let demands = currentDemands
+        guard !demands.isCancelled, evenIfSuspended || !demands.isSuspended else { return }
         confined.toldSent = confined.sent
         confined.receiver?.task(self, didSend: confined.sent, of: request.body.length)
     }
 
-    /// Tells what was kept, until the next brake.
+    /// Delivers the events that wait, until a brake is set.
     package func deliverPending() {
         deliverSent()
         while !confined.pending.isEmpty {
-            let wishes = presentWishes
-            guard !wishes.isCancelled, !wishes.isBraked else { return }
+            let demands = currentDemands
+            guard !demands.isCancelled, !demands.isBraked else { return }
             if case .file(let file)? = confined.pending.first, deliverPart(of: file) { continue }
             guard let event = confined.pending.popFirst() else { return }
             confined.pendingBytes -= event.byteCount
@@ -142,7 +147,7 @@ extension SessionTask {
         }
     }
 
-    /// Tells the next part of a file; false if there is none.
+    /// Delivers the next portion of a file, and returns `false` if there is none.
     private func deliverPart(of file: SpooledFile.Reader) -> Bool {
         do throws(NetworkError) {
             guard let data = try file.read() else { return false }
@@ -154,7 +159,7 @@ extension SessionTask {
         }
     }
 
-    /// What was kept is told to nobody any more.
+    /// Removes the events that wait.
     package func dropPending() {
         confined.pending = Fifo()
         confined.pendingBytes = 0
@@ -173,16 +178,16 @@ extension SessionTask {
         }
     }
 
-    /// Tells the end, or the cancel that came before it, and lets go of the receiver.
+    /// Reports the end, or a cancellation that came before it, and releases the receiver.
     package func tellEnd(_ error: NetworkError?) {
         var error = error ?? confined.readFailure
-        if !wishes.withLock({ $0.end(asCancelled: false) }) {
-            guard wishes.withLock({ $0.end(asCancelled: true) }) else { return }
+        if !demands.withLock({ $0.end(asCancelled: false) }) {
+            guard demands.withLock({ $0.end(asCancelled: true) }) else { return }
             error = NetworkError(
                 code: .cancelled, phase: error?.phase ?? .receiving, message: "The request was cancelled.")
         }
         error?.request = request.summary
-        // Over another connection than the last one, perhaps.
+        // An earlier connection may have sent the request.
         if confined.wasSent { error?.isUnsent = false }
         dropPending()
         let receiver = confined.receiver
@@ -191,31 +196,30 @@ extension SessionTask {
     }
 }
 
-/// The thread of a session, as the machines of its tasks see it: what they ask for is done here, the same way for every
-/// session.
+/// The thread of a session, which performs the actions of its tasks' state machines in the same way for every session.
 package protocol TaskHost: AnyObject {
     associatedtype Carrier: TaskAdapter
 
-    /// The lines in which tasks wait for their turns.
+    /// The queues in which tasks wait for slots.
     var slots: SlotTable<SessionTask<Carrier>> { get set }
-    /// In which line a request waits, and whether no name must be looked up for it, as far as slots are to heed that.
+    /// Returns the queue in which a request waits, and whether the slots can ignore the lookup of its host name.
     func line(of request: NetworkRequest) -> (name: String, isNumeric: Bool)
 
-    /// How far the task has come.
+    /// Returns the phase of a task.
     func phase(of task: SessionTask<Carrier>) -> NetworkError.Phase
-    /// Takes the transfer away from the task, if it has one, and gives it up.
+    /// Takes the transfer from a task, if it has one, and abandons it.
     func abandon(_ task: SessionTask<Carrier>)
-    /// Brings the transfer of the task to what is to be held back.
+    /// Applies brakes to the transfer of a task.
     func apply(_ brakes: TaskMachine.Brakes, to task: SessionTask<Carrier>)
-    /// The task has told its end, and need not be known any more.
+    /// Removes a task whose end was reported.
     func forget(_ task: SessionTask<Carrier>)
 }
 
 extension TaskHost {
-    /// Brings the task to what is wanted of it.
-    package func fulfil(_ wishes: TaskDemands, _ task: SessionTask<Carrier>) {
+    /// Applies demands to a task.
+    package func fulfil(_ demands: TaskDemands, _ task: SessionTask<Carrier>) {
         let phase = phase(of: task)
-        switch task.confined.machine.wish(wishes) {
+        switch task.confined.machine.apply(demands) {
         case .none: break
         case .enterLine:
             let line = line(of: task.request)
@@ -235,19 +239,21 @@ extension TaskHost {
         }
     }
 
-    /// Gives a task the slot that it waited for; false if it does not want it now, be it for a word that has not come by yet,
-    /// or because its receiver takes it back.
+    /// Gives a task the slot for which it waited, and returns `false` if the task does not want the slot now.
+    ///
+    /// The task may have new demands, or its receiver may withdraw the request.
     package func takesSlot(_ task: SessionTask<Carrier>) -> Bool {
         task.confined.place = nil
-        var wishes = task.presentWishes
-        if !wishes.isSuspended, !wishes.isCancelled {
+        var demands = task.currentDemands
+        if !demands.isSuspended, !demands.isCancelled {
             if task.mayLeave { return task.confined.machine.granted() }
             task.cancel()
-            wishes = task.presentWishes
+            demands = task.currentDemands
         }
-        // Its place is gone, and so it must be heeded what was found: by now it may be resumed again, and would then wait for
-        // ever. The word of that comes by later.
-        fulfil(wishes, task)
+        // The task has left the queue, so the demands that were read must be applied. If it was resumed since then, it
+        // would
+        // otherwise wait forever. The session applies that newer demand later.
+        fulfil(demands, task)
         return false
     }
 
@@ -256,74 +262,74 @@ extension TaskHost {
         task.confined.place = nil
     }
 
-    /// Tells the end and forgets the task.
+    /// Reports the end and removes the task.
     package func finish(_ task: SessionTask<Carrier>, _ error: NetworkError?) {
         task.tellEnd(error)
         forget(task)
     }
 }
 
-/// What carries out the tasks of a session, on a thread or queue of its own.
+/// An object that executes the tasks of a session, on its own thread or queue.
 package protocol TaskAdapter: AnyObject, Sendable {
-    /// What carries one task out while it has a slot.
+    /// The transfer of a task, which exists while the task has a slot.
     associatedtype Transfer
-    /// What tasks have here and nowhere else, on that thread.
+    /// The additional state of a task, which is only used on that thread or queue.
     associatedtype Extras
 
-    /// Nanoseconds of the clock that its time limits go by.
+    /// The time in nanoseconds, on the clock of the time limits.
     var now: Int64 { get }
-    /// From any thread: there is something new with the task.
+    /// Notifies the session, from any thread, that the demands on a task changed.
     func post(_ task: SessionTask<Self>)
 }
 
-/// What a session tells of a task before its end, and may have to keep for a while.
+/// An event of a task before its end, which may have to wait for its delivery.
 package enum TaskEvent {
     case informational(ResponseHead)
     case head(ResponseHead)
     case bytes(Data)
-    /// A body in a file, which is read as the receiver takes it.
+    /// A body in a file, which is read as fast as the receiver takes it.
     case file(SpooledFile.Reader)
     case trailers(HeaderFields)
     case metrics(TransferMetrics)
 
-    /// How many bytes of a body it keeps.
+    /// The number of body bytes that the event keeps in memory.
     var byteCount: Int {
         if case .bytes(let data) = self { data.count } else { 0 }
     }
 }
 
-/// What those who have a task want of it, gathered by any thread until the session's thread comes by.
+/// The demands on a task, which any thread can change and the thread of the session applies.
 ///
-/// Only the last word counts, so that a thousand calls are one visit.
+/// Only the latest demands count, so that a thousand calls lead to one visit of the session.
 package struct TaskDemands: Sendable {
     package private(set) var isStarted = false
     package private(set) var isSuspended = false
     package private(set) var isHeld = false
     package private(set) var isCancelled = false
     package private(set) var isBodyReady = false
-    /// How long nothing was to be told.
+    /// The time for which no events could be delivered.
     package private(set) var pauses = PauseClock()
     private var isPosted = false
     private var isEnded = false
-    /// The number of the last order that was obeyed.
+    /// The number of the last order that was followed.
     private var obeyed = Int.min
 
     package init() {}
 
-    /// Whether nothing is to be told at present.
+    /// Whether no events can be delivered at present.
     package var isBraked: Bool { isSuspended || isHeld }
 
-    /// Each returns whether the session is to be told that there is something new.
+    /// Resumes the task, and returns whether to notify the session, as each of the following methods does.
     package mutating func resume(at now: Int64) -> Bool {
         brake(at: now) {
             $0.isStarted = true; $0.isSuspended = false
         }
     }
     package mutating func suspend(at now: Int64) -> Bool { brake(at: now) { $0.isSuspended = true } }
-    package mutating func cancel() -> Bool { wish { $0.isCancelled = true } }
+    package mutating func cancel() -> Bool { change { $0.isCancelled = true } }
     package mutating func hold(at now: Int64) -> Bool { brake(at: now) { $0.isHeld = true } }
     package mutating func proceed(at now: Int64) -> Bool { brake(at: now) { $0.isHeld = false } }
-    package mutating func bodyIsReady() -> Bool { wish { $0.isBodyReady = true } }
+    package mutating func bodyIsReady() -> Bool { change { $0.isBodyReady = true } }
     package mutating func obey(_ order: BrakeOrder, at now: Int64) -> Bool {
         guard order.number > obeyed else { return false }
         obeyed = order.number
@@ -334,32 +340,32 @@ package struct TaskDemands: Sendable {
         }
     }
 
-    private mutating func brake(at now: Int64, _ change: (inout TaskDemands) -> Void) -> Bool {
-        wish {
-            change(&$0)
+    private mutating func brake(at now: Int64, _ body: (inout TaskDemands) -> Void) -> Bool {
+        change {
+            body(&$0)
             $0.pauses.set($0.isBraked, at: now)
         }
     }
 
-    private mutating func wish(_ change: (inout TaskDemands) -> Void) -> Bool {
+    private mutating func change(_ body: (inout TaskDemands) -> Void) -> Bool {
         guard !isEnded else { return false }
         let before = (isStarted, isSuspended, isHeld, isCancelled, isBodyReady)
-        change(&self)
+        body(&self)
         guard before != (isStarted, isSuspended, isHeld, isCancelled, isBodyReady), !isPosted else { return false }
-        // What only concerns a task that nobody started yet waits for the start.
+        // A change of a task that was not started waits for the start.
         guard isStarted || isCancelled else { return false }
         isPosted = true
         return true
     }
 
-    /// The session has come by: what is wanted now.
+    /// Returns the demands for the session to apply, and allows the next change to notify the session again.
     package mutating func take() -> TaskDemands {
         isPosted = false
         defer { isBodyReady = false }
         return self
     }
 
-    /// The end is decided: false if a cancel came first, or another end.
+    /// Decides the end, and returns `false` if a cancellation or another end came first.
     package mutating func end(asCancelled: Bool) -> Bool {
         guard !isEnded, asCancelled || !isCancelled else { return false }
         isEnded = true
@@ -367,7 +373,7 @@ package struct TaskDemands: Sendable {
     }
 }
 
-/// The body of a request on its way out: opened when it is first asked for, and anew when it must be sent again.
+/// The body of a request, which is opened when it is first read, and again when it must be sent again.
 package struct BodyOutlet {
     private enum State {
         case closed
@@ -376,7 +382,7 @@ package struct BodyOutlet {
 
     private let body: RequestBody
     private var state = State.closed
-    /// How many bytes were given since it was opened.
+    /// The number of bytes that were read since the body was opened.
     package private(set) var count: Int64 = 0
 
     package init(_ body: RequestBody) {
@@ -387,14 +393,14 @@ package struct BodyOutlet {
         if case .open = state { true } else { false }
     }
 
-    /// Whether all of it was given; nil if it was not opened.
+    /// Whether all bytes were read, or `nil` if the body was not opened.
     package var isComplete: Bool? {
         if case .open(let reader) = state { reader.isComplete } else { nil }
     }
 
-    /// Fills a part of the buffer.
+    /// Reads the next bytes into a buffer.
     ///
-    /// - Parameter waker: Wakes the transfer when there is more, if there was nothing.
+    /// - Parameter waker: Creates the object that wakes the transfer when more bytes are available.
     package mutating func read(
         into buffer: UnsafeMutableRawBufferPointer, waker: () -> BodyWaker
     ) throws(NetworkError) -> BodyPortion {
@@ -410,7 +416,7 @@ package struct BodyOutlet {
         return reader
     }
 
-    /// Goes back to its beginning.
+    /// Returns to the beginning of the body.
     package mutating func rewind() {
         state = .closed
         count = 0

@@ -4,9 +4,11 @@
 import Foundation
 import OperationCore
 
-/// Who may transfer now: so many for each host, so many in all, and so many name look-ups at a time.
+/// A table that decides which transfers may run, with limits for each host, for all hosts and for name lookups.
 ///
-/// Those of one host come in the order of their priority and arrival (``SlotLine``); hosts take turns. Each step costs the same however many wait.
+/// The transfers of one host run in the order of their priority and arrival (``SlotLine``), and the hosts take turns.
+/// The
+/// cost of each step does not depend on the number of waiting transfers.
 package struct SlotTable<Ticket> {
     package struct Limits: Sendable {
         package var perHost: Int
@@ -20,7 +22,7 @@ package struct SlotTable<Ticket> {
         }
     }
 
-    /// A place in a line, by which it can be left.
+    /// A position in a queue, which is needed to leave the queue.
     package struct Place: Hashable, Sendable {
         fileprivate let host: Int
         fileprivate let number: UInt64
@@ -30,9 +32,9 @@ package struct SlotTable<Ticket> {
     package struct Grant {
         package let host: Int
         package let ticket: Ticket
-        /// Whether the name of the host is to be looked up for it: the look-up is its own until it is released.
+        /// Whether the transfer looks up the name of its host, in which case it owns the lookup until it is released.
         package let looksUp: Bool
-        /// Whether it is beyond the limits; to be said again when it is released.
+        /// Whether the slot is beyond the limits, which must be stated again when it is released.
         package let isAhead: Bool
     }
 
@@ -40,7 +42,7 @@ package struct SlotTable<Ticket> {
         let name: String
         let isNumeric: Bool
         var active = 0
-        /// Those that wait for nobody, until they are released.
+        /// The number of transfers that go ahead of all others and are not released.
         var ahead = 0
         var limit: Int
         var isResolved: Bool
@@ -57,9 +59,9 @@ package struct SlotTable<Ticket> {
         }
     }
 
-    /// Hosts that are remembered although nothing is going on.
+    /// The number of idle hosts that are remembered.
     private static var idleHosts: Int { 256 }
-    /// How many of a host are ahead of all others at a time.
+    /// The maximum number of transfers of one host that can go ahead of all others.
     private static var mostAhead: Int { 2 }
 
     private let limits: Limits
@@ -68,7 +70,7 @@ package struct SlotTable<Ticket> {
     private var indices: [String: Int] = [:]
     /// Hosts with tickets that may have a free slot, in the order of their turns.
     private var ring = Fifo<Int>()
-    /// Those that wait for nobody, by their hosts and numbers.
+    /// The positions of the transfers that go ahead of all others.
     private var ahead = Fifo<Place>()
     private var awaitingLookup: [Int] = []
     private var active = 0
@@ -81,12 +83,14 @@ package struct SlotTable<Ticket> {
 
     package var activeCount: Int { active }
 
-    /// How many hosts are remembered.
+    /// The number of remembered hosts.
     package var hostCount: Int { indices.count }
 
-    /// Puts a ticket into the line of its host, behind all of its priority.
+    /// Adds a ticket to the queue of its host, behind all tickets of its priority.
     ///
-    /// One that is ahead gets a slot beyond all limits, unless two of its host have one: others are like all others.
+    /// A ticket that is ahead gets a slot beyond all limits. If two tickets of its host are already ahead, the ticket
+    /// is
+    /// treated like any other.
     package mutating func enter(
         _ ticket: Ticket, host name: String, isNumeric: Bool, priority: TransferPriority = .normal,
         isAhead: Bool = false
@@ -118,7 +122,7 @@ package struct SlotTable<Ticket> {
         return hosts.count - 1
     }
 
-    /// Leaves the line; what stood there is returned, if it still did.
+    /// Leaves the queue and returns the ticket, or returns `nil` if the ticket is no longer in the queue.
     package mutating func leave(_ place: Place) -> Ticket? {
         let ticket = hosts[place.host]?.tickets.removeValue(forKey: place.number)
         if ticket != nil, place.isAhead { hosts[place.host]?.ahead -= 1 }
@@ -126,10 +130,10 @@ package struct SlotTable<Ticket> {
         return ticket
     }
 
-    /// The next that may transfer.
+    /// Returns the next transfer that may run, or `nil` if there is none.
     package mutating func next() -> Grant? {
         while let place = ahead.popFirst() {
-            // It may have left, and its host have been forgotten since.
+            // The ticket may have left, and its host may have been removed since.
             guard let ticket = hosts[place.host]?.tickets.removeValue(forKey: place.number) else { continue }
             let looksUp = hosts[place.host].map { !$0.isResolved && !$0.isLookingUp } ?? false
             if looksUp { lookups += 1 }
@@ -148,7 +152,7 @@ package struct SlotTable<Ticket> {
             host.isInRing = false
             guard host.active < host.limit else { continue }
             if !host.isResolved {
-                // One look-up for a host at a time: the others find its answer in libcurl's memory.
+                // Only one transfer looks up a host. The others use the result that libcurl keeps.
                 guard !host.isLookingUp else { continue }
                 guard lookups < limits.lookups else {
                     awaitingLookup.append(index)
@@ -172,12 +176,12 @@ package struct SlotTable<Ticket> {
         return nil
     }
 
-    /// A transfer is over.
+    /// Releases the slot of a transfer.
     ///
     /// - Parameters:
-    ///   - index: Its host.
-    ///   - endsLookup: Whether the look-up of the name, if there is one, was its own.
-    ///   - isAhead: Whether it was beyond the limits.
+    ///   - index: The host.
+    ///   - endsLookup: Whether a lookup of the name, if there is one, belongs to the transfer.
+    ///   - isAhead: Whether the slot was beyond the limits.
     package mutating func release(_ index: Int, endsLookup: Bool = true, isAhead: Bool = false) {
         hosts[index]?.active -= 1
         if isAhead { hosts[index]?.ahead -= 1 }
@@ -187,7 +191,7 @@ package struct SlotTable<Ticket> {
         if indices.count > Self.idleHosts { forgetIfIdle(index) }
     }
 
-    /// The name of the host was looked up, or need not be.
+    /// Records that the name of a host was looked up, or needs no lookup.
     package mutating func resolved(_ index: Int) {
         guard hosts[index]?.isResolved == false else { return }
         hosts[index]?.isResolved = true
@@ -204,12 +208,12 @@ package struct SlotTable<Ticket> {
         for other in waiting { offer(other) }
     }
 
-    /// What was looked up is too old to be relied upon.
+    /// Records that the lookups are too old to be relied on.
     package mutating func forgetNames() {
         for index in hosts.indices where hosts[index]?.isNumeric == false { hosts[index]?.isResolved = false }
     }
 
-    /// The host can carry so many at a time.
+    /// Sets the maximum number of concurrent transfers of a host.
     package mutating func setLimit(_ limit: Int, host index: Int) {
         guard hosts[index]?.limit != limit else { return }
         hosts[index]?.limit = limit
@@ -229,7 +233,7 @@ package struct SlotTable<Ticket> {
         freeIndices.append(index)
     }
 
-    /// Everybody who waits, in no order; the lines are empty then.
+    /// Removes and returns all waiting tickets, in no particular order.
     package mutating func removeAll() -> [Ticket] {
         var all: [Ticket] = []
         while let place = ahead.popFirst() {
@@ -243,15 +247,15 @@ package struct SlotTable<Ticket> {
     }
 }
 
-/// The line before one host: those of a higher priority first, and those of one priority in the order of their arrival.
+/// The queue of one host, in the order of priority and then of arrival.
 ///
-/// So that nobody stands in it for ever, it is the turn of who came first of all when several have passed him by. Each
-/// step costs the same however many wait.
+/// So that no ticket waits forever, the oldest one is next after several others have passed it. The cost of each step
+/// does not depend on the number of waiting tickets.
 struct SlotLine {
-    /// How many may pass somebody by who came before them.
+    /// The number of tickets that may pass an older one.
     private static var patience: Int { 7 }
 
-    /// The highest priority first.
+    /// The queues by priority, the highest first.
     private var lines = [Fifo<UInt64>](repeating: Fifo(), count: TransferPriority.count)
     private var passed = 0
 
@@ -259,7 +263,7 @@ struct SlotLine {
         lines[TransferPriority.count - 1 - priority.rank].append(number)
     }
 
-    /// The next, who leaves the line.
+    /// Removes and returns the next ticket.
     mutating func popFirst() -> UInt64? {
         guard let first = lines.firstIndex(where: { !$0.isEmpty }) else { return nil }
         var oldest = first
@@ -276,22 +280,22 @@ struct SlotLine {
     }
 }
 
-/// Things that are used again and again, each known by a small number.
+/// A pool of reusable elements, each of which has a small number.
 package struct NumberedPool<Element> {
     private var elements: [Element?] = []
     private var free: [Int] = []
 
     package init() {}
 
-    /// How many are in use.
+    /// The number of elements in use.
     package var usedCount: Int { elements.count - free.count }
 
-    /// Whether there are none at all, not even some to be used again.
+    /// Whether the pool has no elements at all, in use or not.
     package var isEmpty: Bool { elements.isEmpty }
 
     package subscript(number: Int) -> Element? { number < elements.count ? elements[number] : nil }
 
-    /// Whether there is such a one, in use or not.
+    /// Returns whether the pool has an element that meets a condition, in use or not.
     package func contains(where isWanted: (Element) -> Bool) -> Bool {
         elements.contains { $0.map(isWanted) ?? false }
     }
@@ -301,7 +305,7 @@ package struct NumberedPool<Element> {
         for element in elements { element.map(body) }
     }
 
-    /// One that is free, or a new one if there is none; nil if it cannot be made.
+    /// Returns a free element or a new one, or `nil` if no element can be created.
     package mutating func take(orMake make: (Int) -> Element?) -> Element? {
         let number = free.popLast() ?? elements.count
         if number == elements.count { elements.append(nil) }
@@ -311,7 +315,7 @@ package struct NumberedPool<Element> {
         return elements[number]
     }
 
-    /// Nobody uses it any more; it is used again if it is kept, or else only its number.
+    /// Returns an element to the pool, which keeps either the element or only its number for reuse.
     package mutating func putBack(_ number: Int, isKept: Bool) {
         if !isKept { elements[number] = nil }
         free.append(number)
@@ -320,29 +324,28 @@ package struct NumberedPool<Element> {
     package mutating func removeAll() { self = NumberedPool() }
 }
 
-/// What the thread of a session puts off for as long as it has something else to do: to wake another thread.
+/// The work that the thread of a session defers while it is busy, so that it wakes another thread less often.
 ///
-/// A session that is busy ends one task after another. Whoever has to do with each of them on a thread of its own is then
-/// woken once for several, and not for each.
+/// A busy session ends one task after another. The thread that handles these ends is woken once for several of them.
 ///
-/// Not Sendable on purpose: each such thread has one of its own.
+/// The object is not `Sendable`, because each thread of a session has its own.
 package final class SessionTurn {
     private struct Debt {
         let creditor: ObjectIdentifier
         let work: () -> Void
     }
 
-    /// How long it may be put off, in nanoseconds, whatever else there is to do.
+    /// The maximum delay in nanoseconds.
     private static let patience: Int64 = 100_000
 
     private var debts: [Debt] = []
-    /// When the oldest of them must be done.
+    /// The time at which the oldest work must be done.
     private var due: Int64 = 0
     private let now: () -> Int64
 
-    /// Makes it that of the calling thread, which alone may use it, and let go of it.
+    /// Creates the object of the calling thread, which alone may use and release it.
     ///
-    /// - Parameter now: Nanoseconds of a clock.
+    /// - Parameter now: Returns the time of a clock in nanoseconds.
     package init(now: @escaping () -> Int64) {
         self.now = now
         pthread_setspecific(Self.key, Unmanaged.passUnretained(self).toOpaque())
@@ -350,19 +353,19 @@ package final class SessionTurn {
 
     deinit { pthread_setspecific(Self.key, nil) }
 
-    /// That of the calling thread; nil if it is not one of a session.
+    /// The object of the calling thread, or `nil` if the thread is not that of a session.
     package static var current: SessionTurn? {
         pthread_getspecific(key).map { Unmanaged<SessionTurn>.fromOpaque($0).takeUnretainedValue() }
     }
 
-    /// Whether something was put off.
+    /// Whether any work was deferred.
     package var isOwing: Bool { !debts.isEmpty }
 
-    /// Does it when the thread has nothing else to do, unless something of the same creditor's will be done then anyway.
+    /// Defers work until the thread has nothing else to do, unless work for the same object is already deferred.
     ///
     /// - Parameters:
-    ///   - creditor: Whose work it is; the work keeps it alive.
-    ///   - work: What is put off.
+    ///   - creditor: The object for which the work is done, and which the work keeps alive.
+    ///   - work: The work.
     package func putOff(for creditor: AnyObject, _ work: @escaping () -> Void) {
         let creditor = ObjectIdentifier(creditor)
         guard !debts.contains(where: { $0.creditor == creditor }) else { return }
@@ -370,12 +373,12 @@ package final class SessionTurn {
         debts.append(Debt(creditor: creditor, work: work))
     }
 
-    /// Does what was put off for too long.
+    /// Does the deferred work if it was delayed for too long.
     package func settleIfDue() {
         if isOwing, now() >= due { settle() }
     }
 
-    /// Does what was put off.
+    /// Does the deferred work.
     package func settle() {
         for debt in exchange(&debts, with: []) { debt.work() }
     }

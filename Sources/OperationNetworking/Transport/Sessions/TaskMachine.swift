@@ -1,28 +1,29 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-/// The life of a task, as the thread of its session sees it.
+/// The state machine of a task, which runs on the thread of its session.
 ///
 /// ```text
 ///           resume            granted             ended
 /// created ─────────▶ waiting ─────────▶ running ─────────▶ ended
 ///                     ▲  │ suspend        │  │               ▲
 ///              resume │  ▼                │  └──▶ finished ──┘
-///                     parked ◀────────────┘  ended    proceed, resume
+///                     suspended ◀────────────┘  ended    proceed, resume
 ///                             suspend before       under a brake
 ///                             anything was sent
 /// ```
 ///
-/// A cancel leads to the end from everywhere. A transfer that is begun anew is as one that was just granted.
+/// A cancellation leads from every state to `ended`. A transfer that begins again is in the same state as one that has
+/// just been granted.
 package struct TaskMachine {
-    /// How far a transfer has come.
+    /// The progress of a transfer.
     package enum Stage: Sendable {
         case connecting
         case sending
         case receiving
     }
 
-    /// What is held back.
+    /// The directions that are paused.
     package struct Brakes: OptionSet, Sendable {
         package let rawValue: Int
 
@@ -34,17 +35,17 @@ package struct TaskMachine {
 
     private enum State {
         case created
-        /// Suspended before anything was sent.
-        case parked
-        /// In line for a slot.
+        /// The task was suspended before anything was sent.
+        case suspended
+        /// The task waits in the queue for a slot.
         case waiting
         case running(Stage, Brakes)
-        /// The transfer is complete, and may not be told yet.
+        /// The transfer is complete, but its end may not be reported yet.
         case finished
         case ended
     }
 
-    /// What the task has that must be given back.
+    /// The resource that a task must give back.
     package enum Holding: Sendable {
         case nothing
         case place
@@ -55,12 +56,12 @@ package struct TaskMachine {
         case none
         case enterLine
         case leaveLine
-        /// Give up a transfer of which nothing was sent.
+        /// Abandon a transfer that has sent nothing.
         case abandon
         case brake(Brakes)
-        /// Tell what was held back, and then, unless that set a brake again (`restTold`), the end.
+        /// Deliver the events that wait, and then the end, unless a brake was set again (`restTold`).
         case tellRest
-        /// Tell that it was cancelled, and give back what it has.
+        /// Report the cancellation, and give the resource back.
         case cancel(Holding)
     }
 
@@ -72,39 +73,39 @@ package struct TaskMachine {
         if case .ended = state { true } else { false }
     }
 
-    /// Nil if there is no transfer.
+    /// The progress of the transfer, or `nil` if there is none.
     package var stage: Stage? {
         if case .running(let stage, _) = state { stage } else { nil }
     }
 
-    /// How far a task without a transfer has come: one that is only still to be told was carried out.
+    /// The phase of a task without a transfer, whose response may be complete but not yet delivered.
     package var restingPhase: NetworkError.Phase {
         if case .finished = state { .receiving } else { .waiting }
     }
 
-    /// Somebody wants something else than before.
-    package mutating func wish(_ wishes: TaskDemands) -> Action {
-        if wishes.isCancelled { return cancel() }
+    /// Applies changed demands, and returns the action that follows.
+    package mutating func apply(_ demands: TaskDemands) -> Action {
+        if demands.isCancelled { return cancel() }
         switch state {
-        case .created, .parked:
-            guard wishes.isStarted, !wishes.isSuspended else { return .none }
+        case .created, .suspended:
+            guard demands.isStarted, !demands.isSuspended else { return .none }
             state = .waiting
             return .enterLine
         case .waiting:
-            guard wishes.isSuspended else { return .none }
-            state = .parked
+            guard demands.isSuspended else { return .none }
+            state = .suspended
             return .leaveLine
-        case .running(.connecting, _) where wishes.isSuspended:
-            state = .parked
+        case .running(.connecting, _) where demands.isSuspended:
+            state = .suspended
             return .abandon
         case .running(let stage, let brakes):
             let wanted: Brakes =
-                wishes.isSuspended ? [.receiving, .sending] : wishes.isHeld ? .receiving : []
+                demands.isSuspended ? [.receiving, .sending] : demands.isHeld ? .receiving : []
             guard wanted != brakes else { return .none }
             state = .running(stage, wanted)
             return .brake(wanted)
         case .finished:
-            return wishes.isBraked ? .none : .tellRest
+            return demands.isBraked ? .none : .tellRest
         case .ended: return .none
         }
     }
@@ -112,47 +113,48 @@ package struct TaskMachine {
     private mutating func cancel() -> Action {
         defer { state = .ended }
         switch state {
-        case .created, .parked, .finished: return .cancel(.nothing)
+        case .created, .suspended, .finished: return .cancel(.nothing)
         case .waiting: return .cancel(.place)
         case .running: return .cancel(.transfer)
         case .ended: return .none
         }
     }
 
-    /// Its turn has come; false if it does not want it any more.
+    /// Records that the task got a slot, and returns `false` if it no longer wants one.
     package mutating func granted() -> Bool {
         guard case .waiting = state else { return false }
         state = .running(.connecting, [])
         return true
     }
 
-    /// The request is about to be sent.
+    /// Records that the request is about to be sent.
     package mutating func connected() {
         guard case .running(.connecting, let brakes) = state else { return }
         state = .running(.sending, brakes)
     }
 
-    /// The response has begun.
+    /// Records that the response has begun.
     package mutating func responded() {
         guard case .running(_, let brakes) = state else { return }
         state = .running(.receiving, brakes)
     }
 
-    /// The request is to be sent anew, over another connection: all brakes are off.
+    /// Records that the request is sent again over another connection, without any brakes.
     package mutating func restarted() {
         guard case .running = state else { return }
         state = .running(.connecting, [])
     }
 
-    /// The transfer is over; false if that may not be told yet, because there is a brake, or something that one had held
-    /// back is still to be told: `wish` will say when.
+    /// Records that the transfer ended, and returns whether the end may be reported now.
+    ///
+    /// If events wait or a brake is set, a later call of `apply` returns the action that reports the end.
     package mutating func transferEnded(withFailure hasFailed: Bool, isHeldBack: Bool) -> Bool {
         guard !isEnded else { return false }
         state = isHeldBack && !hasFailed ? .finished : .ended
         return isEnded
     }
 
-    /// What was held back was told, as far as the brakes allowed; false if the end may not be told yet.
+    /// Records that waiting events were delivered, and returns whether the end may be reported now.
     package mutating func restTold(isHeldBack: Bool) -> Bool {
         guard case .finished = state, !isHeldBack else { return false }
         state = .ended

@@ -1,16 +1,16 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-/// Which time limit of a transfer expires when, in nanoseconds of the system's monotonic clock.
+/// The time limits of a transfer, in nanoseconds of the system's monotonic clock.
 package struct TransferDeadlines: Sendable {
-    /// The limit that was exceeded.
+    /// A time limit.
     package enum Limit: Sendable {
         case connect
         case firstByte
         case idle
         case total
 
-        /// What happened, and what to do about it.
+        /// The error message, which describes the problem and suggests a solution.
         var message: String {
             let text =
                 switch self {
@@ -22,14 +22,14 @@ package struct TransferDeadlines: Sendable {
             return "\(text) Raise it in the request's options, or see what keeps the server."
         }
 
-        /// The same of a connection for which the name of the server, or of its proxy, was not known yet.
+        /// The error message for a connection whose host name, or that of its proxy, was not resolved in time.
         static let lookupMessage =
             "The name of the server (or its proxy) was not looked up within the time limit (timeouts.connect). "
             + "Raise it in the request's options, or see whether the system's name server answers."
     }
 
     private enum Stage {
-        /// Nothing is done for a connection yet: others may be served, and it waits for its turn.
+        /// No connection has begun, and the transfer may be waiting for its turn.
         case seeking(since: Int64, look: Int64)
         case connecting(since: Int64)
         case uploading
@@ -43,15 +43,17 @@ package struct TransferDeadlines: Sendable {
     private let total: Int64
     private var stage: Stage
     private var began: Int64
-    /// When something moved last.
+    /// The time of the last progress.
     private var moved: Int64
     private var pausedSince: Int64?
-    /// How much of the time for which the task was held back is behind its limits, or was over before they began.
+    /// The part of the task's pauses that the limits already exclude.
     private var counted: Int64
-    /// How long it was paused in all.
+    /// The total duration of the transfer's pauses.
     package private(set) var paused: Int64 = 0
 
-    /// - Parameter pauses: How long the task was held back before.
+    /// Creates the limits of a transfer that begins now.
+    ///
+    /// - Parameter pauses: The pauses of the task so far.
     package init(_ timeouts: TransferTimeouts, pauses: PauseClock = PauseClock(), now: Int64) {
         func nanoseconds(_ duration: Duration?) -> Int64 { duration?.saturatedNanoseconds ?? .max }
         connect = nanoseconds(timeouts.connect)
@@ -69,8 +71,9 @@ package struct TransferDeadlines: Sendable {
         .seeking(since: start, look: now.addingSaturated(max(connect / 4, 1)))
     }
 
-    /// The request is to be sent anew over another connection: only the limit of the whole goes on, and the one for a
-    /// connection where there was none yet.
+    /// Starts again over another connection.
+    ///
+    /// The total limit continues, and so does the limit for a connection that has begun but is not ready.
     package mutating func restart(at now: Int64) {
         if let since = pausedSince, since < now {
             move(by: now - since)
@@ -81,7 +84,7 @@ package struct TransferDeadlines: Sendable {
         moved = now
     }
 
-    /// Whether nothing is done for a connection yet.
+    /// Whether no connection has begun.
     package var isSeeking: Bool {
         if case .seeking = stage { true } else { false }
     }
@@ -89,7 +92,7 @@ package struct TransferDeadlines: Sendable {
     /// Whether no limit runs.
     package var isPaused: Bool { pausedSince != nil }
 
-    /// Whether a connection is there.
+    /// Whether the connection is ready.
     package var isConnected: Bool {
         switch stage {
         case .seeking, .connecting: false
@@ -97,28 +100,29 @@ package struct TransferDeadlines: Sendable {
         }
     }
 
-    /// One that is seeking is looked at.
+    /// Checks a transfer for which no connection has begun.
     ///
-    /// What it waited so far does not count if others were served meanwhile. Else the server may not be there for anybody, and
-    /// the limit for the connection holds.
+    /// If other transfers are served meanwhile, its wait does not count. Otherwise, the server may be unavailable, so
+    /// the
+    /// limit for the connection applies.
     package mutating func look(at now: Int64, othersAreServed: Bool) {
         guard case .seeking(let start, _) = stage else { return }
         if othersAreServed { began += now - start }
         stage = Self.seeking(since: othersAreServed ? now : start, now, connect)
     }
 
-    /// A connection is begun: its name is looked up, or a socket opened.
+    /// Records that a connection has begun with a name lookup or a socket.
     ///
-    /// What it waited before that does not count.
+    /// The wait before it does not count.
     package mutating func connecting(at now: Int64) {
         guard case .seeking(let start, _) = stage else { return }
-        // The pause itself is added when it is over.
+        // The pause is added when it ends.
         let now = pausedSince ?? now
         began += now - start
         stage = .connecting(since: now)
     }
 
-    /// The connection is ready.
+    /// Records that the connection is ready.
     package mutating func connected(at now: Int64) {
         connecting(at: now)
         guard case .connecting = stage else { return }
@@ -126,33 +130,35 @@ package struct TransferDeadlines: Sendable {
         moved = now
     }
 
-    /// How long libcurl may take for a connection from now on, so that it does not give up before we do; nil is for ever.
+    /// Returns the time that libcurl may take for a connection without giving up too early, or `nil` for no limit.
     ///
-    /// It shares this time among the addresses of a host.
+    /// libcurl divides this time among the addresses of a host.
     package func connectAllowance(at now: Int64) -> Int64? {
         guard pausedSince == nil, connect < .max else { return nil }
         return switch stage {
-        // Enough for a connection that is begun just before the next look.
+        // This is enough for a connection that begins just before the next check.
         case .seeking: connect.addingSaturated(connect / 4 + 1)
         case .connecting(let start): max(start.addingSaturated(connect) - now, 0)
         case .uploading, .awaiting, .receiving: nil
         }
     }
 
-    /// Whether it goes on to seek a connection although libcurl gave up: its watch does not stop in a pause, and does not know
-    /// of a wait for a turn.
+    /// Returns whether the transfer continues to seek a connection although libcurl gave up.
+    ///
+    /// The timer of libcurl also runs during a pause and during a wait for a turn.
     package func outlastsLibcurl(at now: Int64) -> Bool {
         isSeeking || !isConnected && exceeded(at: now) == nil
     }
 
-    /// Bytes of the request's body went out; `isLast` if those were all.
+    /// Records that bytes of the request's body were sent, and whether they were the last ones.
     package mutating func sent(at now: Int64, isLast: Bool) {
         moved = now
         if case .receiving = stage { return }
         stage = isLast ? .awaiting : .uploading
     }
 
-    /// Bytes of the response came in; true if they were the first, and another limit holds now.
+    /// Records that bytes of the response arrived, and returns whether they were the first, so that another limit
+    /// applies.
     package mutating func received(at now: Int64) -> Bool {
         moved = now
         if case .receiving = stage { return false }
@@ -160,7 +166,7 @@ package struct TransferDeadlines: Sendable {
         return true
     }
 
-    /// Leaves out for how long the task was held back, and stops where it is held back now.
+    /// Excludes the pauses of the task from the limits, and stops the limits during a present pause.
     package mutating func follow(_ pauses: PauseClock) {
         if pauses.past > counted { move(by: pauses.past - counted) }
         // A part of the present pause may have been counted already.
@@ -180,7 +186,7 @@ package struct TransferDeadlines: Sendable {
         }
     }
 
-    /// The first moment at which a limit may be exceeded if nothing moves until then; nil if there is none.
+    /// The first time at which a limit may be exceeded without progress, or `nil` if there is none.
     package var next: Int64? {
         guard pausedSince == nil else { return nil }
         var due = min(current.due, began.addingSaturated(total))
@@ -188,7 +194,7 @@ package struct TransferDeadlines: Sendable {
         return due == .max ? nil : due
     }
 
-    /// The limit that is exceeded now.
+    /// Returns the limit that is exceeded now, or `nil` if there is none.
     package func exceeded(at now: Int64) -> Limit? {
         guard pausedSince == nil else { return nil }
         let (due, limit) = current
@@ -205,9 +211,9 @@ package struct TransferDeadlines: Sendable {
     }
 }
 
-/// When each of many transfers must be looked at again: a binary heap whose entries are small numbers.
+/// A binary heap of the times at which transfers must be checked, with a small number for each transfer.
 ///
-/// Each number has one moment at most, which can be moved and taken back at O(log n), without hashing.
+/// Each number has at most one time, which can be changed and removed in O(log n) without hashing.
 package struct DeadlineHeap: Sendable {
     private struct Entry {
         let due: Int64
@@ -215,7 +221,7 @@ package struct DeadlineHeap: Sendable {
     }
 
     private var entries: [Entry] = []
-    /// Where each number stands in `entries`; -1 if it does not.
+    /// The position of each number in `entries`, or -1 if it has none.
     private var positions: [Int] = []
 
     package init() {}
@@ -223,7 +229,7 @@ package struct DeadlineHeap: Sendable {
     package var count: Int { entries.count }
     package var nextDue: Int64? { entries.first?.due }
 
-    /// The moment of a number.
+    /// Returns the time of a number, or `nil` if it has none.
     package func due(_ number: Int) -> Int64? {
         number < positions.count && positions[number] >= 0 ? entries[positions[number]].due : nil
     }
@@ -249,7 +255,7 @@ package struct DeadlineHeap: Sendable {
         siftDown(siftUp(position))
     }
 
-    /// Takes out a number that is due.
+    /// Removes and returns a number that is due, or returns `nil` if there is none.
     package mutating func popDue(at now: Int64) -> Int? {
         guard let first = entries.first, first.due <= now else { return nil }
         remove(first.number)
@@ -287,12 +293,12 @@ package struct DeadlineHeap: Sendable {
     }
 }
 
-/// When a session has had nothing to do for so long that it closes what it kept for the next request.
+/// A watch that reports when a session has been idle for so long that it should close its connections.
 ///
-/// Moments are nanoseconds of the system's monotonic clock.
+/// Times are nanoseconds of the system's monotonic clock.
 package struct IdleWatch: Sendable {
     private enum State {
-        /// There is something to do, or nothing is kept.
+        /// There is work, or there are no connections to close.
         case off
         case idle(since: Int64)
     }
@@ -301,19 +307,19 @@ package struct IdleWatch: Sendable {
     private var state = State.off
 
     package init(lifetime: Duration) {
-        // Not so long that it could not be added to a moment.
+        // The limit keeps the sum with a time from overflowing.
         self.lifetime = min(max(lifetime.saturatedNanoseconds, 0), 1 << 60)
     }
 
-    /// The moment at which `look` must be called again; nil if there is none.
+    /// The time at which `look` must be called again, or `nil` if there is none.
     package var due: Int64? {
         if case .idle(let since) = state { since + lifetime } else { nil }
     }
 
-    /// There is something to do.
+    /// Records that there is work.
     package mutating func wake() { state = .off }
 
-    /// There is nothing to do; true if that has been so for long enough, and then it begins anew.
+    /// Records that there is no work, and returns `true` if that has been so for the lifetime, which then starts again.
     package mutating func look(at now: Int64) -> Bool {
         guard case .idle(let since) = state else {
             state = .idle(since: now)
@@ -325,25 +331,25 @@ package struct IdleWatch: Sendable {
     }
 }
 
-/// For how long a task was held back, by the moments at which that was said and not by those at which its session came by.
+/// The time for which a task was paused, measured at the calls and not when its session applied them.
 ///
-/// Moments are nanoseconds of the session's clock.
+/// Times are nanoseconds of the session's clock.
 package struct PauseClock: Sendable {
-    /// When the present pause began; nil if there is none.
+    /// The time at which the present pause began, or `nil` if there is none.
     package private(set) var since: Int64?
-    /// How long those were that are over.
+    /// The total duration of the pauses that ended.
     package private(set) var past: Int64 = 0
 
     package init() {}
 
-    /// It is held back from now on, or no longer.
+    /// Begins or ends a pause.
     package mutating func set(_ isPaused: Bool, at now: Int64) {
         guard isPaused != (since != nil) else { return }
         if let since { past += max(now - since, 0) }
         since = isPaused ? now : nil
     }
 
-    /// How long it was held back until now.
+    /// Returns the total duration of all pauses until now.
     package func sum(at now: Int64) -> Int64 {
         past + (since.map { max(now - $0, 0) } ?? 0)
     }

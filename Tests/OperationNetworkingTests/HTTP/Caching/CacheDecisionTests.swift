@@ -144,11 +144,11 @@ struct CacheDecisionTests {
             ("max-age=60, stale-if-error=30", "", 10, 10),
         ] as [(String, String, Double, Int?)])
     func `after an error what is stale is served as long as was allowed`(
-        control: String, wish: String, after: Double, age: Int?
+        control: String, asked: String, after: Double, age: Int?
     ) throws {
         let response = try CacheSamples.response(200, Self.with(control))
         let found = CacheDecision.staleOnError(
-            response, request: ["Cache-Control": wish], now: CacheSamples.now + after)
+            response, request: ["Cache-Control": asked], now: CacheSamples.now + after)
         #expect(found == age)
     }
 
@@ -218,11 +218,11 @@ struct CacheDecisionTests {
         for (options, other) in [(TransferOptions(), raw), (raw, TransferOptions())] {
             let response = try CacheSamples.response(
                 200, ["Cache-Control": "max-age=60", "Content-Encoding": "gzip"],
-                to: CacheSelection.wishes([:], options))
-            #expect(CacheSelection.fits(response, CacheSelection.wishes([:], options)))
-            #expect(!CacheSelection.fits(response, CacheSelection.wishes([:], other)))
-            let plain = try CacheSamples.response(200, Self.tagged, to: CacheSelection.wishes([:], options))
-            #expect(CacheSelection.fits(plain, CacheSelection.wishes([:], other)))
+                to: CacheSelection.selecting([:], options))
+            #expect(CacheSelection.fits(response, CacheSelection.selecting([:], options)))
+            #expect(!CacheSelection.fits(response, CacheSelection.selecting([:], other)))
+            let plain = try CacheSamples.response(200, Self.tagged, to: CacheSelection.selecting([:], options))
+            #expect(CacheSelection.fits(plain, CacheSelection.selecting([:], other)))
         }
     }
 

@@ -50,8 +50,8 @@ extension DiskCache {
 
     /// The body that would be served; nil for a miss.
     func body(_ resource: String, for request: HeaderFields = [:]) -> Data? {
-        guard let card = card(resource, now: CacheSamples.now),
-            let variant = card.variants.last(where: { CacheSelection.fits($0.response, request) }),
+        guard let metadata = metadata(resource, now: CacheSamples.now),
+            let variant = metadata.variants.last(where: { CacheSelection.fits($0.response, request) }),
             let reader = openReader(variant.body, of: resource, now: CacheSamples.now)
         else { return nil }
         defer { closeReader(reader) }

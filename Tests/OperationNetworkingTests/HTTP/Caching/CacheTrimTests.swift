@@ -18,16 +18,16 @@ struct CacheTrimTests {
         CacheTrim.plan(files, limit: limit, recency: recency, now: now).map(\.name).sorted()
     }
 
-    @Test func `what was used longest ago goes first, a card with its bodies`() {
+    @Test func `what was used longest ago goes first, a metadata with its bodies`() {
         let files = [
-            file("a.card", 10, age: 30), file("a-1.body", 100), file("b.card", 10, age: 20), file("b-1.body", 100),
-            file("c.card", 10, age: 10),
+            file("a.metadata", 10, age: 30), file("a-1.body", 100), file("b.metadata", 10, age: 20), file("b-1.body", 100),
+            file("c.metadata", 10, age: 10),
         ]
         #expect(removed(files, limit: 230).isEmpty)
-        #expect(removed(files, limit: 229) == ["a-1.body", "a.card"])
-        #expect(removed(files, limit: 100) == ["a-1.body", "a.card", "b-1.body", "b.card"])
-        #expect(removed(files, limit: 229, recency: ["a": 5, "b": 3]) == ["c.card"].sorted())
-        #expect(removed(files, limit: 219, recency: ["a": 5, "b": 3]) == ["b-1.body", "b.card", "c.card"])
+        #expect(removed(files, limit: 229) == ["a-1.body", "a.metadata"])
+        #expect(removed(files, limit: 100) == ["a-1.body", "a.metadata", "b-1.body", "b.metadata"])
+        #expect(removed(files, limit: 229, recency: ["a": 5, "b": 3]) == ["c.metadata"].sorted())
+        #expect(removed(files, limit: 219, recency: ["a": 5, "b": 3]) == ["b-1.body", "b.metadata", "c.metadata"])
         #expect(removed(files, limit: 0).count == 5)
     }
 
@@ -46,7 +46,7 @@ struct CacheTrimTests {
             let files = (0..<20).flatMap { key in
                 [
                     file(
-                        "\(key).card", Int64.random(in: 1...50, using: &generator),
+                        "\(key).metadata", Int64.random(in: 1...50, using: &generator),
                         age: Double.random(in: 0...99, using: &generator))
                 ]
                     + (0..<Int.random(in: 0...2, using: &generator)).map {
@@ -57,8 +57,8 @@ struct CacheTrimTests {
             let gone = Set(removed(files, limit: limit))
             let rest = files.filter { !gone.contains($0.name) }
             #expect(rest.reduce(0) { $0 + $1.size } <= limit, "seed \(seed)")
-            let oldest = rest.filter(\.isCard).map(\.used).min() ?? .distantFuture
-            let newest = files.filter { $0.isCard && gone.contains($0.name) }.map(\.used).max() ?? .distantPast
+            let oldest = rest.filter(\.isMetadata).map(\.used).min() ?? .distantFuture
+            let newest = files.filter { $0.isMetadata && gone.contains($0.name) }.map(\.used).max() ?? .distantPast
             #expect(newest <= oldest, "seed \(seed)")
             #expect(
                 Set(rest.map(\.key)).isDisjoint(with: gone.map { String($0.prefix { $0 != "." && $0 != "-" }) }),

@@ -34,9 +34,9 @@ struct DiskCacheTests {
         #expect(mode?.intValue == 0o700)
     }
 
-    @Test func `a card or a body that was cut at any byte is never served, and is removed`() throws {
+    @Test func `a metadata or a body that was cut at any byte is never served, and is removed`() throws {
         let body = Self.bytes(300)
-        for suffix in [".card", ".body"] {
+        for suffix in [".metadata", ".body"] {
             let folder = CacheFolderFixture()
             try folder.disk().keep(body, at: home)
             let file = try #require(folder.files(suffix).first)
@@ -56,9 +56,9 @@ struct DiskCacheTests {
         }
     }
 
-    @Test func `a card or a body of which any byte was changed is never served`() throws {
+    @Test func `a metadata or a body of which any byte was changed is never served`() throws {
         let body = Self.bytes(300)
-        for suffix in [".card", ".body"] {
+        for suffix in [".metadata", ".body"] {
             let folder = CacheFolderFixture()
             try folder.disk().keep(body, at: home)
             let file = try #require(folder.files(suffix).first)
@@ -239,8 +239,8 @@ struct DiskCacheTests {
         let disk = folder.disk()
         let body = Self.bytes(200_000)
         try disk.keep(body, at: home)
-        let card = try #require(disk.card(home, now: CacheSamples.now))
-        let reader = try #require(disk.openReader(card.variants[0].body, of: home, now: CacheSamples.now))
+        let metadata = try #require(disk.metadata(home, now: CacheSamples.now))
+        let reader = try #require(disk.openReader(metadata.variants[0].body, of: home, now: CacheSamples.now))
         folder.disk().forgetAll()
         var data = Data()
         while case .bytes(let part) = disk.read(reader) { data += part }
@@ -254,10 +254,10 @@ struct DiskCacheTests {
         try disk.keep(Data("x".utf8), at: home)
         let stranger = folder.url.appendingPathComponent("notes.txt")
         try Data("mine".utf8).write(to: stranger)
-        let card = try #require(folder.files(".card").first)
+        let metadata = try #require(folder.files(".metadata").first)
         let elsewhere = folder.url.appendingPathComponent("elsewhere")
-        try FileManager.default.moveItem(at: card, to: elsewhere)
-        try FileManager.default.createSymbolicLink(at: card, withDestinationURL: elsewhere)
+        try FileManager.default.moveItem(at: metadata, to: elsewhere)
+        try FileManager.default.createSymbolicLink(at: metadata, withDestinationURL: elsewhere)
         #expect(disk.body(home) == nil)
         disk.forgetAll()
         #expect(try Data(contentsOf: stranger) == Data("mine".utf8))
@@ -267,12 +267,12 @@ struct DiskCacheTests {
         let folder = CacheFolderFixture()
         let disk = folder.disk()
         try disk.keep(Data("x".utf8), at: home)
-        let variant = try #require(disk.card(home, now: CacheSamples.now)?.variants.first)
+        let variant = try #require(disk.metadata(home, now: CacheSamples.now)?.variants.first)
         let head = try CacheSamples.head(304, ["Cache-Control": "max-age=999"])
         let response = variant.response.freshened(
             by: head, to: [:], requested: CacheSamples.now, received: CacheSamples.now)
         disk.freshen(variant.body, with: response, at: home, now: CacheSamples.now)
-        #expect(folder.disk().card(home, now: CacheSamples.now)?.responses == [response])
+        #expect(folder.disk().metadata(home, now: CacheSamples.now)?.responses == [response])
         #expect(disk.body(home) == Data("x".utf8))
     }
 

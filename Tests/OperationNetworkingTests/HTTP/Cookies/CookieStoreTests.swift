@@ -10,12 +10,12 @@ import Testing
 struct CookieStoreTests {
     private let now = Date(timeIntervalSince1970: 1_700_000_000)
 
-    private func shelf(_ fields: [String], from url: String, limits: CookieLimits = CookieLimits()) throws
+    private func store(_ fields: [String], from url: String, limits: CookieLimits = CookieLimits()) throws
         -> CookieStore
     {
-        var shelf = CookieStore(limits: limits)
-        _ = try shelf.receive(fields, from: WebAddress(url), now: now)
-        return shelf
+        var store = CookieStore(limits: limits)
+        _ = try store.receive(fields, from: WebAddress(url), now: now)
+        return store
     }
 
     /// A field, who sends it, whom it is asked for, and whether it goes along.
@@ -68,30 +68,30 @@ struct CookieStoreTests {
         ("a=b; Max-Age=1", "http://h.com/", "http://h.com/", true),
     ])
     func `a cookie is taken and sent as RFC 6265bis says`(field: String, from: String, to: String, goes: Bool) throws {
-        var shelf = try shelf([field], from: from)
-        let header = try shelf.header(for: WebAddress(to), now: now)
+        var store = try store([field], from: from)
+        let header = try store.header(for: WebAddress(to), now: now)
         #expect((header != nil) == goes)
     }
 
     @Test func `longer paths come first, and of equals those that were set first`() throws {
-        var shelf = try shelf(
+        var store = try store(
             ["a=1; Path=/", "b=2; Path=/x/y", "c=3; Path=/x", "d=4; Path=/x/y", "e; Path=/"], from: "http://h.com/")
-        _ = try shelf.receive(["a=9; Path=/"], from: WebAddress("http://h.com/"), now: now + 5)
-        let header = try shelf.header(for: WebAddress("http://h.com/x/y"), now: now + 9)
+        _ = try store.receive(["a=9; Path=/"], from: WebAddress("http://h.com/"), now: now + 5)
+        let header = try store.header(for: WebAddress("http://h.com/x/y"), now: now + 9)
         #expect(header == "b=2; d=4; c=3; a=9; e")
     }
 
     @Test func `a cookie of the same name, domain and path takes the other's place, and one that is over removes it`()
         throws
     {
-        var shelf = try shelf(["a=1", "a=2; Domain=h.com", "a=3; Path=/x", "a=4"], from: "http://h.com/")
+        var store = try store(["a=1", "a=2; Domain=h.com", "a=3; Path=/x", "a=4"], from: "http://h.com/")
         let home = try WebAddress("http://h.com/")
-        #expect(shelf.count == 3)
-        let before = shelf.header(for: home, now: now)
+        #expect(store.count == 3)
+        let before = store.header(for: home, now: now)
         #expect(before == "a=4; a=2")
-        let hasRemoved = shelf.receive(["a=; Max-Age=0"], from: home, now: now)
-        let after = shelf.header(for: home, now: now)
-        let hasChanged = shelf.receive(["zzz=; Max-Age=0"], from: home, now: now)
+        let hasRemoved = store.receive(["a=; Max-Age=0"], from: home, now: now)
+        let after = store.header(for: home, now: now)
+        let hasChanged = store.receive(["zzz=; Max-Age=0"], from: home, now: now)
         #expect(hasRemoved && after == "a=2" && !hasChanged)
     }
 
@@ -103,68 +103,68 @@ struct CookieStoreTests {
     func `an unencrypted connection cannot take the place of a secure cookie`(
         field: String, from: String, isRefused: Bool
     ) throws {
-        var shelf = try shelf(["a=good; Secure; Domain=h.com; Path=/"], from: "https://h.com/")
-        let isTaken = try shelf.receive([field], from: WebAddress(from), now: now)
+        var store = try store(["a=good; Secure; Domain=h.com; Path=/"], from: "https://h.com/")
+        let isTaken = try store.receive([field], from: WebAddress(from), now: now)
         #expect(isTaken == !isRefused)
     }
 
     @Test func `a secure cookie under a longer path does not bar one for the rest`() throws {
-        var shelf = try shelf(["a=good; Secure; Path=/login"], from: "https://h.com/")
-        let short = try shelf.receive(["a=1; Path=/"], from: WebAddress("http://h.com/"), now: now)
-        let long = try shelf.receive(["a=1; Path=/login/x"], from: WebAddress("http://h.com/"), now: now)
+        var store = try store(["a=good; Secure; Path=/login"], from: "https://h.com/")
+        let short = try store.receive(["a=1; Path=/"], from: WebAddress("http://h.com/"), now: now)
+        let long = try store.receive(["a=1; Path=/login/x"], from: WebAddress("http://h.com/"), now: now)
         #expect(short && !long)
     }
 
     @Test func `what is over is not sent`() throws {
-        var shelf = try shelf(["a=1; Max-Age=10", "b=2"], from: "http://h.com/")
+        var store = try store(["a=1; Max-Age=10", "b=2"], from: "http://h.com/")
         let address = try WebAddress("http://h.com/")
-        let before = shelf.header(for: address, now: now + 9)
-        let after = shelf.header(for: address, now: now + 10)
+        let before = store.header(for: address, now: now + 9)
+        let after = store.header(for: address, now: now + 10)
         #expect(before == "a=1; b=2" && after == "b=2")
     }
 
     @Test func `one response sets so many cookies and no more`() throws {
-        let shelf = try shelf((0..<80).map { "c\($0)=1" }, from: "http://h.com/")
-        #expect(shelf.count == 50)
-        #expect(shelf.cookies.last?.name == "c49")
+        let store = try store((0..<80).map { "c\($0)=1" }, from: "http://h.com/")
+        #expect(store.count == 50)
+        #expect(store.cookies.last?.name == "c49")
     }
 
     @Test func `a domain that has too many loses what is not secure first, and what was used longest ago`() throws {
         var limits = CookieLimits()
         limits.perDomain = 3
-        var shelf = CookieStore(limits: limits)
+        var store = CookieStore(limits: limits)
         let home = try WebAddress("https://h.com/")
         for (index, field) in ["s=1; Secure", "a=1; Path=/a", "b=1; Path=/b"].enumerated() {
-            _ = shelf.receive([field], from: home, now: now + Double(index))
+            _ = store.receive([field], from: home, now: now + Double(index))
         }
-        _ = try shelf.header(for: WebAddress("https://h.com/a"), now: now + 50)
-        _ = shelf.receive(["c=1"], from: home, now: now + 60)
-        #expect(shelf.cookies.map(\.name) == ["s", "a", "c"])
-        _ = shelf.receive(["t=1; Secure"], from: home, now: now + 70)
-        _ = shelf.receive(["u=1; Secure"], from: home, now: now + 71)
-        _ = shelf.receive(["v=1; Secure"], from: home, now: now + 72)
-        #expect(shelf.cookies.map(\.name) == ["t", "u", "v"])
+        _ = try store.header(for: WebAddress("https://h.com/a"), now: now + 50)
+        _ = store.receive(["c=1"], from: home, now: now + 60)
+        #expect(store.cookies.map(\.name) == ["s", "a", "c"])
+        _ = store.receive(["t=1; Secure"], from: home, now: now + 70)
+        _ = store.receive(["u=1; Secure"], from: home, now: now + 71)
+        _ = store.receive(["v=1; Secure"], from: home, now: now + 72)
+        #expect(store.cookies.map(\.name) == ["t", "u", "v"])
     }
 
     @Test func `the jar has so many cookies in all, and first loses what is over`() throws {
         var limits = CookieLimits()
         limits.total = 5
-        var shelf = CookieStore(limits: limits)
+        var store = CookieStore(limits: limits)
         for index in 0..<5 {
             let age = index == 3 ? "; Max-Age=1" : ""
-            _ = try shelf.receive(["a=1\(age)"], from: WebAddress("http://h\(index).com/"), now: now + Double(index))
+            _ = try store.receive(["a=1\(age)"], from: WebAddress("http://h\(index).com/"), now: now + Double(index))
         }
-        _ = try shelf.receive(["a=1"], from: WebAddress("http://h5.com/"), now: now + 10)
-        #expect(shelf.cookies.map(\.domain) == ["h0.com", "h1.com", "h2.com", "h4.com", "h5.com"])
-        _ = try shelf.receive(["a=1"], from: WebAddress("http://h6.com/"), now: now + 11)
-        #expect(shelf.cookies.map(\.domain) == ["h1.com", "h2.com", "h4.com", "h5.com", "h6.com"])
+        _ = try store.receive(["a=1"], from: WebAddress("http://h5.com/"), now: now + 10)
+        #expect(store.cookies.map(\.domain) == ["h0.com", "h1.com", "h2.com", "h4.com", "h5.com"])
+        _ = try store.receive(["a=1"], from: WebAddress("http://h6.com/"), now: now + 11)
+        #expect(store.cookies.map(\.domain) == ["h1.com", "h2.com", "h4.com", "h5.com", "h6.com"])
     }
 
     @Test func `a cookie made by hand cannot smuggle fields into a request`() {
-        var shelf = CookieStore()
-        shelf.put(Cookie(name: "a", value: "b\r\nX: y", domain: "h.com"), now: now)
-        shelf.put(Cookie(name: "a", value: "b; c=d", domain: "h.com"), now: now)
-        #expect(shelf.count == 0)
+        var store = CookieStore()
+        store.put(Cookie(name: "a", value: "b\r\nX: y", domain: "h.com"), now: now)
+        store.put(Cookie(name: "a", value: "b; c=d", domain: "h.com"), now: now)
+        #expect(store.count == 0)
     }
 
     @Test func `random calls keep the count, the limits and the owner of each cookie`() throws {
@@ -178,7 +178,7 @@ struct CookieStoreTests {
         limits.total = 9
         for seed in UInt64(0)..<200 {
             var generator = SeededGenerator(seed: seed)
-            var shelf = CookieStore(limits: limits)
+            var store = CookieStore(limits: limits)
             for step in 0..<60 {
                 let moment = now + Double(step)
                 guard let host = hosts.randomElement(using: &generator),
@@ -186,13 +186,13 @@ struct CookieStoreTests {
                 else { continue }
                 let scheme = generator.chance(1, in: 2) ? "https" : "http"
                 let address = try WebAddress("\(scheme)://\(host)/p/q")
-                _ = shelf.receive(
+                _ = store.receive(
                     ["n\(Int.random(in: 0..<4, using: &generator))=\(host)\(attribute)"], from: address, now: moment)
-                let cookies = shelf.cookies
-                #expect(shelf.count == cookies.count && cookies.count <= 9, "seed \(seed)")
+                let cookies = store.cookies
+                #expect(store.count == cookies.count && cookies.count <= 9, "seed \(seed)")
                 #expect(Dictionary(grouping: cookies, by: \.domain).values.allSatisfy { $0.count <= 4 }, "seed \(seed)")
                 // The value says who set it: each cookie that goes to a host comes from a host in the same domain.
-                let sent = shelf.header(for: address, now: moment) ?? ""
+                let sent = store.header(for: address, now: moment) ?? ""
                 for value in sent.split(separator: "; ").compactMap({ $0.split(separator: "=").last }) {
                     #expect(value.suffix(5) == host.suffix(5), "seed \(seed): \(sent) to \(host)")
                 }
@@ -201,10 +201,10 @@ struct CookieStoreTests {
     }
 
     @Test func `a secure cookie that is over shadows none`() throws {
-        var shelf = try shelf(["a=1; Secure; Max-Age=10"], from: "https://h.com/")
-        _ = try shelf.receive(["a=2"], from: WebAddress("http://h.com/"), now: now + 9)
-        #expect(shelf.cookies.map(\.value) == ["1"])
-        _ = try shelf.receive(["a=3"], from: WebAddress("http://h.com/"), now: now + 10)
-        #expect(shelf.cookies.map(\.value) == ["3"])
+        var store = try store(["a=1; Secure; Max-Age=10"], from: "https://h.com/")
+        _ = try store.receive(["a=2"], from: WebAddress("http://h.com/"), now: now + 9)
+        #expect(store.cookies.map(\.value) == ["1"])
+        _ = try store.receive(["a=3"], from: WebAddress("http://h.com/"), now: now + 10)
+        #expect(store.cookies.map(\.value) == ["3"])
     }
 }

@@ -40,7 +40,7 @@ private final class FakeHost: TaskHost {
 
     /// The session comes by.
     func visit(_ task: FakeTask) {
-        fulfil(task.takeWishes(), task)
+        fulfil(task.takeDemands(), task)
         task.deliverPending()
     }
 

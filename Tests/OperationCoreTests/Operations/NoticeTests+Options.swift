@@ -37,7 +37,7 @@ extension NoticeTests {
         }
     }
 
-    @Test func `a knob of time that is turned after the start is told and has no effect`() {
+    @Test func `a time option that is set after the start has no effect and reports a notice`() {
         let clock = ManualClock()
         do {
             let kinds = notices(of: "Notice: timing") { operation in

@@ -10,7 +10,7 @@ import OperationNetworking
 import OperationTestKit
 
 /// What operations take that wait for the network, and at what pace they go on.
-func parkedOperations(_ scale: Scale) -> [Figure] {
+func waitingOperations(_ scale: Scale) -> [Figure] {
     let count = scale.isSmoke ? 1_000 : 100_000
     let clock = ManualClock(), network = ManualConnectivity(.unsatisfied), session = StubSession()
     let offlineWaiting = OfflineWaiting(

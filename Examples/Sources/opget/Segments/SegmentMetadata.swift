@@ -7,7 +7,7 @@ import Foundation
 ///
 /// On the disk it is a head of a fixed size, a checksum first, and behind it two numbers for each segment: how many of its
 /// bytes are written, and how many are on the disk for certain. The numbers are written over in place, the head never is.
-struct SegmentCard: Codable, Sendable, Equatable {
+struct SegmentMetadata: Codable, Sendable, Equatable {
     struct Span: Codable, Sendable, Equatable {
         let start: Int64
         let end: Int64
@@ -33,11 +33,11 @@ struct SegmentCard: Codable, Sendable, Equatable {
     static let markSize = 16
 
     /// Whether it is of the same bytes as another, however those are cut up.
-    func isOfSameFile(as other: SegmentCard) -> Bool {
+    func isOfSameFile(as other: SegmentMetadata) -> Bool {
         source == other.source && validator == other.validator && total == other.total
     }
 
-    /// All of the card as it is written first.
+    /// All of the metadata file as it is written first.
     func bytes(_ marks: [Mark]) -> [UInt8]? {
         let encoder = JSONEncoder()
         encoder.outputFormatting = .sortedKeys
@@ -55,27 +55,27 @@ struct SegmentCard: Codable, Sendable, Equatable {
         }
     }
 
-    /// Reads a card and its marks; nil if it is damaged, or says what no card says.
-    static func read(_ bytes: [UInt8], boot: String?) -> (card: SegmentCard, marks: [Mark])? {
+    /// Reads a metadata file and its marks; nil if it is damaged, or says what no metadata file says.
+    static func read(_ bytes: [UInt8], boot: String?) -> (metadata: SegmentMetadata, marks: [Mark])? {
         guard bytes.count >= headSize else { return nil }
         let lines = bytes[..<headSize].split(separator: 10, maxSplits: 2, omittingEmptySubsequences: false)
-        guard lines.count == 3, let card = try? JSONDecoder().decode(SegmentCard.self, from: Data(lines[1])),
-            lines[0].elementsEqual((title + hash(lines[1])).utf8), card.isSound,
-            bytes.count >= headSize + card.spans.count * markSize
+        guard lines.count == 3, let metadata = try? JSONDecoder().decode(SegmentMetadata.self, from: Data(lines[1])),
+            lines[0].elementsEqual((title + hash(lines[1])).utf8), metadata.isSound,
+            bytes.count >= headSize + metadata.spans.count * markSize
         else { return nil }
-        let isSameBoot = boot != nil && boot == card.boot
-        let marks = card.spans.indices.map { index -> Mark in
+        let isSameBoot = boot != nil && boot == metadata.boot
+        let marks = metadata.spans.indices.map { index -> Mark in
             let numbers = (0..<2).map { half in
                 (0..<8).reduce(UInt64(0)) { number, byte in
                     number | UInt64(bytes[headSize + index * markSize + half * 8 + byte]) << (8 * UInt64(byte))
                 }
             }
-            let span = card.spans[index]
+            let span = metadata.spans[index]
             func sound(_ number: UInt64) -> Int64 { number <= UInt64(span.count) ? Int64(number) : 0 }
             let synchronized = sound(numbers[1])
             return Mark(written: isSameBoot ? sound(numbers[0]) : synchronized, synchronized: synchronized)
         }
-        return (card, marks)
+        return (metadata, marks)
     }
 
     private var isSound: Bool {
@@ -89,7 +89,7 @@ struct SegmentCard: Codable, Sendable, Equatable {
 
     private static let title = "opget segments 1 "
 
-    /// FNV-1a: against accidents; whoever can write to the card can write to the file.
+    /// FNV-1a: against accidents; whoever can write to the metadata file can write to the file.
     static func hash(_ bytes: some Sequence<UInt8>) -> String {
         let hash = bytes.reduce(UInt64(0xCBF2_9CE4_8422_2325)) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
         let digits = String(hash, radix: 16)
