@@ -86,7 +86,7 @@ public final class Gate: Sendable {
         if let number { forget(number) }
         let found = wait == .cancelled ? "shut when the test's own task was cancelled" : "shut"
         throw UnmetExpectation(
-            "Nobody opened the gate", expected: "open, within \(Told.time(limit))", found: found, fileID: fileID,
+            "Nobody opened the gate", expected: "open, within \(Described.time(limit))", found: found, fileID: fileID,
             line: line)
     }
 

@@ -9,10 +9,10 @@ import Foundation
 /// owner. Canceling it ends only this share. When the last share is canceled, the run is canceled, too, and that share
 /// ends when the body of the run has wound down.
 ///
-/// It joins the run when it is started, and ends when the run has ended. While it waits for a run that executes
-/// elsewhere or has not begun, it takes no slot of a ``QueueManager``. In an `OperationQueue` it keeps its place. If
-/// the run executes in the slot of a share, that share keeps the slot until the run has ended, even if the share is
-/// canceled. The run and its shares keep each other alive until the run ends.
+/// A shared operation joins the run when it is started, and ends when the run has ended. While it waits for a run that
+/// executes elsewhere or has not begun, it takes no slot of a ``QueueManager``. In an `OperationQueue`, it keeps its
+/// place. If the run executes in the slot of a share, that share keeps the slot until the run has ended, even if the
+/// share is canceled. The run and its shares keep each other alive until the run ends.
 public final class SharedOperation<ResultType: Sendable, ErrorType: Error>: AsyncOperation<ResultType, ErrorType>,
     @unchecked Sendable
 {

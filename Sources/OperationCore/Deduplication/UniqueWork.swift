@@ -14,8 +14,8 @@ package final class UniqueWork: Sendable {
         func come() {
             start()
             finish(withResult: ())
-            // It may follow an operation that never ends, because the queue refused it. Once started, it gets no more
-            // edges.
+            // The turn may follow an operation that never ends, because the queue refused it. A started turn gets no
+            // more edges.
             for other in dependencies { removeEdges(to: other) }
         }
 

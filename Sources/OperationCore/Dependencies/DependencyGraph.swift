@@ -159,8 +159,8 @@ typealias DependencyRank = Int128
 /// moved past the other end of the edge. Nothing else is moved unless there is no room. So an edge to or from an
 /// operation that has few other edges costs little, in whatever order a graph is built.
 ///
-/// It is used under the locks of the components: see ``DependencyComponent``. Meanwhile edges may end or be removed,
-/// but none is added. The order stays correct with fewer edges.
+/// The order is used under the locks of the components: see ``DependencyComponent``. Meanwhile edges may end or be
+/// removed, but none is added. The order stays correct with fewer edges.
 struct DependencyOrder {
     /// The side of an edge on which a search found a node.
     enum Side: UInt8 {
@@ -298,9 +298,9 @@ final class DependencyComponent: Sendable {
     private let lock = Locked(())
     /// The component to which this one was joined.
     ///
-    /// It is set once, under the locks of both, and released with this component. Every edge reads it several times. The
-    /// library's `AtomicLazyReference` is not used because each of its reads took 600 instructions, more than half of the cost
-    /// of an edge.
+    /// The parent is set once, under the locks of both, and released with this component. Every edge reads it several
+    /// times. The library's `AtomicLazyReference` is not used because each of its reads took 600 instructions, more
+    /// than half of the cost of an edge.
     private let parent = Atomic<Unmanaged<DependencyComponent>?>(nil)
     // Sendable: written once, before `parent` is set, and read after `parent` was loaded.
     private nonisolated(unsafe) var shift = DependencyRank.zero

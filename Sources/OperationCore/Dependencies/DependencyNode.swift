@@ -6,8 +6,8 @@ import Synchronization
 
 /// The node of an operation in the graph, with its links and the number of dependencies that have not ended.
 ///
-/// It is created with the first link of the operation. It outlives the operation if other nodes still have links to it,
-/// so they need not know whether the operation exists.
+/// The node is created with the first link of the operation. It outlives the operation if other nodes still have links
+/// to it, so they need not know whether the operation exists.
 final class DependencyNode: Sendable {
     private let links = Locked(DependencyLinks())
     private let unended = Atomic<Int32>(0)
@@ -112,7 +112,7 @@ final class DependencyNode: Sendable {
 
     /// Cuts all links of an operation that ended or is being freed.
     ///
-    /// This may free the upstream operations, and then theirs, so it uses a loop and not a recursion.
+    /// The upstream operations may be freed by this, and then theirs. So this uses a loop and not a recursion.
     func tearDown() {
         var upstream = FewOrMany<DependencyLinks.Upstream>()
         let (listener, isSettled) = links.withLock { $0.takeUpstream(&upstream) }
@@ -163,8 +163,8 @@ extension DependencyNode {
 
     /// The nodes that are linked to this one on one side, and whose operations have not ended.
     ///
-    /// It is safe to release a node under a lock, because its operation removes all links from the node before it
-    /// releases the node.
+    /// A node may be released under a lock, because its operation removes all links from the node before it releases
+    /// the node.
     func neighbours(_ side: DependencyOrder.Side) -> [DependencyNode] {
         links.withLock { side == .below ? $0.liveDownstream : $0.liveUpstreamNodes }
             .filter { !$0.hasEnded.load(ordering: .acquiring) }
@@ -433,7 +433,7 @@ struct DependencyLinks {
 
     /// Moves the upstream links to `place`, which is empty.
     ///
-    /// This returns the listener, and whether the operation had been settled.
+    /// The result contains the listener, and whether the operation had been settled.
     mutating func takeUpstream(_ place: inout FewOrMany<Upstream>) -> (listener: DependencyListener, isSettled: Bool) {
         index = nil
         swap(&upstream, &place)

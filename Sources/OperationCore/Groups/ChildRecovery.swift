@@ -12,7 +12,7 @@ public struct ChildRecovery<Value: Sendable>: Sendable {
 
     /// Returns a decision that uses a value as the result of the child.
     public static func result(_ value: Value) -> ChildRecovery {
-        ChildRecovery(answer: .result(StandIn(value)))
+        ChildRecovery(answer: .result(ReplacementResult(value)))
     }
 
     /// Returns a decision that lets another operation take the place of the child.
@@ -20,7 +20,7 @@ public struct ChildRecovery<Value: Sendable>: Sendable {
     /// The operation may do the same work again, or other work with a result of the same type. It becomes a child of
     /// the group in place of the one that failed. To run several operations instead, pass a group.
     public static func operation<Failure>(_ other: TypedOperation<Value, Failure>) -> ChildRecovery {
-        ChildRecovery(answer: .operation(other, { other.outcome?.result.map { StandIn($0) } }))
+        ChildRecovery(answer: .operation(other, { other.outcome?.result.map { ReplacementResult($0) } }))
     }
 
     /// A decision that lets the child fail.
@@ -29,28 +29,28 @@ public struct ChildRecovery<Value: Sendable>: Sendable {
 
 /// The decision of a recovery, without the type of the result.
 enum RecoveryAnswer: Sendable {
-    case result(any AnyStandIn)
-    case operation(ManagedOperation, _ result: @Sendable () -> (any AnyStandIn)?)
+    case result(any AnyReplacementResult)
+    case operation(ManagedOperation, _ result: @Sendable () -> (any AnyReplacementResult)?)
     /// The child fails, and the error is the one that the recovery threw, if any.
     case fail((any Error)?)
 }
 
 /// A result that a group uses in place of the one that a child did not give.
-final class StandIn<Value: Sendable>: AnyStandIn {
+final class ReplacementResult<Value: Sendable>: AnyReplacementResult {
     let value: Value
 
     init(_ value: Value) { self.value = value }
 }
 
 /// A replacement result of any type.
-protocol AnyStandIn: AnyObject, Sendable {}
+protocol AnyReplacementResult: AnyObject, Sendable {}
 
 extension TypedOperation {
     /// The outcome as the group of the operation sees it, with the result of a recovery if there is one.
     final var outcomeInGroup: OperationOutcome<ResultType, ErrorType>? {
         guard let outcome else { return nil }
         if case .success = outcome { return outcome }
-        let standIn = core.withLock { $0.extras?.standIn } as? StandIn<ResultType>
+        let standIn = core.withLock { $0.extras?.standIn } as? ReplacementResult<ResultType>
         return standIn.map { .success($0.value) } ?? outcome
     }
 }
@@ -252,7 +252,7 @@ extension GroupEngine {
     }
 
     /// Counts the child as one that gave this result.
-    private func conclude(_ rescue: GroupRescue, with standIn: any AnyStandIn) {
+    private func conclude(_ rescue: GroupRescue, with standIn: any AnyReplacementResult) {
         guard end(rescue) else { return }
         let old = rescue.original.core.withLock { core in exchange(&core.need().standIn, with: standIn) }
         withExtendedLifetime(old) {}
@@ -378,7 +378,7 @@ final class GroupRescue: Sendable {
         var attempt = 0
         var isOver = false
         var task: Task<Void, Never>?
-        var result: (@Sendable () -> (any AnyStandIn)?)?
+        var result: (@Sendable () -> (any AnyReplacementResult)?)?
     }
 
     let original: ManagedOperation
@@ -420,13 +420,13 @@ final class GroupRescue: Sendable {
     }
 
     /// Keeps a closure that returns the result of the operation that took the child's place.
-    func keep(_ result: @escaping @Sendable () -> (any AnyStandIn)?) {
+    func keep(_ result: @escaping @Sendable () -> (any AnyReplacementResult)?) {
         let left = state.withLock { exchange(&$0.result, with: result) }
         withExtendedLifetime(left) {}
     }
 
     /// The result of the operation that took the child's place.
-    var result: (any AnyStandIn)? { state.withLock { $0.result }?() }
+    var result: (any AnyReplacementResult)? { state.withLock { $0.result }?() }
 
     /// Ends the recovery, and cancels the task of the hook, whose answer no longer counts.
     func end() {

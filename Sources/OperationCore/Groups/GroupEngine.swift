@@ -5,7 +5,8 @@ import Foundation
 
 /// The shell of ``GroupMachine``, with one instance for each group, which holds its children.
 ///
-/// It applies an event under its lock, takes out a `Plan` of what follows, and carries out the plan outside the lock.
+/// The engine applies an event under its lock, takes out a `Plan` of what follows, and carries out the plan outside the
+/// lock.
 package final class GroupEngine: Sendable {
     struct Child {
         var operation: ManagedOperation?
@@ -57,9 +58,9 @@ package final class GroupEngine: Sendable {
         /// The callback queue that was set on the group, which its children inherit.
         var callbackQueue: DispatchQueue?
         /// The object that calls the progress listeners on the callback queue, if there are some.
-        var teller: GroupProgressTeller?
+        var teller: GroupProgressReporter?
         /// The object that calls the progress listeners on the main actor, if there are some.
-        var mainActorTeller: GroupProgressTeller?
+        var mainActorTeller: GroupProgressReporter?
         /// The recovery hooks of the group, if there are some.
         var recoveries: GroupRecoveries?
         /// Gives the group the result or error of its body.
@@ -83,7 +84,7 @@ package final class GroupEngine: Sendable {
 
     /// The queue of groups that are in no queue of this package and were given none.
     ///
-    /// It remembers no failures, because no code can ask for them.
+    /// The queue remembers no failures, because no code can ask for them.
     static let sharedQueue: QueueManager = {
         let queue = QueueManager("groups")
         queue.failureLimit = 0
@@ -101,9 +102,9 @@ extension GroupEngine {
 
 extension GroupEngine.State {
     /// The objects that call the progress listeners.
-    var tellers: [GroupProgressTeller] { [teller, mainActorTeller].compactMap { $0 } }
+    var tellers: [GroupProgressReporter] { [teller, mainActorTeller].compactMap { $0 } }
 
-    mutating func takeTellers() -> [GroupProgressTeller] {
+    mutating func takeTellers() -> [GroupProgressReporter] {
         if teller == nil, mainActorTeller == nil { return [] }
         defer { (teller, mainActorTeller) = (nil, nil) }
         return tellers
@@ -197,7 +198,7 @@ extension GroupEngine {
 
     /// Returns the mark that an enqueued handler of a child checks before it begins.
     ///
-    /// It is `nil` if the child is shielded from all groups around it, or if the group has not begun.
+    /// The mark is `nil` if the child is shielded from all groups around it, or if the group has not begun.
     func cancellationMark(forChildAt slot: GroupMachine.Slot) -> CancellationMark? {
         // The loop goes outward until a group has its mark, and then back.
         var chain: [GroupEngine] = []

@@ -5,7 +5,7 @@ import Foundation
 
 /// An error that describes why a group has no result, with the child at fault and the failures of the other children.
 ///
-/// It is the error type of a group for which you specify no other.
+/// A group has this error type if you specify no other.
 public struct GroupFailure: Error, Sendable, CustomStringConvertible, LocalizedError {
     /// A child that gave no result.
     public struct Child: Sendable, CustomStringConvertible {
@@ -19,7 +19,8 @@ public struct GroupFailure: Error, Sendable, CustomStringConvertible, LocalizedE
         public let failure: OperationFailure<any Error>
         /// The failure of the child's recovery, or `nil` if there was no recovery that failed.
         ///
-        /// It is the error that the recovery threw, or the failure of the operation that last took the child's place.
+        /// This value is the error that the recovery threw, or the failure of the operation that last took the child's
+        /// place.
         public let recoveryFailure: OperationFailure<any Error>?
 
         /// One line for a log.
@@ -42,11 +43,11 @@ public struct GroupFailure: Error, Sendable, CustomStringConvertible, LocalizedE
     public let group: String
     /// The child at fault, or `nil` if no single child is at fault.
     ///
-    /// It is `nil` if the body or the sequence of elements failed, or if there were too few children.
+    /// The value is `nil` if the body or the sequence of elements failed, or if there were too few children.
     public let child: Child?
     /// The error of the child at fault, the error that the body threw, or the ``sourceError``.
     ///
-    /// It is `nil` if a child was canceled, or if too few children gave a result.
+    /// The value is `nil` if a child was canceled, or if too few children gave a result.
     public let underlyingError: (any Error)?
     /// The error of the asynchronous sequence that provides the elements, or `nil` if something else failed.
     ///

@@ -92,10 +92,10 @@ extension GroupOperation {
     public func expect(totalWeight weight: Double) { engine.expect(weight) }
 
     private func makeProgress() -> Progress {
-        // It must not become a part of another progress that is current on this thread.
+        // The new progress must not become a part of another one that is current on this thread.
         let made = Progress(parent: nil)
-        made.totalUnitCount = GroupProgressTeller.units
-        GroupProgressTeller.show(engine.progress, in: made)
+        made.totalUnitCount = GroupProgressReporter.units
+        GroupProgressReporter.show(engine.progress, in: made)
         made.isPausable = true
         made.cancellationHandler = { [weak self] in self?.cancel() }
         made.pausingHandler = { [weak self] in _ = self?.suspend() }
@@ -103,9 +103,9 @@ extension GroupOperation {
         return made
     }
 
-    private func needTeller(isOnMainActor: Bool = false) -> GroupProgressTeller? {
+    private func needTeller(isOnMainActor: Bool = false) -> GroupProgressReporter? {
         // Only changes after this are reported.
-        let made = GroupProgressTeller(told: engine.progress) { [weak self] in
+        let made = GroupProgressReporter(told: engine.progress) { [weak self] in
             guard let self, !isCancelled else { return nil }
             return (isOnMainActor ? .main : callbackQueue, self)
         }
@@ -136,7 +136,7 @@ extension GroupEngine {
 /// Reports the progress of a group to its listeners on its callback queue, one report at a time.
 ///
 /// A slow queue gets fewer reports. At most one report waits there, with the progress at the time when it is made.
-final class GroupProgressTeller: Sendable {
+final class GroupProgressReporter: Sendable {
     private struct State {
         var handler: (@Sendable (GroupProgress) -> Void)?
         /// The handlers that are called after `handler`, in the order in which they were added.
@@ -358,7 +358,7 @@ package struct GroupMeter: Sendable {
 public protocol MeasuredOperation: ManagedOperation {
     /// The completed share of the work, from zero to one, or `nil` if it is not known.
     ///
-    /// It is read on any thread, outside every lock of the package.
+    /// OperationKit reads the property on any thread, outside its locks.
     var completedFraction: Double? { get }
 }
 
@@ -448,7 +448,7 @@ extension GroupEngine {
     }
 
     /// Reports the complete progress, before the handlers of the result are called.
-    func completeProgress(_ tellers: [GroupProgressTeller]) {
+    func completeProgress(_ tellers: [GroupProgressReporter]) {
         let isOn = state.withLock { state in
             state.meter.complete()
             return state.meter.isOn

@@ -263,7 +263,7 @@ final class PipelineResults<Value: Sendable>: PipelineSink {
 
 /// The source of a group that runs a pipeline.
 ///
-/// It asks the later stages first, so that elements in progress are completed before others begin.
+/// The later stages are asked first, so that elements in progress are completed before others begin.
 final class PipelineFlow: GroupSource {
     private struct State {
         /// The stage and the element of each tag, including tags that are free.

@@ -56,7 +56,7 @@ extension ManagedOperation {
     }
 
     /// Notifies waiters, handlers and observers of the outcome.
-    func tell(_ told: Told) {
+    func tell(_ told: Notifications) {
         if let parties = told.parties {
             parties.timers.cancel()
             for waiter in parties.waiters { waiter.tell(self) }
@@ -257,7 +257,7 @@ final class RareOperationState {
     /// A reference that keeps the operation alive until it has ended.
     var selfReference: ManagedOperation?
     /// The result that the group uses as its own if its body provided none.
-    var standIn: (any AnyStandIn)?
+    var standIn: (any AnyReplacementResult)?
     /// The context of the task that called `run()`, until the body begins.
     var taskContext: TaskContext?
     var lastObserverID: UInt64 = 0

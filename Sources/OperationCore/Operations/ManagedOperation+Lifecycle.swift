@@ -104,12 +104,12 @@ extension ManagedOperation {
             return answer
         }
         let style = endStyle
-        let (action, told) = move { core -> (LifecycleMachine.CancelAction?, Told) in
-            guard isWanted(core) else { return (nil, Told()) }
+        let (action, told) = move { core -> (LifecycleMachine.CancelAction?, Notifications) in
+            guard isWanted(core) else { return (nil, Notifications()) }
             let action = core.machine.cancel(style: style)
             guard action != .refuse else {
                 if silences { core.silence() }
-                return (action, Told())
+                return (action, Notifications())
             }
             core.cause = cause
             record?.isCancelled = true
@@ -241,7 +241,7 @@ extension ManagedOperation {
         let style = endStyle
         let (action, told, isEarly) = move { core in
             let action = core.machine.finish(ending, style: style)
-            guard action == .tellAndEnd || action == .keep else { return (action, Told(), false) }
+            guard action == .tellAndEnd || action == .keep else { return (action, Notifications(), false) }
             core.box = box
             return (action, core.takeTold(), action == .keep && !core.machine.isStarted)
         }
@@ -277,7 +277,7 @@ extension ManagedOperation {
         if original != nil { return failMapByRule(keeping: box) }
         let (action, told) = move { core in
             let action = core.machine.failByRule()
-            guard action != nil else { return (action, Told()) }
+            guard action != nil else { return (action, Notifications()) }
             core.box = box
             return (action, core.takeTold())
         }
@@ -299,7 +299,7 @@ extension ManagedOperation {
         let (action, told) = move { core in
             let action = core.machine.bodyReturned()
             if action == .tellMissingResultAndEnd { core.cause = .noResult }
-            return (action, action == nil || action == .end ? Told() : core.takeTold())
+            return (action, action == nil || action == .end ? Notifications() : core.takeTold())
         }
         guard let action else { return }
         if action == .tellMissingResultAndEnd {

@@ -401,7 +401,7 @@ extension ManagedOperation {
 }
 
 /// The parties to notify after the lock is released.
-struct Told {
+struct Notifications {
     var isTold = false
     var hasHandlers = false
     /// Whether there are mapped operations that convert the outcome.
@@ -424,15 +424,15 @@ extension ManagedOperation.Core {
     /// Takes out the parties to notify of the outcome.
     ///
     /// Only the code that decided the outcome may call this method.
-    func takeTold() -> Told {
-        guard machine.ending != nil else { return Told() }
+    func takeTold() -> Notifications {
+        guard machine.ending != nil else { return Notifications() }
         let isTold = machine.isTold
         let hasMaps = isTold && extras?.maps?.hasUntold == true
         if hasMaps { _ = extras?.maps?.telling.request() }
         guard let extras, extras.timing != nil || !extras.observers.isEmpty || !extras.inputs.isEmpty else {
-            return Told(isTold: isTold, hasHandlers: hasHandlers, hasMaps: hasMaps)
+            return Notifications(isTold: isTold, hasHandlers: hasHandlers, hasMaps: hasMaps)
         }
-        let parties = Told.Parties()
+        let parties = Notifications.Parties()
         parties.inputs = extras.inputs.takeAll()
         if extras.timing != nil { parties.timers = extras.timed { $0.takeTimers() } }
         parties.waiters = extras.observers.takeAll(where: \.isWaiter)
@@ -440,6 +440,6 @@ extension ManagedOperation.Core {
             parties.observers = extras.observers.takeAll()
             _ = extras.telling.request()
         }
-        return Told(isTold: isTold, hasHandlers: hasHandlers, hasMaps: hasMaps, parties: parties)
+        return Notifications(isTold: isTold, hasHandlers: hasHandlers, hasMaps: hasMaps, parties: parties)
     }
 }

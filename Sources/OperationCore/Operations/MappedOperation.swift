@@ -359,7 +359,7 @@ extension ManagedOperation {
         var feeds: [StateFeed] = []
         var state = OperationState.finished
         var final = ending
-        let (isTaken, told) = storage.withLock { core -> (Bool, Told) in
+        let (isTaken, told) = storage.withLock { core -> (Bool, Notifications) in
             let isTaken = core.machine.adopt(ending)
             if isTaken { (core.box, core.cause) = (box, cause) }
             final = core.machine.ending ?? ending
@@ -377,7 +377,7 @@ extension ManagedOperation {
     final func finishMap(as ending: LifecycleMachine.Ending, keeping box: OutcomeBox) -> Bool {
         let (action, told) = storage.withLock { core in
             let action = core.machine.finish(ending, style: .atOnce)
-            guard action == .keep else { return (action, Told()) }
+            guard action == .keep else { return (action, Notifications()) }
             core.box = box
             return (action, core.takeTold())
         }

@@ -90,7 +90,7 @@ public struct CancellationCause: Sendable, Equatable, CustomStringConvertible {
         let underlyingCause: CancellationCause?
         /// The group from which the cause comes.
         ///
-        /// It is converted to text only when the message is read.
+        /// The place is converted to text only when the message is read.
         let place: GroupPlace?
 
         /// The number of underlying causes.

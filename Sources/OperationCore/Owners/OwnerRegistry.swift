@@ -157,7 +157,7 @@ package struct OwnerIndex {
 
     /// Returns the memberships of an owner, in the order in which they came.
     ///
-    /// They are a copy, because they are read after the lock was released. Shared storage would have to be copied by
+    /// The result is a copy, because it is read after the lock was released. Shared storage would have to be copied by
     /// the next change.
     package mutating func answer(_ query: Query) -> Answer {
         var answer = Answer()

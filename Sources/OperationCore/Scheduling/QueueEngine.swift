@@ -104,12 +104,12 @@ extension QueueEngine {
         var grant: ReturningBody?
         /// The contents of an ended entry, to be released.
         private var released: (QueueMachine.Work, EntryDetails?)?
-        private(set) var chores: Chores?
+        private(set) var chores: RareActions?
 
         /// Returns the rare actions, and creates them if there are none.
-        mutating func need() -> Chores {
+        mutating func need() -> RareActions {
             if let chores { return chores }
-            let made = Chores()
+            let made = RareActions()
             chores = made
             return made
         }
@@ -124,7 +124,7 @@ extension QueueEngine {
     /// The actions that rarely follow an event.
     ///
     /// It is deliberately not `Sendable` and belongs to the thread that applied the event.
-    final class Chores {
+    final class RareActions {
         var told: [@Sendable () -> Void] = []
         var drained: [QueueWait] = []
         /// Further bodies that resume.
@@ -212,7 +212,7 @@ extension QueueEngine {
         withExtendedLifetime(after) {}
     }
 
-    private func perform(_ chores: Chores) {
+    private func perform(_ chores: RareActions) {
         for body in chores.grants { body.grant() }
         for tell in chores.told { tell() }
         for wait in chores.drained { wait.end() }

@@ -11,7 +11,7 @@ extension ManagedOperation {
     /// A later grant goes through `admissionDidComplete`.
     @discardableResult
     final func seekAdmission() -> Bool {
-        let (old, errand) = core.withLock { core -> (AdmissionLeftovers?, Errand?) in
+        let (old, pending) = core.withLock { core -> (AdmissionLeftovers?, PendingAction?) in
             guard core.machine.ending == nil, !core.machine.isStarted, core.isReady else { return (nil, nil) }
             let old = core.withdrawOutdatedAdmission()
             guard let extras = core.extras, let steps = extras.admission?.steps else { return (old, nil) }
@@ -19,21 +19,21 @@ extension ManagedOperation {
             if !isDelayed, let action = extras.admission?.machine.delayEnded(epoch: epoch),
                 let ticket = extras.admission?.ticket
             {
-                return (old, Errand(action: action, ticket: ticket))
+                return (old, PendingAction(action: action, ticket: ticket))
             }
             guard let action = extras.admission?.machine.seek(steps, epoch: epoch, isDelayed: isDelayed) else {
                 return (old, nil)
             }
             let ticket = AdmissionTicket(life, round: extras.admission?.machine.round ?? 0)
             extras.admission?.ticket = ticket
-            return (old, Errand(action: action, ticket: ticket))
+            return (old, PendingAction(action: action, ticket: ticket))
         }
         old?.giveBack()
-        guard let errand else { return false }
-        return pursue(errand.action, errand.ticket)
+        guard let pending else { return false }
+        return pursue(pending.action, pending.ticket)
     }
 
-    private struct Errand {
+    private struct PendingAction {
         let action: AdmissionMachine.Action
         let ticket: AdmissionTicket
     }
@@ -156,7 +156,7 @@ extension ManagedOperation {
 
     /// Waits for the categories for a limited time, and returns whether the operation holds them.
     ///
-    /// Others were faster too often, so the operation keeps its slot meanwhile.
+    /// Other operations were faster too often, so this one keeps its slot meanwhile.
     private func waitWithSlot(_ ticket: AdmissionTicket, _ time: Duration) -> Bool {
         let semaphore = ticket.prepareToWait()
         CategoryRegistry.beginWaitingWithSlot(ticket)

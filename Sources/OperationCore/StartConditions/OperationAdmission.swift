@@ -253,7 +253,7 @@ package struct AdmissionMachine: Sendable, Equatable {
 
 /// A reference to one operation in one round of its admission.
 ///
-/// It does not keep the operation alive. When an operation is freed, its ticket is handed in.
+/// The ticket does not keep the operation alive. When the operation is freed, its ticket is handed in.
 final class AdmissionTicket: Sendable {
     // Sendable: written once, in init; loading a weak reference is atomic.
     private nonisolated(unsafe) weak var reference: ManagedOperation?

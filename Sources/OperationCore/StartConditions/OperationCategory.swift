@@ -273,9 +273,9 @@ package struct CategoryMachine<Key: Hashable, Party: Hashable> {
 
     /// Notes that older parties were passed over because this one was served.
     ///
-    /// These are the parties that are the first of their queues in its lines. The oldest one that was passed over too
-    /// often is called, even if it cannot be served yet. If its queue is full and it cannot come, another one is called
-    /// when the next party is served.
+    /// The parties that were passed over are older, and the first of their queues in the same lines. The oldest one
+    /// that was passed over too often is called, even if it cannot be served yet. If it cannot come because its queue
+    /// is full, another one is called when the next party is served.
     private mutating func notePassedOver(by claim: Claim) {
         var heads: Set<Party> = []
         for key in claim.keys { heads.formUnion(lines[key]?.queued.values.compactMap(\.first) ?? []) }

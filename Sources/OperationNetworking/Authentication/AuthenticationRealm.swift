@@ -45,7 +45,7 @@ public final class AuthenticationRealm: Sendable {
     }
 
     /// An event to report.
-    struct Told {
+    struct Report {
         let kind: AuthenticationEvent.Kind
         var error: NetworkError?
     }
@@ -203,7 +203,7 @@ public final class AuthenticationRealm: Sendable {
 
     func set(_ credential: any Sendable) {
         let lifetime = closures.lifetime(credential)
-        apply(telling: { _ in Told(kind: .credentialCame) }) { ((), $0.set(credential, lifetime: lifetime, now: $1)) }
+        apply(telling: { _ in Report(kind: .credentialCame) }) { ((), $0.set(credential, lifetime: lifetime, now: $1)) }
     }
 
     func signOut() { apply { machine, _ in ((), machine.signOut()) } }
@@ -219,7 +219,7 @@ public final class AuthenticationRealm: Sendable {
     ///   - told: A closure that returns the event to report before the actions, or nil.
     @discardableResult
     func apply<Result>(
-        in scope: RefreshScope = .none, telling told: (Result) -> Told? = { _ in nil },
+        in scope: RefreshScope = .none, telling told: (Result) -> Report? = { _ in nil },
         _ happen: (inout Machine, OperationInstant) -> (Result, [Machine.Action])
     ) -> Result {
         let now = options.clock.now

@@ -319,7 +319,7 @@ extension AuthenticationRealm {
 
     private func came(_ credential: any Sendable, _ number: Int) {
         let lifetime = closures.lifetime(credential)
-        apply(telling: { $0 ? Told(kind: .credentialCame) : nil }) {
+        apply(telling: { $0 ? Report(kind: .credentialCame) : nil }) {
             $0.refreshed(number, credential, lifetime: lifetime, now: $1)
         }
         stop(number)
@@ -327,7 +327,7 @@ extension AuthenticationRealm {
 
     private func failed(_ failure: Machine.Failure, _ number: Int) {
         let error = error(failure)
-        apply(telling: { $0 ? Told(kind: .refreshFailed, error: error) : nil }) { machine, now in
+        apply(telling: { $0 ? Report(kind: .refreshFailed, error: error) : nil }) { machine, now in
             (machine.isUnderWay(number), machine.refreshFailed(number, failure, now: now))
         }
         stop(number)

@@ -59,7 +59,7 @@ public struct ProgressPacing: Sendable, Hashable {
 /// A slow queue gets fewer reports instead of a backlog. At most one report waits in the queue, and it contains the
 /// values at the time when it runs. The next report is enqueued again behind other work, so that a slow listener does
 /// not occupy the queue.
-final class ProgressTeller: Sendable {
+final class ProgressReporter: Sendable {
     enum Direction: Sendable { case upload, download }
 
     struct Listeners: Sendable {
@@ -95,7 +95,7 @@ final class ProgressTeller: Sendable {
         /// Whether the operation has ended, and the handlers were released.
         var hasReleasedHandlers = false
         /// The teller of the main actor.
-        var main: ProgressTeller?
+        var main: ProgressReporter?
     }
 
     private let state: Locked<State>
@@ -178,7 +178,7 @@ final class ProgressTeller: Sendable {
         let new = MainActorCallbacks()
         return state.withLock { state in
             if let known = state.main?.callbacks { return known }
-            state.main = ProgressTeller(new, after: state)
+            state.main = ProgressReporter(new, after: state)
             return new
         }
     }
@@ -309,9 +309,9 @@ final class ProgressTeller: Sendable {
     fileprivate enum Next { case nothing, now, later }
 }
 
-extension ProgressTeller.State {
+extension ProgressReporter.State {
     /// Begins a report, or returns nil if there is none or if another thread is delivering one.
-    fileprivate mutating func begin(at now: OperationInstant) -> ProgressTeller.Report? {
+    fileprivate mutating func begin(at now: OperationInstant) -> ProgressReporter.Report? {
         guard telling.request() else { return nil }
         guard hasReport(at: now) else {
             telling.stop()
@@ -320,12 +320,12 @@ extension ProgressTeller.State {
         }
         let reports = takeReports(at: now)
         owesFinish = false
-        return ProgressTeller.Report(
+        return ProgressReporter.Report(
             listeners: listeners, upload: reports.upload, download: reports.download, isComplete: isLast)
     }
 
     /// Ends a report.
-    fileprivate mutating func end(at now: OperationInstant) -> ProgressTeller.Next {
+    fileprivate mutating func end(at now: OperationInstant) -> ProgressReporter.Next {
         telling.stop()
         guard hasReport(at: now) else {
             turn.stop()

@@ -106,7 +106,7 @@ extension TypedOperation where ResultType: Equatable {
         _ result: ResultType, within limit: Duration = .seconds(60), fileID: String = #fileID, line: Int = #line
     ) async throws(UnmetExpectation) {
         let end = await end(within: limit)
-        try expect(result, end, Asked("success \(Told.value(result))", fileID, line))
+        try expect(result, end, Asked("success \(Described.value(result))", fileID, line))
     }
 
     /// Checks that the operation has succeeded with a certain result.
@@ -115,7 +115,7 @@ extension TypedOperation where ResultType: Equatable {
     public final func expectSuccess(
         _ result: ResultType, fileID: String = #fileID, line: Int = #line
     ) throws(UnmetExpectation) {
-        try expect(result, end, Asked("success \(Told.value(result))", fileID, line))
+        try expect(result, end, Asked("success \(Described.value(result))", fileID, line))
     }
 
     private func expect(_ result: ResultType, _ end: End, _ asked: Asked) throws(UnmetExpectation) {
@@ -132,7 +132,7 @@ extension TypedOperation where ErrorType: Equatable {
         _ error: ErrorType, within limit: Duration = .seconds(60), fileID: String = #fileID, line: Int = #line
     ) async throws(UnmetExpectation) {
         let end = await end(within: limit)
-        try expect(error, end, Asked("failure \(Told.error(error))", fileID, line))
+        try expect(error, end, Asked("failure \(Described.error(error))", fileID, line))
     }
 
     /// Checks that the operation has failed with a certain error.
@@ -141,7 +141,7 @@ extension TypedOperation where ErrorType: Equatable {
     public final func expectFailure(
         _ error: ErrorType, fileID: String = #fileID, line: Int = #line
     ) throws(UnmetExpectation) {
-        try expect(error, end, Asked("failure \(Told.error(error))", fileID, line))
+        try expect(error, end, Asked("failure \(Described.error(error))", fileID, line))
     }
 
     private func expect(_ error: ErrorType, _ end: End, _ asked: Asked) throws(UnmetExpectation) {
@@ -257,17 +257,17 @@ extension TypedOperation {
             details.append("attempts: \(network.story)")
         }
         return UnmetExpectation(
-            "\(Told.subject(self)) did not end as expected", expected: asked.expected, found: found(end),
+            "\(Described.subject(self)) did not end as expected", expected: asked.expected, found: found(end),
             details: details, fileID: asked.fileID, line: asked.line)
     }
 
     private func found(_ end: End) -> String {
         switch end {
-        case .outcome(.success(let result)): return "success \(Told.value(result))"
-        case .outcome(.failure(let error)): return "failure \(Told.error(error))"
+        case .outcome(.success(let result)): return "success \(Described.value(result))"
+        case .outcome(.failure(let error)): return "failure \(Described.error(error))"
         case .outcome(.cancelled(let cause)): return "cancelled (\(cause.code)), \(cause.message)"
         case .notYet: return "no end, \(standing)"
-        case .notWithin(let limit): return "no end within \(Told.time(limit)), \(standing)"
+        case .notWithin(let limit): return "no end within \(Described.time(limit)), \(standing)"
         case .notAwaited: return "no end before the test's own task was cancelled, \(standing)"
         }
     }
@@ -360,7 +360,7 @@ public func waitUntil(
         guard !Task.isCancelled, ContinuousClock.now < end else {
             let found = Task.isCancelled ? "not so when the test's own task was cancelled" : "not so"
             throw UnmetExpectation(
-                "What was waited for did not come", expected: "\(what), within \(Told.time(limit))", found: found,
+                "What was waited for did not come", expected: "\(what), within \(Described.time(limit))", found: found,
                 fileID: fileID, line: line)
         }
         await Task.yield()
@@ -368,7 +368,7 @@ public func waitUntil(
 }
 
 /// Descriptions of values in the texts of expectations.
-enum Told {
+enum Described {
     private static let longest = 400
 
     /// Returns the name of an operation, its request or its type.

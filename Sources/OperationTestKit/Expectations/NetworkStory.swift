@@ -48,7 +48,7 @@ extension AnyNetworkOperation {
         let first = zip(expected, found).enumerated().first { !$1.0.fits($1.1) }?.offset
         let flaw = first ?? min(expected.count, found.count)
         throw UnmetExpectation(
-            "\(Told.subject(self)) did not make the attempts that were expected",
+            "\(Described.subject(self)) did not make the attempts that were expected",
             expected: expected.map(\.description).joined(separator: ", "),
             found: found.isEmpty ? "no attempt" : found.map(\.description).joined(separator: ", "),
             details: [
@@ -83,7 +83,7 @@ struct AttemptDescription {
                 case .cancelled: "cancelled"
                 case .unfinished: "…"
                 }
-            if let pause { return "\(word), pause \(Told.time(pause))" }
+            if let pause { return "\(word), pause \(Described.time(pause))" }
             return putAside.map { "\(word), \($0)" } ?? word
         }
     }
@@ -97,7 +97,7 @@ struct AttemptDescription {
         var description: String {
             switch self {
             case .attempt(let kind): Attempt(kind: kind).description
-            case .pause(let pause): Told.time(pause)
+            case .pause(let pause): Described.time(pause)
             case .aside(let reason): reason.description
             }
         }
@@ -219,7 +219,7 @@ public struct ExpectedAttempt: Sendable, CustomStringConvertible {
         let word = AttemptDescription.Attempt(kind: kind).description
         if let putAside { return "\(word), put aside for: \(putAside)" }
         guard let pause else { return word }
-        let (least, most) = (Told.time(pause.lowerBound), Told.time(pause.upperBound))
+        let (least, most) = (Described.time(pause.lowerBound), Described.time(pause.upperBound))
         return "\(word), pause \(least == most ? least : "\(least) to \(most)")"
     }
 

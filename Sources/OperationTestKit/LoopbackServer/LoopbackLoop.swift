@@ -11,7 +11,7 @@ final class LoopbackLoop {
     let options: LoopbackServer.Options
     let routes: LoopbackRouteTable
     let journal: LoopbackJournal
-    let mailbox: LoopbackMailbox
+    let mailbox: LoopbackInbox
     let poller: any Poller
     let inputBuffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 16, alignment: 16)
 
@@ -24,7 +24,7 @@ final class LoopbackLoop {
     private var isStopped = false
 
     init(
-        _ options: LoopbackServer.Options, _ listeners: LoopbackListeners, _ mailbox: LoopbackMailbox,
+        _ options: LoopbackServer.Options, _ listeners: LoopbackListeners, _ mailbox: LoopbackInbox,
         _ routes: LoopbackRouteTable, _ journal: LoopbackJournal
     ) {
         self.options = options
@@ -80,7 +80,7 @@ final class LoopbackLoop {
         }
     }
 
-    private func handle(_ message: LoopbackMailbox.Message) {
+    private func handle(_ message: LoopbackInbox.Message) {
         switch message {
         case .goOn(let number, let wait): connection(number)?.goOn(after: wait)
         case .readOn(let number, let wait): connection(number)?.readOn(after: wait)
@@ -120,7 +120,7 @@ final class LoopbackLoop {
 }
 
 /// Messages from other threads to the thread of a server.
-final class LoopbackMailbox: Sendable {
+final class LoopbackInbox: Sendable {
     enum Message: Sendable {
         /// A connection may continue after a gate or a pause.
         case goOn(connection: Int, wait: Int)

@@ -30,7 +30,7 @@ public final class LoopbackServer: Sendable {
 
     private let journal: LoopbackJournal
     private let routes: LoopbackRouteTable
-    private let mailbox: LoopbackMailbox
+    private let mailbox: LoopbackInbox
     private let ended = Gate()
 
     /// Starts a server.
@@ -39,7 +39,7 @@ public final class LoopbackServer: Sendable {
     /// - Throws: A ``LoopbackServerError`` if the server cannot listen on an address.
     public init(_ options: Options = Options()) throws(LoopbackServerError) {
         let listeners = try LoopbackListeners(options)
-        guard let mailbox = LoopbackMailbox() else {
+        guard let mailbox = LoopbackInbox() else {
             listeners.close()
             throw LoopbackServerError(EMFILE, options.addresses.first ?? .ipv4)
         }

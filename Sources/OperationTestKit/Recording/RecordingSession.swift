@@ -120,7 +120,7 @@ public final class RecordingSession: NetworkSession {
         }
         let body = BodyTap(request.body, limit: bodyLimit)
         // A task that is never resumed is released without an end.
-        let farewell = Farewell { [weak self] in self?.close(number) }
+        let farewell = ReleaseObserver { [weak self] in self?.close(number) }
         let tap = ExchangeTap(request, body, receiver, limit: bodyLimit) { [weak self] seen in
             self?.queue.async { [weak self] in
                 self?.note(seen, number)
@@ -160,7 +160,7 @@ public final class RecordingSession: NetworkSession {
 }
 
 /// An object that calls a closure when it is released.
-private final class Farewell: Sendable {
+private final class ReleaseObserver: Sendable {
     private let say: @Sendable () -> Void
 
     init(_ say: @escaping @Sendable () -> Void) { self.say = say }

@@ -48,7 +48,7 @@ private final class MeddlingClock: OperationClock {
 }
 
 /// Does something when it is freed.
-private final class Farewell: Sendable {
+private final class ReleaseObserver: Sendable {
     private let act: @Sendable () -> Void
 
     init(_ act: @escaping @Sendable () -> Void) { self.act = act }
@@ -59,15 +59,15 @@ private final class Farewell: Sendable {
 /// The first request keeps an object, and fails; those that follow do not.
 private final class Keeping: NetworkDataOperation<Int>, @unchecked Sendable {
     // Sendable: its state is in a lock.
-    private let kept: Locked<Farewell?>
+    private let kept: Locked<ReleaseObserver?>
 
-    init(_ bench: OperationBench, _ farewell: Farewell) {
+    init(_ bench: OperationBench, _ farewell: ReleaseObserver) {
         kept = Locked(farewell)
         super.init(url: bench.server.url("/"), urlSession: bench.session) { data, _ in data.count }
     }
 
     override func adapt(_ request: NetworkRequest) async throws -> NetworkRequest {
-        let farewell = kept.withLock { kept -> Farewell? in
+        let farewell = kept.withLock { kept -> ReleaseObserver? in
             defer { kept = nil }
             return kept
         }
@@ -165,7 +165,7 @@ struct ObservedStepsTests {
         bench.server.route("/") { _ in .silence }
         let itself = Shared<Keeping?>(nil), ended = Gate()
         do {
-            let operation = Keeping(bench, Farewell { itself.value?.cancel() })
+            let operation = Keeping(bench, ReleaseObserver { itself.value?.cancel() })
             itself.value = operation
             operation.callbackQueue = bench.callbacks
             operation.networkAttempts.set(Again(most: 2))

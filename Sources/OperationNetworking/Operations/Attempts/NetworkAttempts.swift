@@ -71,7 +71,7 @@ public final class NetworkAttempts: Sendable {
     }
 
     let state = Locked(State())
-    let teller = ProgressTeller()
+    let teller = ProgressReporter()
     private let scope = RefreshScope.current
     /// Whether an observer receives the steps, which does not change after the start.
     let isObserved = Atomic(false)

@@ -5,7 +5,7 @@
     import CurlDeclarations
     import Foundation
 
-    /// What tasks and the session's thread share: the mailbox, and the thread itself.
+    /// What tasks and the session's thread share: the inbox, and the thread itself.
     final class CurlEngine: Sendable {
         private enum Standing {
             /// There is no thread; the next task begins one.
@@ -14,7 +14,7 @@
             case closed
         }
 
-        private struct Mailbox {
+        private struct Inbox {
             var standing = Standing.resting
             var tasks: [CurlTask] = []
             /// The thread waits for events, and must be woken.
@@ -22,11 +22,11 @@
             var isClosing = false
             /// Nobody has the session any more: the thread ends after the last task.
             var isFinishing = false
-            var attendance = Attendance.nobody
+            var attendance = EndWait.nobody
         }
 
         /// Who waits for the end of the thread.
-        private enum Attendance {
+        private enum EndWait {
             case nobody
             /// One joins the thread; the others wait until it did.
             case joining([DispatchSemaphore])
@@ -34,14 +34,14 @@
         }
 
         /// What the thread is to do next.
-        enum Mail {
+        enum Instruction {
             case tasks([CurlTask])
             case close([CurlTask])
             case finish
         }
 
         let configuration: CurlSession.Configuration
-        private let mailbox = Locked(Mailbox())
+        private let inbox = Locked(Inbox())
         private let bell = CurlWakeup()
         private let forkCount = OKForkCount()
         private let lead: (@Sendable () -> Duration)?
@@ -62,14 +62,14 @@
         func post(_ task: CurlTask) {
             if let problem = unavailability { return endElsewhere(task, problem) }
             enum Outcome { case posted, ring, refused(NetworkError) }
-            let outcome: Outcome = mailbox.withLock { mailbox in
-                switch mailbox.standing {
+            let outcome: Outcome = inbox.withLock { inbox in
+                switch inbox.standing {
                 case .closed: return .refused(Self.closed)
-                case .resting where !begin(&mailbox): return .refused(Self.exhausted)
+                case .resting where !begin(&inbox): return .refused(Self.exhausted)
                 case .resting, .running: break
                 }
-                mailbox.tasks.append(task)
-                return exchange(&mailbox.isAsleep, with: false) ? .ring : .posted
+                inbox.tasks.append(task)
+                return exchange(&inbox.isAsleep, with: false) ? .ring : .posted
             }
             switch outcome {
             case .posted: break
@@ -106,32 +106,32 @@
         }
 
         /// Begins the thread; under the lock, so that there is one.
-        private func begin(_ mailbox: inout Mailbox) -> Bool {
+        private func begin(_ inbox: inout Inbox) -> Bool {
             let thread = CurlThread.begin { [self] in
                 CurlThread.prepare()
                 guard case .success(let library) = CurlLibrary.shared else { return }
                 repeat { CurlLoop(self, library).run() } while !threadEnds()
             }
             guard let thread else { return false }
-            mailbox.standing = .running(thread)
+            inbox.standing = .running(thread)
             return true
         }
 
         func close() {
             guard !isInherited else { return }
-            let rings = mailbox.withLock { mailbox in
-                mailbox.isClosing = true
-                if case .resting = mailbox.standing { mailbox.standing = .closed }
-                return exchange(&mailbox.isAsleep, with: false)
+            let rings = inbox.withLock { inbox in
+                inbox.isClosing = true
+                if case .resting = inbox.standing { inbox.standing = .closed }
+                return exchange(&inbox.isAsleep, with: false)
             }
             if rings { bell.ring() }
         }
 
         func finish() {
             guard !isInherited else { return }
-            let rings = mailbox.withLock { mailbox in
-                mailbox.isFinishing = true
-                return exchange(&mailbox.isAsleep, with: false)
+            let rings = inbox.withLock { inbox in
+                inbox.isFinishing = true
+                return exchange(&inbox.isAsleep, with: false)
             }
             if rings { bell.ring() }
         }
@@ -144,18 +144,18 @@
                 case join(pthread_t)
                 case wait(DispatchSemaphore)
             }
-            let way: Way = mailbox.withLock { mailbox in
-                if case .running(let thread) = mailbox.standing {
+            let way: Way = inbox.withLock { inbox in
+                if case .running(let thread) = inbox.standing {
                     if pthread_equal(thread, pthread_self()) != 0 { return .none }
-                    if case .nobody = mailbox.attendance {
-                        mailbox.attendance = .joining([])
+                    if case .nobody = inbox.attendance {
+                        inbox.attendance = .joining([])
                         return .join(thread)
                     }
                 }
                 // The one who joins may still be at it, although the thread has said that it ends.
-                guard case .joining(let others) = mailbox.attendance else { return .none }
+                guard case .joining(let others) = inbox.attendance else { return .none }
                 let semaphore = DispatchSemaphore(value: 0)
-                mailbox.attendance = .joining(others + [semaphore])
+                inbox.attendance = .joining(others + [semaphore])
                 return .wait(semaphore)
             }
             switch way {
@@ -163,7 +163,7 @@
             case .wait(let semaphore): semaphore.wait()
             case .join(let thread):
                 pthread_join(thread, nil)
-                let attendance = mailbox.withLock { exchange(&$0.attendance, with: .joined) }
+                let attendance = inbox.withLock { exchange(&$0.attendance, with: .joined) }
                 guard case .joining(let others) = attendance else { return }
                 for semaphore in others { semaphore.signal() }
             }
@@ -178,23 +178,23 @@
         func silenceBell() { bell.silence() }
 
         /// What came in; nil if nothing did, and then the thread may sleep if it wants to, and will be woken.
-        func collect(thenSleep sleeps: Bool, isIdle: Bool) -> Mail? {
-            mailbox.withLock { mailbox in
-                mailbox.isAsleep = false
-                if mailbox.isClosing { return .close(exchange(&mailbox.tasks, with: [])) }
-                if !mailbox.tasks.isEmpty { return .tasks(exchange(&mailbox.tasks, with: [])) }
-                if isIdle, mailbox.isFinishing { return .finish }
-                mailbox.isAsleep = sleeps
+        func collect(thenSleep sleeps: Bool, isIdle: Bool) -> Instruction? {
+            inbox.withLock { inbox in
+                inbox.isAsleep = false
+                if inbox.isClosing { return .close(exchange(&inbox.tasks, with: [])) }
+                if !inbox.tasks.isEmpty { return .tasks(exchange(&inbox.tasks, with: [])) }
+                if isIdle, inbox.isFinishing { return .finish }
+                inbox.isAsleep = sleeps
                 return nil
             }
         }
 
         /// The thread is to end, to be joined by who waits for it; false if something came in meanwhile.
         private func threadEnds() -> Bool {
-            mailbox.withLock { mailbox in
-                guard mailbox.tasks.isEmpty else { return false }
-                mailbox.standing = mailbox.isClosing ? .closed : .resting
-                if case .nobody = mailbox.attendance { pthread_detach(pthread_self()) }
+            inbox.withLock { inbox in
+                guard inbox.tasks.isEmpty else { return false }
+                inbox.standing = inbox.isClosing ? .closed : .resting
+                if case .nobody = inbox.attendance { pthread_detach(pthread_self()) }
                 return true
             }
         }

@@ -5,7 +5,7 @@
     import CurlDeclarations
     import Foundation
 
-    /// What the thread of a session does: it waits for events on sockets, for moments and for mail, and passes them on.
+    /// What the thread of a session does: it waits for events on sockets, for moments and for instruction, and passes them on.
     ///
     /// Not Sendable on purpose: it is made, used and let go of on that thread.
     final class CurlLoop {
@@ -93,8 +93,8 @@
 
         /// The system has no descriptor or memory for a loop: whoever comes next may be luckier.
         private func refuseAll() {
-            while let mail = engine.collect(thenSleep: false, isIdle: true) {
-                switch mail {
+            while let instruction = engine.collect(thenSleep: false, isIdle: true) {
+                switch instruction {
                 case .tasks(let posted): endAll(posted, CurlEngine.exhausted)
                 case .close(let posted): return endAll(posted, CurlEngine.closed)
                 case .finish: return
