@@ -44,7 +44,9 @@ struct SegmentTests {
 
     @Test func `a metadata is read as it was written`() throws {
         let metadata = try metadata()
-        let marks = [SegmentMetadata.Mark(written: 4_096, synchronized: 10), SegmentMetadata.Mark(written: 7, synchronized: 0)]
+        let marks = [
+            SegmentMetadata.Mark(written: 4_096, synchronized: 10), SegmentMetadata.Mark(written: 7, synchronized: 0),
+        ]
         let bytes = try #require(metadata.bytes(marks))
         let read = try #require(SegmentMetadata.read(bytes, boot: "now"))
         #expect(read.metadata == metadata && read.marks == marks)
@@ -65,7 +67,8 @@ struct SegmentTests {
         }
         #expect(SegmentMetadata.read(Array(bytes.dropLast()), boot: "now") == nil)
         var wild = bytes
-        wild.replaceSubrange(SegmentMetadata.headSize..<SegmentMetadata.headSize + 8, with: [UInt8](repeating: 0xFF, count: 8))
+        wild.replaceSubrange(
+            SegmentMetadata.headSize..<SegmentMetadata.headSize + 8, with: [UInt8](repeating: 0xFF, count: 8))
         #expect(SegmentMetadata.read(wild, boot: "now")?.marks[0].written == 0)
     }
 

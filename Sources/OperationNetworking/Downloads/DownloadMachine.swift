@@ -97,7 +97,8 @@ package struct DownloadMachine: Sendable {
     }
 
     private func question(_ part: DownloadPart?) -> (DownloadPart?, Ask) {
-        guard resumes, let part, part.metadata.source == source, let validator = part.metadata.validator, part.length > 0,
+        guard resumes, let part, part.metadata.source == source, let validator = part.metadata.validator,
+            part.length > 0,
             part.length <= part.metadata.total ?? .max
         else { return (nil, .whole) }
         // If the part may be complete, its last byte is requested again. Only a response with bytes of the file names

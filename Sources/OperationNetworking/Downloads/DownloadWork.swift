@@ -126,7 +126,8 @@ package final class DownloadWork {
             return put { store throws(FileOperationError) in try store.begin(metadata) } && hasRoom(for: metadata)
         case .goOn(let offset, let metadata):
             if !continues { resumed = offset }
-            return hasPlace(for: metadata) && put { store throws(FileOperationError) in try store.goOn(from: offset, metadata) }
+            return hasPlace(for: metadata)
+                && put { store throws(FileOperationError) in try store.goOn(from: offset, metadata) }
                 && hasRoom(for: metadata)
         case .alreadyComplete:
             guard let part = store?.part else { return false }

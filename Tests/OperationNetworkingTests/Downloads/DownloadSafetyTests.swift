@@ -65,7 +65,9 @@ struct DownloadSafetyTests {
         let metadata = try #require(bench.metadataURL)
         try FileManager.default.moveItem(at: metadata, to: bench.url("victim"))
         let victim = bench.bytes("victim")
-        for name in [metadata, metadata.deletingLastPathComponent().appendingPathComponent(metadata.lastPathComponent + ".new")] {
+        for name in [
+            metadata, metadata.deletingLastPathComponent().appendingPathComponent(metadata.lastPathComponent + ".new"),
+        ] {
             try FileManager.default.createSymbolicLink(at: name, withDestinationURL: bench.url("victim"))
         }
         bench.serve(whole)
@@ -97,7 +99,9 @@ struct DownloadSafetyTests {
         #expect(bench.bytes(part) == Array("theirs".utf8))
     }
 
-    enum Untrusted: CaseIterable { case writablePart, strangersPart, writableMetadata, strangersMetadata, linkedMetadata }
+    enum Untrusted: CaseIterable {
+        case writablePart, strangersPart, writableMetadata, strangersMetadata, linkedMetadata
+    }
 
     @Test(arguments: Untrusted.allCases)
     func `a part or a metadata that others may have written is not gone on with`(untrusted: Untrusted) async throws {
@@ -145,7 +149,8 @@ struct DownloadSafetyTests {
         ("", "download"),
         (".bashrc", "bashrc"), ("a\u{0}b", "b"),
     ])
-    func `a name that the metadata says is cleaned as one that a server says`(given: String, name: String) async throws {
+    func `a name that the metadata says is cleaned as one that a server says`(given: String, name: String) async throws
+    {
         let bench = try DownloadBench()
         try FileManager.default.createDirectory(at: bench.url("in/a"), withIntermediateDirectories: true)
         try await bench.leavePart(to: .folder(bench.url("in")))

@@ -40,7 +40,8 @@
             #expect(fixture.files(".part").isEmpty)
             let (there, onMetadata) = bodies(in: fixture)
             // Room that was made by one may have taken the body of what another was about to keep.
-            #expect(there.subtracting(onMetadata).count <= 2, "\(there.subtracting(onMetadata).count) of \(there.count)")
+            #expect(
+                there.subtracting(onMetadata).count <= 2, "\(there.subtracting(onMetadata).count) of \(there.count)")
             // Each looks at what others added when it added an eighth itself.
             let size = fixture.disk().size()
             #expect(size <= Self.limit + Int64(Self.programs) * Self.limit / 8, "\(size)")

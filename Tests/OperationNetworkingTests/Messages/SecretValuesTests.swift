@@ -36,8 +36,10 @@ struct SecretValuesTests {
         "npm_S3CRETabcdefghijklmnopqrstuvwxyz0123", "pypi-AgEIcHlwaS5vcmcS3CRETabcdefghijklmnopqrstuvwxyz0123",
         "SG.S3CRETabcdefghijklmno.abcdefghijklmnopqrstuvwxyz0123456789ABCDEFG",
         // The same kind of key at the end of a sentence, or between signs.
-        "The key is ghp_S3CRETabcdefghijklmnopqrstuvwxyz0123.", "AKIAS3CRET0123456789... is old", "AKIAS3CRET0123456789_",
-        "AIzaS3CRETabcdefghijklmnopqrstuvwxyz012-.", "key-hf_S3CRETabcdefghijklmnopqrstuvwxyz", "a.AKIAS3CRET0123456789-",
+        "The key is ghp_S3CRETabcdefghijklmnopqrstuvwxyz0123.", "AKIAS3CRET0123456789... is old",
+        "AKIAS3CRET0123456789_",
+        "AIzaS3CRETabcdefghijklmnopqrstuvwxyz012-.", "key-hf_S3CRETabcdefghijklmnopqrstuvwxyz",
+        "a.AKIAS3CRET0123456789-",
         // A credential with other signs in it.
         "Bearer id012345:S3CRETopaque1", "via=1; Bearer opaque123!S3CRET1, more",
         // Names and values in one list.

@@ -91,7 +91,8 @@ struct SegmentProbe: Sendable {
             let request = try NetworkRequest("GET", url: head.url, headers: first.headers, options: first.options)
                 .without(secretsOf: first.url)
             let isRedirected = head.url.absoluteString != first.url.absoluteString
-            return .pieces(SegmentedPlan(place: place, metadata: metadata, request: request, isRedirected: isRedirected))
+            return .pieces(
+                SegmentedPlan(place: place, metadata: metadata, request: request, isRedirected: isRedirected))
         } catch {
             throw FileFailure(error)
         }

@@ -77,7 +77,8 @@ final class SegmentedFile: Sendable {
             let marks = wanted.spans.map { _ in SegmentMetadata.Mark() }
             let metadataFile = try writeMetadata(metadata, marks, at: names.metadata)
             return Opened(
-                metadata: metadata, marks: marks, metadataFile: metadataFile, discarded: known.map { sum($0.marks) } ?? 0)
+                metadata: metadata, marks: marks, metadataFile: metadataFile,
+                discarded: known.map { sum($0.marks) } ?? 0)
         } catch {
             // Nothing is in it, and the claim is ours.
             unlink(names.part.path)

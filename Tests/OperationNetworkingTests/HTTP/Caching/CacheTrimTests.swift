@@ -20,7 +20,8 @@ struct CacheTrimTests {
 
     @Test func `what was used longest ago goes first, a metadata with its bodies`() {
         let files = [
-            file("a.metadata", 10, age: 30), file("a-1.body", 100), file("b.metadata", 10, age: 20), file("b-1.body", 100),
+            file("a.metadata", 10, age: 30), file("a-1.body", 100), file("b.metadata", 10, age: 20),
+            file("b-1.body", 100),
             file("c.metadata", 10, age: 10),
         ]
         #expect(removed(files, limit: 230).isEmpty)
