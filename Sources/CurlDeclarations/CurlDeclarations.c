@@ -22,7 +22,9 @@ int OKForkCount(void) { return forkCount; }
 
 enum { inheritedCapacity = 256 };
 
-/// Those local sockets of this process that programs started by it would inherit; gives how many, or -1 if too many.
+/// Finds the local sockets of this process that programs started by it would inherit.
+///
+/// Returns their number, or -1 if there are too many or they cannot be listed.
 static int findInherited(int *sockets) {
     DIR *folder = opendir("/proc/self/fd");
     if (folder == NULL) return -1;
@@ -47,15 +49,15 @@ static bool isAmong(const int *sockets, int count, int socket) {
     return false;
 }
 
-// Many versions of libcurl make a pair of local sockets for each multi handle, and do not say that it is to be closed in
-// programs that are started. There is no way to ask which it is: it is what was not there before.
+// Many versions of libcurl create a pair of local sockets for each multi handle without closing it in started programs.
+// libcurl does not tell which sockets these are, so this function takes the sockets that were not there before.
 OKCurlMulti *OKCurlMultiMake(void) {
     int before[inheritedCapacity], after[inheritedCapacity];
     int beforeCount = findInherited(before);
     OKCurlMulti *multi = OKCurl.multiInit();
     if (multi == NULL || beforeCount < 0) return multi;
     int afterCount = findInherited(after);
-    // Another thread may have made some at the same moment, which are not ours to change.
+    // Another thread may have created sockets at the same moment, which must stay unchanged.
     if (afterCount - beforeCount != 2) return multi;
     for (int index = 0; index < afterCount; index++)
         if (!isAmong(before, beforeCount, after[index])) fcntl(after[index], F_SETFD, FD_CLOEXEC);
@@ -71,11 +73,11 @@ static bool find(void *library, const char *name, void **function, const char **
 bool OKCurlLoad(const char *file, bool mayBeLinked, const char **problem) {
     *problem = NULL;
     bool isLinked = mayBeLinked && dlsym(RTLD_DEFAULT, "curl_multi_socket_action") != NULL;
-    // Whoever links FoundationNetworking has it; a copy linked into the program itself is as good.
+    // A program that links FoundationNetworking has loaded the library. A copy linked into the program works as well.
     void *library = dlopen(file, RTLD_NOW | RTLD_NOLOAD);
     if (library == NULL && isLinked) library = RTLD_DEFAULT;
     else if (library == NULL) library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
-    // RTLD_DEFAULT may be NULL, too.
+    // RTLD_DEFAULT may also be NULL.
     if (library == NULL && !isLinked) {
         *problem = file;
         return false;

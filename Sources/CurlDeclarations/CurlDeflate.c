@@ -29,8 +29,8 @@ bool OKDeflateLoad(void) {
 OKDeflater *OKDeflateMake(void) {
     OKDeflater *deflater = calloc(1, sizeof *deflater);
     if (deflater == NULL) return NULL;
-    // The level of all, the only method, gzip, as much memory as usual, no strategy. Only the first digit of the version
-    // is compared.
+    // The default level, the only method, gzip, the default amount of memory, the default strategy. zlib compares only
+    // the first digit of the version.
     if (begin(&deflater->stream, -1, 8, 31, 8, 0, "1.2.0", (int)sizeof(Stream)) == 0) return deflater;
     free(deflater);
     return NULL;
@@ -43,7 +43,7 @@ void OKDeflateFree(OKDeflater *deflater) {
 
 int OKDeflate(OKDeflater *deflater, const void *input, size_t count, bool isLast, size_t *used, void *output,
               size_t capacity, size_t *made) {
-    // 4 ends the stream, 0 goes on.
+    // 4 finishes the stream, 0 continues it.
     return OKZlibStep(&deflater->stream, step, isLast ? 4 : 0, input, count, used, output, capacity, made);
 }
 

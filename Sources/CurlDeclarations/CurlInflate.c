@@ -31,7 +31,7 @@ bool OKInflateLoad(void) {
 OKInflater *OKInflateMake(int windowBits) {
     OKInflater *inflater = calloc(1, sizeof *inflater);
     if (inflater == NULL) return NULL;
-    // Only the first digit of the version is compared.
+    // zlib compares only the first digit of the version.
     if (begin(&inflater->stream, windowBits, "1.2.0", (int)sizeof(Stream)) == 0) return inflater;
     free(inflater);
     return NULL;

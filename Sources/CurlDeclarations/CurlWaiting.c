@@ -20,7 +20,7 @@ void OKPollWatch(int poll, int socket, unsigned int mask, bool isWatched) {
         epoll_ctl(poll, EPOLL_CTL_DEL, socket, &event);
         return;
     }
-    // A socket may have been closed, and another have got its number, without our knowledge.
+    // The socket may have been closed without our knowledge, and another socket may have got its number.
     if (epoll_ctl(poll, isWatched ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, socket, &event) != 0)
         epoll_ctl(poll, isWatched ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, socket, &event);
 }

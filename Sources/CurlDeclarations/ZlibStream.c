@@ -26,7 +26,7 @@ int OKZlibStep(Stream *stream, int (*step)(Stream *, int), int flush, const void
     int status = step(stream, inputCount == count ? flush : 0);
     *used = inputCount - stream->inputCount;
     *made = outputCount - stream->outputCount;
-    // 0 goes on, 1 is the end, -5 is that nothing could be done for want of input or room.
+    // 0 is a success, 1 is the end of the stream, and -5 means that there was no input or no room.
     return status == 1 ? 1 : status == 0 || status == -5 ? 0 : -1;
 }
 

@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-/// The stream of zlib's interface (`z_stream`), as its manual has it.
+/// The stream of zlib (`z_stream`), as described in its manual.
 typedef struct {
     const unsigned char *input;
     unsigned int inputCount;
@@ -24,12 +24,13 @@ typedef struct {
     unsigned long reserved;
 } Stream;
 
-/// Where the functions of zlib are looked for: what is loaded already counts first.
+/// Returns the library that contains the functions of zlib, which is preferably one that is already loaded.
 void *OKZlibFind(void);
 
-/// Makes one step with as much of the input as fits: 1 at the end of the stream, 0 before, -1 if the bytes are damaged.
+/// Processes as much of the input as fits.
 ///
-/// `flush` holds for a step that takes the whole input.
+/// `flush` applies only to a step that takes the whole input. The function returns 1 at the end of the stream, 0 before
+/// the end, or -1 if the bytes are damaged.
 int OKZlibStep(Stream *stream, int (*step)(Stream *, int), int flush, const void *input, size_t count, size_t *used,
                void *output, size_t capacity, size_t *made);
 

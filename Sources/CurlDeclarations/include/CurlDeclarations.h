@@ -1,8 +1,8 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-// What we use of libcurl 4, written down from its public documentation, and the table through which it is called.
-// Nothing here needs libcurl's headers, and nothing links with it: the functions are looked for in the running process.
+// The parts of libcurl 4 that this package uses, written from its public documentation, and the table of its functions.
+// Nothing here needs the headers of libcurl or links with it. The functions are looked up in the running process.
 
 #ifndef OPERATIONKIT_CURL_DECLARATIONS_H
 #define OPERATIONKIT_CURL_DECLARATIONS_H
@@ -37,7 +37,7 @@ typedef struct {
     } data;
 } OKCurlMessage;
 
-/// The beginning of what the library tells of itself (`curl_version_info_data`).
+/// The beginning of the information about the library (`curl_version_info_data`).
 typedef struct {
     int age;
     const char *version;
@@ -47,7 +47,7 @@ typedef struct {
     const char *tlsVersion;
 } OKCurlVersion;
 
-/// An address that a socket is to be opened for (`struct curl_sockaddr`).
+/// The address for which a socket is opened (`struct curl_sockaddr`).
 typedef struct {
     int family;
     int type;
@@ -56,15 +56,17 @@ typedef struct {
     struct sockaddr address;
 } OKCurlAddress;
 
-/// Bytes that an option takes (`struct curl_blob`).
+/// The bytes that an option takes (`struct curl_blob`).
 typedef struct {
     void *data;
     size_t length;
     unsigned int flags;
 } OKCurlBlob;
 
-/// Finds libcurl by the name of its file, whether that is loaded or not, or in the program itself if it may be linked into
-/// it. False if there is none, or a function is missing; `problem` says which. Not from several threads at once.
+/// Finds libcurl by the name of its file, whether or not the file is loaded, or in the program itself.
+///
+/// The program itself is searched only if `mayBeLinked` is true. The function returns false if libcurl or one of its
+/// functions is missing, whose name is then in `problem`. Do not call it from several threads at the same time.
 bool OKCurlLoad(const char *file, bool mayBeLinked, const char **problem);
 
 typedef size_t (*OKCurlDataCallback)(char *, size_t, size_t, void *);
@@ -77,7 +79,7 @@ typedef int (*OKCurlLookupCallback)(void *, void *, void *);
 typedef int (*OKCurlPreRequestCallback)(void *, char *, char *, int, int);
 typedef int (*OKCurlReportCallback)(OKCurlEasy *, int, char *, size_t, void *);
 
-/// The functions as they were found.
+/// The functions of libcurl.
 typedef struct {
     int (*globalInit)(long);
     const OKCurlVersion *(*versionInfo)(int);
@@ -97,10 +99,10 @@ typedef struct {
     const char *(*multiErrorText)(int);
 } OKCurlFunctions;
 
-/// Filled by `OKCurlLoad`, and not changed afterwards.
+/// The table that `OKCurlLoad` fills, and that does not change afterwards.
 __attribute__((swift_attr("nonisolated(unsafe)"))) extern OKCurlFunctions OKCurl;
 
-// Variadic functions cannot be called from Swift.
+// Swift cannot call variadic functions.
 
 static inline int OKCurlSetLong(OKCurlEasy *easy, int option, long value) {
     return OKCurl.easySetOption(easy, option, value);
@@ -158,7 +160,9 @@ static inline int OKCurlGetPrivate(OKCurlEasy *easy, void **value) {
     return OKCurl.easyGetInfo(easy, 0x100000 + 21, value);
 }
 
-/// Makes a multi handle none of whose own descriptors reaches programs that this one starts; NULL if it cannot.
+/// Creates a multi handle whose descriptors are not inherited by programs that this process starts.
+///
+/// The function returns NULL if there is no multi handle.
 OKCurlMulti *OKCurlMultiMake(void);
 
 static inline int OKCurlMultiSetLong(OKCurlMulti *multi, int option, long value) {

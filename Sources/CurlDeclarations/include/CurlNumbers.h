@@ -1,7 +1,7 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-// The numbers that we use of libcurl 4, written down from its public documentation.
+// The numbers of libcurl 4 that this package uses, written from its public documentation.
 
 #ifndef OPERATIONKIT_CURL_NUMBERS_H
 #define OPERATIONKIT_CURL_NUMBERS_H
@@ -22,8 +22,8 @@ enum {
     OKCurlFeatureZstd = 1 << 26
 };
 
-// Options of a transfer: numbers below 10000 take a long, below 20000 a pointer, below 30000 a function,
-// below 40000 a 64-bit number, and the rest bytes.
+// Options of a transfer. Numbers below 10000 take a long, below 20000 a pointer, below 30000 a function, below 40000 a
+// 64-bit number, and all others bytes.
 enum {
     OKCurlOptionUploadSize = 30115,
     OKCurlOptionPostSize = 30120,
@@ -109,7 +109,7 @@ enum {
     OKCurlMultiOptionMaximumConnections = 13
 };
 
-// What a transfer can be asked: the number says the type.
+// Information about a transfer. The number determines the type.
 enum {
     OKCurlInfoHTTPVersion = 0x200000 + 46,
     OKCurlInfoNewConnections = 0x200000 + 26,

@@ -1,8 +1,8 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-// What Swift's module of the C library leaves out: waiting for many sockets, being woken from it, and what a thread that
-// does so must know.
+// Functions that Swift's module of the C library lacks. They wait for many sockets, wake the waiting thread, and
+// describe the environment of that thread.
 
 #ifndef OPERATIONKIT_CURL_WAITING_H
 #define OPERATIONKIT_CURL_WAITING_H
@@ -19,25 +19,29 @@ typedef struct {
     unsigned int mask;
 } OKPollEvent;
 
-/// An object to wait with, closed in child processes that execute something; -1 if there is no descriptor left.
+/// Creates an object to wait with, or returns -1 if there is no descriptor left.
+///
+/// Programs that this process starts do not inherit it.
 int OKPollMake(void);
 
-/// Watches a socket for `mask`, or no longer if that is 0. `isWatched` says whether it was watched.
+/// Watches a socket for the events in `mask`, or stops watching it if `mask` is 0.
+///
+/// `isWatched` says whether the socket is already watched.
 void OKPollWatch(int poll, int socket, unsigned int mask, bool isWatched);
 
-/// Waits for at most `milliseconds`, or for ever if that is -1; gives the number of events.
+/// Waits for at most `milliseconds`, or indefinitely if it is -1, and returns the number of events.
 int OKPollWait(int poll, OKPollEvent *events, int capacity, int milliseconds);
 
-/// A counter that can be waited for.
+/// Creates a counter that can be waited for.
 int OKBellMake(void);
 
-/// The port at our end of an IPv4 or IPv6 socket; 0 if there is none.
+/// Returns the local port of an IPv4 or IPv6 socket, or 0 if there is none.
 uint16_t OKLocalPort(int socket);
 
 /// Names the calling thread.
 void OKThreadSetName(const char *name);
 
-/// How often this process was forked, as seen by the child: it is raised in each child.
+/// Returns a number that is increased in each child process that a fork creates.
 int OKForkCount(void);
 
 #endif

@@ -10,10 +10,10 @@
 
 NS_ASSUME_NONNULL_BEGIN
 
-/// Makes tasks of a `URLSession`.
+/// A class that creates tasks of a `URLSession` and turns exceptions into errors.
 ///
-/// Foundation raises an exception of Objective-C if the session is invalidated, or if it cannot read a file. Swift cannot catch
-/// exceptions. Here each becomes an error, whose description is the reason that Foundation gives.
+/// Foundation raises an Objective-C exception if the session is invalidated, or if it cannot read a file. Swift cannot
+/// catch exceptions, so each exception becomes an error here. Its description is the reason that Foundation gives.
 @interface OKTaskMaker : NSObject
 
 + (nullable NSURLSessionTask *)dataTaskIn:(NSURLSession *)session

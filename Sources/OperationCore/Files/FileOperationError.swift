@@ -43,7 +43,7 @@ public struct FileOperationError: Error, Sendable, Equatable {
 
     /// A text that describes the action, the path, the reason and a possible solution.
     public var message: String {
-        let end = otherPath.map { "failed at \(path) (its other end is \($0))" } ?? "\(path) failed"
+        let end = otherPath.map { "failed at \(path) (the other path is \($0))" } ?? "\(path) failed"
         return "\(action) \(end): \(code.explanation ?? systemExplanation)"
     }
 
@@ -112,75 +112,79 @@ extension FileOperationError {
 extension FileOperationError.Code {
     /// The URL does not name a file on this computer.
     public static let notAFileURL = Self(
-        "notAFileURL", "the URL names no file on this computer. Make it with URL(fileURLWithPath:).")
+        "notAFileURL", "the URL does not name a file on this computer. Create it with URL(fileURLWithPath:).")
     /// The path is empty, contains a zero byte or invalid UTF-8, or does not end in a name.
     public static let invalidPath = Self(
-        "invalidPath", "the path names no file: it is empty, has a zero byte in it, or ends in no name. Check the URL.")
+        "invalidPath", "the path is empty, contains a zero byte, or does not end in a name. Check the URL.")
     /// No item exists at the path.
     public static let notFound = Self("notFound", "there is no such file or directory. Check the path.")
     /// The directory that contains the destination does not exist.
     public static let folderNotFound = Self(
         "folderNotFound",
-        "the directory that should hold it does not exist. Create it, or set createsDirectories in the options.")
+        "the directory that should contain it does not exist. Create it, or set createsDirectories in the options.")
     /// The destination already exists, and the options do not allow replacing it.
     public static let alreadyExists = Self(
-        "alreadyExists", "something is there already. Choose another name, or allow in the options that it is replaced."
-    )
+        "alreadyExists",
+        "an item already exists at this path. Choose another name, or allow replacing it in the options.")
     /// The program does not have the permission for the action.
     public static let permissionDenied = Self(
-        "permissionDenied", "the program lacks the permission. Check the permissions of the file and its directories.")
+        "permissionDenied",
+        "the program does not have permission. Check the permissions of the file and its directories.")
     /// A directory exists where a file was expected.
-    public static let isDirectory = Self("isDirectory", "it is a directory. Name a file.")
+    public static let isDirectory = Self("isDirectory", "it is a directory. Pass the path of a file.")
     /// Another item exists where a directory was expected.
     public static let notADirectory = Self(
-        "notADirectory", "what should be a directory on the way, or at its end, is none. Check the path.")
+        "notADirectory", "a part of the path is not a directory. Check the path.")
     /// The directory is not empty, so it was not replaced or removed.
     ///
     /// A directory is not removed if an item is added while the operation empties it.
     public static let directoryNotEmpty = Self(
-        "directoryNotEmpty", "a directory is there with something in it, and stays. Empty it first.")
+        "directoryNotEmpty", "the directory is not empty, so it was not replaced or removed. Empty it first.")
     /// The path or a name in it is longer than the file system allows.
-    public static let nameTooLong = Self("nameTooLong", "the path, or a name in it, is too long. Choose a shorter one.")
+    public static let nameTooLong = Self("nameTooLong", "the path or a name in it is too long. Choose a shorter name.")
     /// The path contains symbolic links that lead to each other, or too many symbolic links.
     public static let tooManySymbolicLinks = Self(
-        "tooManySymbolicLinks", "its symbolic links lead to each other, or to too many others. Check where they lead.")
+        "tooManySymbolicLinks",
+        "the path contains symbolic links that lead to each other, or too many of them. Check their targets.")
     /// The volume or the disk quota of the user is full.
-    public static let noSpace = Self("noSpace", "no space is left on the volume. Free some and try again.")
+    public static let noSpace = Self("noSpace", "no space is left on the volume. Free some space and try again.")
     /// The volume is read-only.
-    public static let readOnlyVolume = Self("readOnlyVolume", "the volume can only be read. Choose another.")
+    public static let readOnlyVolume = Self("readOnlyVolume", "the volume is read-only. Choose another volume.")
     /// The program or the computer has too many open files.
     public static let tooManyOpenFiles = Self(
-        "tooManyOpenFiles", "too many files are open. Run fewer operations at once, or raise the limit (ulimit -n).")
+        "tooManyOpenFiles", "too many files are open. Run fewer operations at a time, or raise the limit (ulimit -n).")
     /// The file is larger than the options or the file system allow.
     public static let tooLarge = Self(
         "tooLarge",
-        "it is larger than allowed. Reading, raise maximumSize in the options or read it in parts with a range; "
-            + "writing, write less, or to a volume that holds larger files.")
+        "it is larger than allowed. To read it, raise maximumSize in the options or read a range. To write it, write "
+            + "less data, or choose a volume that supports larger files.")
     /// The range to read begins outside the file.
     public static let rangeOutsideFile = Self(
-        "rangeOutsideFile", "the range begins outside the file. Choose one from zero up to the file's size.")
+        "rangeOutsideFile",
+        "the range begins outside the file. Choose a range that begins between zero and the size of the file.")
     /// The item is a pipe, a socket or a device.
     public static let unsupportedKind = Self(
         "unsupportedKind",
-        "it is a pipe, a socket or a device, which cannot be handled like a file. Leave it out; write to a "
-            + "device in place.")
+        "it is a pipe, a socket or a device, which this operation does not support. Leave it out. To write to a "
+            + "device, use the mode inPlace.")
     /// The file system does not support the action.
     public static let notSupported = Self(
         "notSupported",
-        "the file system cannot do that. Where a new file may not replace another, allow in the options that it may.")
+        "the file system does not support this. If the options do not allow replacing a file, allow it.")
     /// The file was replaced or moved by another program during the action.
     public static let changedMeanwhile = Self(
-        "changedMeanwhile", "somebody replaced or moved it meanwhile. Try again when nobody else works on it.")
+        "changedMeanwhile",
+        "it was replaced or moved during the operation. Try again when no other program changes it.")
     /// The destination of a copy or a move of a directory is inside that directory.
     public static let destinationInsideSource = Self(
-        "destinationInsideSource", "the destination is inside the source. Choose one outside of it.")
+        "destinationInsideSource", "the destination is inside the source. Choose a destination outside the source.")
     /// Another program uses the file in a way that excludes the action.
     public static let busy = Self("busy", "it is in use. Try again later.")
     /// The file was not used or replaced, because another user could have written to it or it has several names.
     public static let untrusted = Self(
         "untrusted",
-        "it belongs to another user, or other users can write to it, or it is a link. Remove it, set its permissions to "
-            + "0600, or name a file in a folder of your own.")
+        "it belongs to another user, other users can write to it, or it is a link. Remove it, set its permissions to "
+            + "0600, or use a file in your own folder.")
     /// An error without a specific code, which is described by the error number of the system.
     public static let ioFailed = Self("ioFailed", nil)
 
@@ -231,6 +235,6 @@ extension FileOperationError {
         /// Removing an item.
         public static let removing = Action("Removing")
         /// Computing the checksum of a file.
-        public static let checksumming = Action("Taking the checksum of")
+        public static let checksumming = Action("Computing the checksum of")
     }
 }

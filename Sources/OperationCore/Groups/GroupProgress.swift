@@ -25,7 +25,7 @@ public struct GroupProgress: Sendable, Hashable, CustomStringConvertible {
     }
 
     /// The progress as text, such as `37 % of 4.0`.
-    public var description: String { "\(Int(fraction * 100)) % of \(totalWeight)" }
+    public var description: String { "\(Int(fraction * 100))% of \(totalWeight)" }
 }
 
 // The progress of a group.

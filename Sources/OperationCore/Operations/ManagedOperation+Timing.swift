@@ -91,7 +91,7 @@ extension ManagedOperation {
 
     private func reportLateSetting(of name: String) {
         OperationDiagnostics.report(
-            .timing, by: self, "Its \(name) was set after the start and has no effect. Set it before.")
+            .timing, by: self, "The \(name) was set after the start and has no effect. Set it before the start.")
     }
 
     /// Cancels an operation whose deadline or timeout is over before its body begins.

@@ -323,7 +323,7 @@ open class ManagedOperation: Operation, @unchecked Sendable {
     /// The main queue and the main actor are blocked while the main thread waits here. So the wait never ends if the
     /// operation needs them, for example to `await` code that is isolated to the main actor. Only a
     /// ``MainQueueOperation`` that is not in `OperationQueue.main` runs while the main thread waits.
-    @available(*, noasync, message: "Await `ended()` instead: this blocks the thread.")
+    @available(*, noasync, message: "This method blocks the thread. Await `ended()` instead.")
     public final override func waitUntilFinished() {
         let wait = BodyWait.begin(for: self, until: .end)
         defer { wait?.end() }
@@ -367,13 +367,13 @@ extension ManagedOperation {
     func reportStartBesideQueue() {
         OperationDiagnostics.report(
             .startedTwice, by: self,
-            "It is in an operation queue, which will start it, so this start() changed nothing. "
-                + "Either start an operation by hand or give it to a queue.")
+            "The operation is in a queue, which starts it, so this call of start() had no effect. Either start an "
+                + "operation yourself, or add it to a queue.")
     }
 
     func reportSecondStart() {
         OperationDiagnostics.report(
-            .startedTwice, by: self, "It was started before, so this start() changed nothing.")
+            .startedTwice, by: self, "The operation was already started, so this call of start() had no effect.")
     }
 
     func reportRefusedWait() {
@@ -383,20 +383,21 @@ extension ManagedOperation {
     func reportReleaseUnfinished() {
         OperationDiagnostics.report(
             .releasedUnfinished, by: self,
-            "It was freed while it executed, without an outcome, so nobody will be told of one. Finish it on each path "
-                + "of its body, and keep it until then: in a queue, or by startAndKeepAlive().")
+            "The operation was deallocated while it executed, so it has no outcome and calls no handler. Finish it on "
+                + "each path of its body. Until then, keep it in a queue, or start it with startAndKeepAlive().")
     }
 
     func reportSecondFinish() {
         OperationDiagnostics.report(
             .finishedTwice, by: self,
-            "It has a result or an error already, so finishing it again changed nothing. "
-                + "Call finish(withResult:) or finish(withError:) once on each path.")
+            "The operation already has a result or an error, so finishing it again had no effect. Call "
+                + "finish(withResult:) or finish(withError:) once on each path.")
     }
 
     func reportFinishAfterCancellation() {
         OperationDiagnostics.report(
-            .finishedAfterCancellation, by: self, "It had been cancelled, so its result or error was dropped.")
+            .finishedAfterCancellation, by: self,
+            "The operation had been canceled, so its result or error was discarded.")
     }
 }
 

@@ -123,7 +123,7 @@ extension TypedOperation {
     /// In both kinds of body, the method only waits if the operation was started, or if it is in a queue or in a group.
     ///
     /// - Throws: The error or the cancellation of the operation.
-    @available(*, noasync, message: "Use run(): this blocks the thread.")
+    @available(*, noasync, message: "This method blocks the thread. Await run() instead.")
     @discardableResult
     public final func startAndWait() throws(OperationFailure<ErrorType>) -> ResultType {
         if let outcome = outcomeInCallingBody() { return try outcome.get() }

@@ -168,7 +168,7 @@ extension CancellationCause {
 
 extension CancellationCause {
     /// The cause of an operation that was canceled by `cancel()`.
-    public static let requested = CancellationCause(code: .requested, message: "The operation was cancelled.")
+    public static let requested = CancellationCause(code: .requested, message: "The operation was canceled.")
 
     /// Returns the cause of a cancellation for a reason that the caller gives.
     ///
@@ -179,11 +179,11 @@ extension CancellationCause {
 
     /// The cause of an operation that was canceled because the task that awaited it was canceled.
     public static let taskCancelled = CancellationCause(
-        code: .taskCancelled, message: "The task that awaited the operation was cancelled, and the operation with it.")
+        code: .taskCancelled, message: "The operation was canceled because the task that awaited it was canceled.")
 
     /// The cause of an operation that was canceled because its body threw a `CancellationError`.
     public static let bodyCancelled = CancellationCause(
-        code: .bodyCancelled, message: "The operation's body cancelled itself by throwing CancellationError.")
+        code: .bodyCancelled, message: "The operation was canceled because its body threw CancellationError.")
 
     static let noResult = CancellationCause(
         code: .noResult,
@@ -191,7 +191,7 @@ extension CancellationCause {
 
     static let inputMissing = CancellationCause(
         code: .inputMissing,
-        message: "An input could not be given, because it comes from several dependencies of which one was removed. "
+        message: "An input has no value, because it comes from several dependencies and one of them was removed. "
             + "Remove all dependencies of an input, or none.")
 
     static func timedOut(after timeout: Duration) -> CancellationCause {
@@ -199,22 +199,23 @@ extension CancellationCause {
             code: .timedOut,
             message: timeout > .zero
                 ? "The operation did not end within its timeout of \(timeout)."
-                : "The operation's timeout of \(timeout) leaves it no time to run. Set a timeout above zero.")
+                : "The operation's timeout of \(timeout) leaves it no time to run. Set a timeout greater than zero.")
     }
 
     static let tooManyWaits = CancellationCause(
         code: .tooManyWaits,
         message:
-            "\(ThreadNotes.mostQueueThreads - 1) bodies or evaluators of operations wait for others already, each on a thread of its own, "
-            + "and one more could leave none to run what they wait for. Nest less deeply, or await in async code.")
+            "\(ThreadNotes.mostQueueThreads - 1) bodies or evaluators of operations already block their threads while "
+            + "they wait for other operations. Another wait could leave no thread for the operations that they wait "
+            + "for. Nest the waits less deeply, or await in async code.")
 
     /// Returns a cause for a circle of operations, in which each one needs the end of the next one.
     static func waitsForItself(_ circle: [String]) -> CancellationCause {
         CancellationCause(
             code: .waitsForItself,
-            message: "The wait would never end, because each of these operations needs the end of the next one: "
+            message: "The wait would never end, because each of these operations needs the next one to end: "
                 + circle.joined(separator: " \u{2192} ")
-                + ". Do not wait for an operation, or for a group around it, in what must return before it can end.")
+                + ". Do not wait for an operation or its group in code that must return before the operation can end.")
     }
 
     static func shutDown(_ queue: String) -> CancellationCause {
@@ -228,14 +229,14 @@ extension CancellationCause {
     static func dependencyFailed(_ name: String, _ error: any Error) -> CancellationCause {
         CancellationCause(
             code: .dependencyFailed,
-            message: "The operation was cancelled because its dependency \(name) failed.",
+            message: "The operation was canceled because its dependency \(name) failed.",
             underlyingError: error)
     }
 
     static func dependencyCancelled(_ name: String, _ cause: CancellationCause?) -> CancellationCause {
         CancellationCause(
             code: .dependencyCancelled,
-            message: "The operation was cancelled because its dependency \(name) was cancelled.",
+            message: "The operation was canceled because its dependency \(name) was canceled.",
             underlyingCause: cause)
     }
 }

@@ -73,7 +73,7 @@ extension OperationFailure: CustomStringConvertible {
     public var description: String {
         switch self {
         case .failed(let error): "failed: \(error)"
-        case .cancelled(let cause): "cancelled: \(cause)"
+        case .cancelled(let cause): "canceled: \(cause)"
         }
     }
 }

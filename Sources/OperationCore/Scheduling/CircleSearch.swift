@@ -267,9 +267,9 @@ public struct WaitReason: Sendable, Hashable, CustomStringConvertible {
 
     package static let children = WaitReason(.children, "waiting for its children")
 
-    package static let sharedRun = WaitReason(.sharedRun, "waiting for a run that it shares")
+    package static let sharedRun = WaitReason(.sharedRun, "waiting for a shared run")
 
-    package static let place = WaitReason(.place, "waiting for a place in its queue, to go on")
+    package static let place = WaitReason(.place, "waiting for a slot in its queue to resume")
 }
 
 extension WaitReason {

@@ -182,8 +182,9 @@ extension QueueEngine {
     private func reportBlock(of threads: Int) {
         OperationDiagnostics.report(
             .tooManyWaits, by: name,
-            "\(threads) bodies block their threads, and nothing else can begin before one returns. If they wait for operations "
-                + "of this queue, use startAndWait(), dependencies or async bodies, because the queue sees these waits."
+            "\(threads) bodies block their threads, so no other operation can begin until one of them returns. If they "
+                + "wait for operations of this queue, use startAndWait(), dependencies or async bodies, because the "
+                + "queue detects these waits."
         )
     }
 

@@ -59,34 +59,36 @@ public struct QueueError: Error, Sendable, Equatable, CustomStringConvertible {
 
 extension QueueError {
     static func full(queue: String, capacity: Int, more: Int) -> QueueError {
-        let advice = more > capacity ? "Add fewer at once" : "Await `addWhenThereIsRoom`"
+        let advice = more > capacity ? "Add fewer at a time" : "Await `addWhenThereIsRoom`"
         return QueueError(
             .full, queue: queue,
-            "Queue \(queue) has no room for \(more) more: it may have \(capacity) entries that have not ended. "
-                + "\(advice), or make `capacity` larger.")
+            "Queue \(queue) has no room for \(more) more entries: its capacity is \(capacity). \(advice), or raise "
+                + "`capacity`.")
     }
 
     static func cancelled(_ what: String, queue: String) -> QueueError {
         QueueError(
             .cancelled, queue: queue,
-            "\(what) was not added to queue \(queue): the task that waited for room was cancelled.")
+            "\(what) was not added to queue \(queue): the task that waited for room was canceled.")
     }
 
     static func waitsForItself(_ queue: String) -> QueueError {
         QueueError(
             .waitsForItself, queue: queue,
-            "A body that queue \(queue) runs cannot wait for the queue to run empty: it would wait for itself. Wait for the "
-                + "operations that you mean.")
+            "A body that queue \(queue) runs cannot wait until the queue is empty, because it would wait for itself. "
+                + "Wait for individual operations instead.")
     }
 
     static func badWidth(_ width: Int, queue: String) -> QueueError {
         QueueError(
             .badSetting, queue: queue,
-            "Queue \(queue) cannot run \(width) operations at once. Use a width of one or more, or nil for no limit.")
+            "The width of queue \(queue) cannot be \(width). Use a width of at least 1, or nil for no limit.")
     }
 
     static func closed(queue: String) -> QueueError {
-        QueueError(.closed, queue: queue, "Queue \(queue) was shut down and takes nothing more. Make another queue.")
+        QueueError(
+            .closed, queue: queue,
+            "Queue \(queue) was shut down and accepts no more operations. Create another queue.")
     }
 
     static func cycle(_ operation: String, queue: String, behind other: String, _ error: DependencyError) -> QueueError
@@ -99,19 +101,22 @@ extension QueueError {
     static func alreadyAdded(_ operation: String, queue: String, other: String) -> QueueError {
         QueueError(
             .alreadyAdded, queue: queue,
-            "\(operation) was not added to queue \(queue): it is in \(other). An operation runs once; make another."
+            "\(operation) was not added to queue \(queue): it is in \(other). An operation runs only once, so create "
+                + "another one."
         )
     }
 
     static func alreadyStarted(_ operation: String, queue: String) -> QueueError {
         QueueError(
             .alreadyStarted, queue: queue,
-            "\(operation) was not added to queue \(queue): it was started by hand. Do one or the other.")
+            "\(operation) was not added to queue \(queue): it was started directly. Either start an operation "
+                + "yourself, or add it to a queue.")
     }
 
     static func alreadyFinished(_ operation: String, queue: String) -> QueueError {
         QueueError(
             .alreadyFinished, queue: queue,
-            "\(operation) was not added to queue \(queue): it has ended. An operation runs once; make another.")
+            "\(operation) was not added to queue \(queue): it has ended. An operation runs only once, so create "
+                + "another one.")
     }
 }

@@ -102,7 +102,7 @@ extension QueueManager {
     /// Blocks the calling thread until the queue is empty.
     ///
     /// - Throws: A ``QueueError`` if the caller is a body that the queue runs, because that body would wait for itself.
-    @available(*, noasync, message: "Await drained() instead: this blocks the thread.")
+    @available(*, noasync, message: "This method blocks the thread. Await drained() instead.")
     public func waitUntilAllFinished() throws(QueueError) {
         if engine.isRunningCaller { throw .waitsForItself(name) }
         let waiter = BlockingWaiter()

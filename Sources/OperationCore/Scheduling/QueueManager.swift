@@ -233,7 +233,7 @@ extension QueueManager {
         guard isNew else {
             throw QueueError(
                 .name, queue: name.description,
-                "A queue named \(name) is defined already. Define each once, and find it by `named(_:)`.")
+                "A queue named \(name) is already defined. Define each queue once, and get it with `named(_:)`.")
         }
         return queue
     }
@@ -248,7 +248,7 @@ extension QueueManager {
         let known = names.isEmpty ? "none" : names.map(\.description).sorted().joined(separator: ", ")
         throw QueueError(
             .name, queue: name.description,
-            "No queue is named \(name). Define it before it is used, by `define(_:)`. Defined are: \(known).")
+            "No queue is named \(name). Define it with `define(_:)` before you use it. Defined queues: \(known).")
     }
 
     /// The names of all defined queues, sorted.
@@ -303,7 +303,8 @@ extension QueueManager {
     ///   the capacity of the queue. The code is `cancelled` if the task is canceled while it waits.
     public func addWhenThereIsRoom(_ operations: [ManagedOperation]) async throws(QueueError) {
         let count = operations.count
-        try await engine.whenThereIsRoom(for: count, toAdd: "Each of \(count)") { hasPlaces throws(QueueError) in
+        let name = "A batch of \(count) operations"
+        try await engine.whenThereIsRoom(for: count, toAdd: name) { hasPlaces throws(QueueError) in
             try engine.add(operations, hasPlaces: hasPlaces)
         }
     }
@@ -375,7 +376,8 @@ extension QueueManager {
         _ operations: [ManagedOperation], _ rule: ChainRule = .stopAtFailure
     ) async throws(QueueError) {
         let count = operations.count
-        try await engine.whenThereIsRoom(for: count, toAdd: "A chain of \(count)") { hasPlaces throws(QueueError) in
+        let name = "A chain of \(count) operations"
+        try await engine.whenThereIsRoom(for: count, toAdd: name) { hasPlaces throws(QueueError) in
             try addChain(operations, rule, hasPlaces: hasPlaces)
         }
     }

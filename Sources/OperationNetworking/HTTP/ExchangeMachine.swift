@@ -405,7 +405,7 @@ extension ExchangeMachine {
         return (source, step)
     }
 
-    /// Ends the wait of a reader for its turn, and returns `false` if the bytes are no longer needed now.
+    /// Records that the turn of a reader came, and returns whether the reader may read now.
     package mutating func reads(_ step: Int) -> Bool {
         guard isPresent(step), case .delivering(let source, let copy, let count, _) = state else { return false }
         state = .delivering(source, copy, count: count, isReading: false)

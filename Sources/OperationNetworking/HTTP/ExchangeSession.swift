@@ -32,8 +32,7 @@ import Synchronization
 /// The tasks of the session behave like the tasks of any other session. The receiver does not see redirects that are
 /// followed and challenges that are answered. The `url` of the response head is the URL of the final request, and the
 /// metrics are those of the final request. If a request has its own `Cookie` or `Authorization` header, the session
-/// does
-/// not replace it.
+/// does not replace it.
 public final class ExchangeSession: NetworkSession {
     /// The session that sends the requests.
     public let transport: any NetworkSession
@@ -54,8 +53,7 @@ public final class ExchangeSession: NetworkSession {
     /// - Parameters:
     ///   - transport: The session that sends the requests.
     ///   - configuration: The configuration, whose values cannot be changed later. By default, redirects are followed,
-    ///     and
-    ///     challenges, cookies and the cache are disabled.
+    ///     and challenges, cookies and the cache are disabled.
     public convenience init(
         over transport: any NetworkSession, configuration: ExchangeConfiguration = ExchangeConfiguration()
     ) {
@@ -158,8 +156,7 @@ public struct ExchangeConfiguration: Sendable {
     /// The default is `nil`, which disables it.
     ///
     /// Each request that is sent takes a token, including the requests that follow a redirect. A response from the
-    /// cache
-    /// takes no token. A request of an operation or a base with its own limit takes no token of this limit. See
+    /// cache takes no token. A request of an operation or a base with its own limit takes no token of this limit. See
     /// ``RateLimit``.
     public var rateLimit: RateLimit?
     /// The maximum duration of one exchange, including redirects, challenges and pauses.

@@ -264,8 +264,7 @@ package final class CacheTee: Sendable {
     /// Creates a writer for a response.
     ///
     /// - Parameter moment: The `moment` of the cache when the response was requested. The default is `nil`, which uses
-    ///   the
-    ///   present one.
+    ///   the present one.
     package init(
         _ response: CachedResponse, at resource: String, in cache: HTTPCache, since moment: CacheChanges.Moment? = nil
     ) {

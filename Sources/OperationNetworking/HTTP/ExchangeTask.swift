@@ -127,8 +127,7 @@ extension ExchangeTask {
     private func setDeadline() {
         guard let deadline = configuration.deadline else { return }
         // The timer keeps the exchange alive, because nothing else may do so while its receiver holds a cached
-        // response. Every
-        // end of the exchange cancels and releases the timer.
+        // response. Every end of the exchange cancels and releases the timer.
         let timer = configuration.clock.schedule(after: deadline) { [self] in
             finish(
                 error(.timedOut, presentPhase, "The exchange took longer than its deadline of \(deadline)."),
@@ -150,8 +149,7 @@ extension ExchangeTask {
     /// - Parameters:
     ///   - error: The reason, or `nil` if the response is complete.
     ///   - isAbrupt: Whether the end comes from outside, such as from a cancellation. Calls of the receiver that wait
-    ///     are
-    ///     dropped. The end is reported on another thread, because the caller may be inside a call of the receiver.
+    ///     are dropped. The end is reported on another thread, because the caller may be inside a call of the receiver.
     func finish(_ error: NetworkError?, isAbrupt: Bool = false) {
         var watcher: (any HopWatcher)?
         // The error may hold an object of the user, which must not be released under the lock.
@@ -332,7 +330,7 @@ package protocol HopWatcher: AnyObject, Sendable {
     func sentBody()
     /// The response to the request is not the final one.
     func left(_ head: ResponseHead)
-    /// The response is the final one or a part of it, and the receiver that calls this method delivers it later.
+    /// The response is the final one, or a part of it, and is delivered to the receiver later.
     func answered(_ head: ResponseHead)
     /// The session measured the request.
     func measured(_ metrics: TransferMetrics)

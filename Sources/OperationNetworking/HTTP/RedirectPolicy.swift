@@ -18,8 +18,7 @@ import Foundation
 /// - A redirect without a fragment keeps the fragment of the request.
 /// - A user name and a password in the URL of a redirect are ignored.
 /// - Secret headers are removed as soon as the scheme, host or port changes. They do not return if a later redirect
-///   leads
-///   back to the original origin.
+///   leads back to the original origin.
 public struct RedirectPolicy: Sendable {
     package enum Rule: Sendable {
         case follow
@@ -38,12 +37,11 @@ public struct RedirectPolicy: Sendable {
     /// The names of further headers that are secrets.
     ///
     /// A redirect to another origin always removes `Authorization`, `Proxy-Authorization`, `WWW-Authenticate`,
-    /// `Cookie`,
-    /// `Cookie2`, `Origin` and `Referer`. It also removes every header that ``LogRedaction/secrets`` hides by its name
-    /// (such
-    /// as `X-Api-Key`, `X-Auth-Token` or `X-Client-Cert`) or by its value (such as `Bearer …`, `Basic …`, `token=…` or
-    /// a JSON
-    /// web token). To send a credential to another origin on purpose, create a request to that origin.
+    /// `Cookie`, `Cookie2`, `Origin` and `Referer`. It also removes every header that ``LogRedaction/secrets`` hides.
+    /// Such a header is recognized by its name, for example `X-Api-Key`, `X-Auth-Token` or `X-Client-Cert`, or by its
+    /// value, for example `Bearer …`, `Basic …`, `token=…` or a JSON web token.
+    ///
+    /// To send a credential to another origin on purpose, create a request to that origin.
     ///
     /// The default is an empty array.
     public var secretHeaders: [String] = []

@@ -10,8 +10,8 @@ import Foundation
 /// hosts, and send the token of one realm to another.
 ///
 /// A name with a dot at its end is another host than the name without it, as in browsers and in RFC 6265 for cookies.
-/// The
-/// system may complete the name without the dot with a search domain, and the two are sent in different `Host` headers.
+/// The system may complete the name without the dot with a search domain, and the two are sent in different `Host`
+/// headers.
 package struct URLAuthority: Hashable, Sendable {
     /// The reason why a text is not a valid authority.
     package enum Flaw: Error, Hashable, Sendable {
@@ -68,7 +68,7 @@ package struct URLAuthority: Hashable, Sendable {
         self.host = host
     }
 
-    /// Returns the origin as it stands at the beginning of a URL, without the default port of the scheme.
+    /// Returns the origin as the beginning of a URL, without the default port of the scheme.
     package func origin(scheme: String) -> String {
         Self.origin(scheme: scheme, host: host, port: port ?? Self.defaultPorts[scheme])
     }

@@ -4,8 +4,7 @@
 /// A session whose tasks each send one request to a server and receive one response.
 ///
 /// A session only transfers requests and responses. It does not follow redirects, answer challenges, store cookies,
-/// cache
-/// responses or repeat a request that a server may have processed. Other parts of OperationKit, such as
+/// cache responses or repeat a request that a server may have processed. Other parts of OperationKit, such as
 /// ``ExchangeSession``, add these features to every session in the same way.
 public protocol NetworkSession: AnyObject, Sendable {
     /// Creates a task that waits for its first `resume()`.
@@ -24,10 +23,9 @@ public protocol NetworkSession: AnyObject, Sendable {
 /// After the end of the task, the methods have no effect. A task continues if you release it.
 ///
 /// A task can be paused in two independent ways. `suspend()` and `resume()` belong to the user and pause both
-/// directions.
-/// `hold()` and `proceed()` belong to the receiver and pause incoming bytes. Bytes arrive only while the task is
-/// neither
-/// suspended nor held. The calls are not counted, so calling a method twice is the same as calling it once.
+/// directions. `hold()` and `proceed()` belong to the receiver and pause incoming bytes. Bytes arrive only while the
+/// task is neither suspended nor held. The calls are not counted, so calling a method twice is the same as calling it
+/// once.
 public protocol NetworkTask: AnyObject, Sendable {
     /// Starts the task, or continues it after `suspend()`.
     func resume()
@@ -35,27 +33,22 @@ public protocol NetworkTask: AnyObject, Sendable {
     /// Pauses both directions of the transfer until `resume()`.
     ///
     /// A task that waits for a slot leaves the queue. A call of the receiver that has already begun continues. No time
-    /// limit
-    /// runs while the task is suspended, but the server may close the connection.
+    /// limit runs while the task is suspended, but the server may close the connection.
     func suspend()
 
     /// Ends the task as canceled.
     ///
     /// After this method returns, the receiver gets no event except the end, with the code
-    /// ``NetworkError/Code/cancelled``. If
-    /// another end was decided before, that end is reported instead. A call of the receiver that another thread has
-    /// already
-    /// decided to make may still be in progress. If you call this method from the receiver, there is no such call. A
-    /// task
-    /// that was never resumed also reports its end.
+    /// ``NetworkError/Code/cancelled``. If another end was decided before, that end is reported instead. A call of the
+    /// receiver that another thread has already decided to make may still be in progress. If you call this method from
+    /// the receiver, there is no such call. A task that was never resumed also reports its end.
     func cancel()
 
     /// Pauses incoming bytes until `proceed()`, for a receiver that cannot take more bytes.
     ///
     /// If you call this method from the receiver, only progress of the request's body and an end by failure or
-    /// cancellation
-    /// can follow after that call. The body of the request continues to be sent. No time limit runs while the task is
-    /// held.
+    /// cancellation can follow after that call. The body of the request continues to be sent. No time limit runs while
+    /// the task is held.
     func hold()
 
     /// Continues incoming bytes after `hold()`.
@@ -71,8 +64,7 @@ public protocol NetworkTask: AnyObject, Sendable {
 /// A session calls these methods on a thread that it shares among all its tasks, one call at a time for each task. The
 /// methods must not block, not even to access a file, because no task of the session makes progress during a call. To
 /// process bytes on another thread, call the task's `hold()` before you pass them on, and `proceed()` when you are
-/// ready
-/// for more.
+/// ready for more.
 public protocol NetworkReceiver: AnyObject, Sendable {
     /// Tells the receiver that the response headers arrived.
     ///
@@ -119,23 +111,19 @@ public protocol NetworkReceiver: AnyObject, Sendable {
     /// Returns whether the request may still be sent when its turn has come.
     ///
     /// This is the last moment at which you can withdraw a request, which may have waited for a long time. If the
-    /// method
-    /// returns `false`, the task ends as if it were canceled, and the server never receives the request. The default
-    /// implementation returns `true`.
+    /// method returns `false`, the task ends as if it were canceled, and the server never receives the request. The
+    /// default implementation returns `true`.
     ///
     /// A `CurlSession`, and a `URLSession` on Linux, call this method when the first request of a task gets its slot.
-    /// Other
-    /// sessions do not call it.
+    /// Other sessions do not call it.
     func taskMayLeave(_ task: any NetworkTask) -> Bool
 
     /// The receiver to which this receiver forwards its events, or `nil` if there is none.
     ///
     /// Implement this property if your session wraps another session and puts its own receiver in front of the receiver
-    /// of an
-    /// operation. Return the receiver of the operation. Observers are then notified of each request that is sent,
-    /// including
-    /// the requests that follow from redirects and challenges. The property is read once, when a task is created. The
-    /// default implementation returns `nil`.
+    /// of an operation. Return the receiver of the operation. Observers are then notified of each request that is sent,
+    /// including the requests that follow from redirects and challenges. The property is read once, when a task is
+    /// created. The default implementation returns `nil`.
     var nextReceiver: (any NetworkReceiver)? { get }
 }
 

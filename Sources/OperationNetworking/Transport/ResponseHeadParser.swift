@@ -162,8 +162,7 @@ extension HeaderFields {
     /// A problem with the length or the transfer coding of the body, or `nil` if there is none.
     ///
     /// The transport might undo a transfer coding that was not requested. Then neither the length of the body nor a
-    /// premature
-    /// end would be known.
+    /// premature end would be known.
     var framingProblem: String? {
         var count = 0
         for field in self {

@@ -202,19 +202,19 @@ struct QueueForeignTests {
         // Others are asked every now and then by the clock: the least counts.
         let least = (0..<10).map { _ in
             let before = count.count
-            queue.engine.askForeign()
+            queue.engine.askPlain()
             return count.count - before
         }.min()
         #expect((least ?? .max) <= 1_500)
         // One that may be ready by itself does not stand behind those that wait for others.
         try queue.add(moody)
         moody.isWilling.withLock { $0 = true }
-        queue.engine.askForeign()
+        queue.engine.askPlain()
         while !moody.isFinished { await Task.yield() }
         // What is cancelled without a word is found in its turn.
         waiting[2_999].cancel()
         while !waiting[2_999].isFinished {
-            queue.engine.askForeign()
+            queue.engine.askPlain()
             await Task.yield()
         }
         queue.cancelAll()

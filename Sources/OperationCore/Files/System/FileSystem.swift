@@ -428,7 +428,7 @@ package struct FolderEntry {
 
     func with<Result>(_ body: (Int32, UnsafePointer<CChar>) -> Result) -> Result {
         name.withPointer { pointer in
-            guard let pointer else { preconditionFailure("A path always has its terminating zero.") }
+            guard let pointer else { preconditionFailure("A path always ends with a zero byte.") }
             guard let folder else { return body(PosixCalls.workingDirectory, pointer) }
             return folder.withNumber { body($0, pointer) }
         }

@@ -125,13 +125,13 @@ public struct QueueEvent: Sendable, CustomStringConvertible {
         case .added(let entry, let state): "\(number) added \(entry), \(state)"
         case .moved(let entry, let state): "\(number) \(state) \(entry)"
         case .started(let entry): "\(number) started \(entry)"
-        case .rested(let entry, let reason): "\(number) rests \(entry), \(reason)"
-        case .wentOn(let entry): "\(number) goes on \(entry)"
+        case .rested(let entry, let reason): "\(number) paused \(entry), \(reason)"
+        case .wentOn(let entry): "\(number) resumed \(entry)"
         case .ended(let entry, let ending): "\(number) ended \(entry), \(ending)"
-        case .suspended: "\(number) suspended"
-        case .resumed: "\(number) resumed"
-        case .widthChanged(let width): "\(number) width \(width.map { "\($0)" } ?? "unlimited")"
-        case .closed: "\(number) closed"
+        case .suspended: "\(number) suspended the queue"
+        case .resumed: "\(number) resumed the queue"
+        case .widthChanged(let width): "\(number) set the width to \(width.map { "\($0)" } ?? "unlimited")"
+        case .closed: "\(number) shut down the queue"
         }
     }
 }

@@ -77,7 +77,7 @@ public struct QueueExplanation: Sendable, CustomStringConvertible {
         /// The kinds are `delay`, `condition`, `throttle`, `category`, `group` (a suspended group), `groupWidth` and
         /// `admission`. More kinds may be added.
         public let kind: String
-        /// A description of the condition, as the rest of a sentence that begins with "by".
+        /// A clause that describes the condition, such as "its startDelay has not elapsed".
         public let detail: String
         /// The operations that hold the resource that the entry needs, in any queue.
         public let holders: [Operation]
@@ -117,11 +117,11 @@ public enum OperationStanding: Sendable, Hashable, CustomStringConvertible {
     public var description: String {
         switch self {
         case .inQueue(let queue, let state): "\(state) in queue \(queue)"
-        case .inGroup(let group): "a child of \(group), waiting for the group's start or for a place in it"
+        case .inGroup(let group): "a child of \(group) that waits for the group to start it"
         case .inOperationQueue: "in an OperationQueue"
         case .executing: "executing, in no queue"
-        case .startedAndWaiting: "started by hand, waiting for its dependencies"
-        case .notStarted: "not started, and in no queue: nobody will start it"
+        case .startedAndWaiting: "started directly, and waiting for its dependencies"
+        case .notStarted: "not started, and in no queue that would start it"
         case .ended(.success): "ended"
         case .ended(.failure): "failed"
         case .ended(.cancelled): "cancelled"
@@ -138,14 +138,14 @@ extension QueueExplanation {
     }
 
     private var verb: String {
-        guard case .inQueue(let other, let state) = standing else { return "is not in queue \(queue): \(standing)" }
+        guard case .inQueue(let other, let state) = standing else { return "is not in queue \(queue) (\(standing))" }
         if other != queue { return "is not in queue \(queue), but \(standing)" }
         return switch state {
         case .waiting: "waits in queue \(queue)"
         case .held: "is held in queue \(queue)"
         case .ready: reasons.isEmpty ? "is about to begin in queue \(queue)" : "is ready in queue \(queue)"
         case .running: "runs in queue \(queue)"
-        case .ending: "was cancelled in queue \(queue), and is about to end"
+        case .ending: "was canceled in queue \(queue) and is about to end"
         }
     }
 }
@@ -154,20 +154,22 @@ extension QueueExplanation.Reason: CustomStringConvertible {
     /// A text for the reason, as a part of a sentence.
     public var description: String {
         switch self {
-        case .dependency(let dependency): "for \(dependency.operation.displayName) (\(dependency.standing))"
-        case .hold(let hold): "by \(hold.detail)\(hold.saysWho ? "" : ", held by \(names(of: hold.holders))")"
+        case .dependency(let dependency): "it depends on \(dependency.operation.displayName) (\(dependency.standing))"
+        case .hold(let hold): "\(hold.detail)\(hold.saysWho ? "" : " (held by \(names(of: hold.holders)))")"
         case .suspended(let reason): "the queue is suspended" + (reason.map { " (\($0))" } ?? "")
-        case .threadLimit(let count): "all \(count) threads that the queues of the process may have are taken"
+        case .threadLimit(let count): "all \(count) threads that the queues of the process may have are busy"
         case .barrier(let wait): wait.description
-        case .width(let width, let holders): "all of its \(width) places are taken, by \(names(holders))"
+        case .width(let width, let holders):
+            "all slots of the queue are occupied (width \(width), held by \(names(holders)))"
         case .threads(let count, let holders):
-            "all \(count) threads that it has now are busy, with "
-                + (holders.isEmpty ? "bodies of operations that ended" : names(holders))
-        case .turn(let ahead): "\(ahead) that are ready come before it"
-        case .ownReadiness: "its own isReady is false"
-        case .operationSuspended: "it began, and was suspended"
+            "all threads of the queue are busy (now \(count), held by "
+                + (holders.isEmpty ? "bodies of operations that ended)" : "\(names(holders)))")
+        case .turn(let ahead):
+            ahead == 1 ? "1 ready operation is more urgent" : "\(ahead) ready operations are more urgent"
+        case .ownReadiness: "its isReady is false"
+        case .operationSuspended: "it began and was suspended"
         case .resting(let reason): "\(reason)"
-        case .windingDown: "it was cancelled, and its body winds down"
+        case .windingDown: "it was canceled, and its body is still running"
         }
     }
 }
@@ -178,10 +180,10 @@ extension QueueExplanation.Hold {
 
     /// Creates the hold for a throttle whose key may not run yet.
     static func throttle(_ key: String, until: OperationInstant, _ runner: ManagedOperation?) -> Self {
-        let ends = runner.map { "\($0.displayName) has ended" } ?? "the one that runs under it has ended"
-        let moment = until == .distantFuture ? "when \(ends)" : "at \(until)"
+        let ends = runner.map { "after \($0.displayName) has ended" } ?? "after the current run has ended"
+        let moment = until == .distantFuture ? ends : "at \(until)"
         return Self(
-            kind: "throttle", detail: "its key \"\(key)\", which may run again \(moment)",
+            kind: "throttle", detail: "its key \"\(key)\" may run again \(moment)",
             holders: runner.map { [$0] } ?? [])
     }
 
@@ -195,15 +197,15 @@ extension QueueExplanation.Hold {
             return host == nil || host === queue
         }
         if holders.count >= category.limit {
-            let line = ahead.isEmpty ? "" : ", for which \(names(of: ahead)) came before it"
-            return Self(kind: "category", detail: "category \(category)\(line)", holders: holders)
+            let line = ahead.isEmpty ? "" : "it is behind \(names(of: ahead)), and "
+            return Self(kind: "category", detail: "\(line)category \(category) has no free slot", holders: holders)
         }
         guard let first = ahead.first else { return nil }
-        var detail = "category \(category), which has room, but \(names(of: ahead)) came before it"
+        var detail = "it is behind \(names(of: ahead)), which came first for category \(category)"
         guard case .categories(let others) = first.admissionStanding,
             let other = others.first(where: { $0 != category && $0.holders.count >= $0.limit })
         else { return Self(kind: "category", detail: detail, holders: []) }
-        detail += ", and \(ahead.count == 1 ? "that one" : "the first of these") waits for category \(other)"
+        detail += ", and \(first.displayName) waits for category \(other)"
         return Self(kind: "category", detail: detail, holders: other.holders)
     }
 }
@@ -212,8 +214,8 @@ extension QueueExplanation.BarrierWait: CustomStringConvertible {
     /// A text for the barrier, as a part of a sentence.
     public var description: String {
         isBarrier
-            ? "it is a barrier, and \(names(ahead)) came before it"
-            : "it came after the barrier \(names(barriers)), and \(names(ahead)) must end first"
+            ? "it is a barrier, and \(names(ahead)) must end first"
+            : "it is behind the barrier \(names(barriers)), and \(names(ahead)) must end first"
     }
 }
 
@@ -254,7 +256,7 @@ extension QueueEngine {
                 .dependency(QueueExplanation.Dependency(operation: $0, standing: standing(ofAny: $0)))
             }
             if (operation as? ManagedOperation)?.core.withLock({ $0.isHeldByGroup }) == true {
-                reasons.append(.hold(.init(kind: "group", detail: "its group, which is suspended", holders: [])))
+                reasons.append(.hold(.init(kind: "group", detail: "its group is suspended", holders: [])))
             }
             if reasons.isEmpty, !isReadyByItself { reasons = [.ownReadiness] }
         case .held: reasons = holds(on: operation).map { .hold($0) }
@@ -272,14 +274,15 @@ extension QueueEngine {
         case .evaluating(let conditions):
             let names = conditions.joined(separator: ", ")
             return [
-                QueueExplanation.Hold(kind: "condition", detail: "conditions that are looked at: \(names)", holders: [])
+                QueueExplanation.Hold(
+                    kind: "condition", detail: "its conditions are being checked (\(names))", holders: [])
             ]
         case .throttled(let key, let until, let runner):
             return [.throttle(key, until: until, runner)]
         case .categories(let categories): return categories.compactMap { .category($0, for: operation) }
         case .none:
             let isDelayed = operation.core.withLock { $0.hasDelayLeft }
-            let detail = isDelayed ? "its startDelay, which is not over" : "admission, which it has still to ask for"
+            let detail = isDelayed ? "its startDelay has not elapsed" : "it has not asked for admission yet"
             return [QueueExplanation.Hold(kind: isDelayed ? "delay" : "admission", detail: detail, holders: [])]
         }
     }
@@ -420,7 +423,7 @@ extension ManagedOperation {
         guard !siblings.isEmpty, let group = core.withLock({ $0.parent }) else { return nil }
         let width = group.state.withLock { $0.machine.width }
         return QueueExplanation.Hold(
-            kind: "groupWidth", detail: "the width of its group, which is \(width)", holders: siblings)
+            kind: "groupWidth", detail: "all slots of its group are occupied (width \(width))", holders: siblings)
     }
 
     /// The reasons why an operation that has begun has not ended.

@@ -97,15 +97,15 @@ extension QueueError {
     static func notListed(_ operation: String, queue: String) -> QueueError {
         QueueError(
             .notListed, queue: queue,
-            "\(operation) was not run again: its failure is not in the list of queue \(queue). It was run again before, "
-                + "or removed, or it is another queue's.")
+            "\(operation) was not run again: its failure is not in the list of queue \(queue). The operation was "
+                + "already run again, the failure was removed, or the operation belongs to another queue.")
     }
 
     static func notRemakable(_ operation: String, queue: String) -> QueueError {
         QueueError(
             .notRemakable, queue: queue,
-            "\(operation) was not run again: an operation runs once, and queue \(queue) does not know how to make another "
-                + "like it. Add it by `add(remaking:)`.")
+            "\(operation) was not run again: an operation runs only once, and queue \(queue) has no closure that "
+                + "creates another one. Add the operation with `add(remaking:)`.")
     }
 }
 

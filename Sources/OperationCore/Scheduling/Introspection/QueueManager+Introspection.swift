@@ -76,7 +76,7 @@ package final class QueueProgressMeter: QueueFollower, Sendable {
         let engine = WeakEngine(engine)
         self.init(counts: { engine.engine?.counts })
         progress.cancellationHandler = {
-            engine.engine?.cancelAll(because: .requested("The progress of the queue was cancelled."))
+            engine.engine?.cancelAll(because: .requested("The progress of the queue was canceled."))
         }
     }
 

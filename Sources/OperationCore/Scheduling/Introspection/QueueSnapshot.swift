@@ -242,8 +242,8 @@ public struct QueueCounts: Sendable, Hashable, CustomStringConvertible {
 
     /// A text with all numbers.
     public var description: String {
-        "\(waiting) waiting, \(held) held, \(ready) ready, \(running) running, \(ending) ending; "
-            + "\(finished) finished, \(failed) failed, \(cancelled) cancelled"
+        "\(waiting) waiting, \(held) held, \(ready) ready, \(running) running, \(ending) ending; \(finished) finished, "
+            + "\(failed) failed, \(cancelled) canceled"
     }
 }
 

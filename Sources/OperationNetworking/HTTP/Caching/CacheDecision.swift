@@ -43,7 +43,7 @@ package enum CacheDecision: Equatable, Sendable {
     /// Returns whether a stored response can be served for a request with this method.
     package static func mayAnswer(_ method: String) -> Bool { method == "GET" || method == "HEAD" }
 
-    /// Returns whether a request must not be sent to the server in any case.
+    /// Returns whether a request accepts only a stored response (`only-if-cached`).
     static func onlyWantsKept(_ request: HeaderFields) -> Bool { CacheControl(request).has("only-if-cached") }
 
     private static func decide(
@@ -114,16 +114,13 @@ package enum CacheSelection {
     /// Returns the request headers on which a response depends.
     ///
     /// They always include `Authorization` and each other header that ``LogRedaction/secrets`` hides, such as
-    /// `X-Api-Key`. The
-    /// RFC does not require this for a private cache, but the response of one user must never be served to another.
-    /// `Cookie`
-    /// is included only if the response is `private`, because two cookie jars, or two users of one jar, may share the
-    /// folder.
+    /// `X-Api-Key`. The RFC does not require this for a private cache, but the response of one user must never be
+    /// served to another. `Cookie` is included only if the response is `private`, because two cookie jars, or two users
+    /// of one jar, may share the folder.
     ///
     /// `Accept-Encoding` is included if the body is stored in compressed form, because a client that did not ask for
     /// compression could not read it. A request for a decompressed body never gets a body that was stored as received,
-    /// and
-    /// vice versa.
+    /// and vice versa.
     ///
     /// Only a checksum of each value is stored, which reveals nothing without the key.
     package static func fields(

@@ -49,8 +49,7 @@ package struct CacheFolder {
     /// Changes metadata while no other cache of this folder does, in this process or in another.
     ///
     /// The wait for another cache is short, because its process may be stopped. After that wait, and on a file system
-    /// without
-    /// locks, only the later one of two concurrent changes counts.
+    /// without locks, only the later one of two concurrent changes counts.
     func exclusively<Value>(_ change: () -> Value) -> Value {
         let claim = claimed()
         return withExtendedLifetime(claim) { change() }

@@ -16,8 +16,7 @@ import OperationCore
 /// ```
 ///
 /// Use the folder for caches only. Several caches may share it, in one process or in several. After a crash, even in
-/// the
-/// middle of a write, each response is either complete or missing. The cache never serves a damaged response. Large
+/// the middle of a write, each response is either complete or missing. The cache never serves a damaged response. Large
 /// bodies are read and written in chunks and are never in memory as a whole.
 ///
 /// Only the owner can read the files. If the folder belongs to another user, or other users can write to it, the cache
@@ -39,8 +38,7 @@ public final class HTTPCache: Sendable {
     ///   - limits: The limits on the size of the cache, which first removes the responses that were not used for the
     ///     longest time.
     ///   - now: A closure that returns the current date. The cache calls it on its own queue. The default returns the
-    ///     date
-    ///     of the system.
+    ///     date of the system.
     public convenience init(
         folder: URL, limits: CacheLimits = CacheLimits(), now: @escaping @Sendable () -> Date = { Date() }
     ) {

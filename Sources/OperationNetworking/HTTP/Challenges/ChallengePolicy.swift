@@ -15,8 +15,7 @@ import Foundation
 ///
 /// The session calls your closure for each challenge that it can answer, the strongest first. The order is Digest with
 /// SHA-256, Digest with MD5, Basic, and then all other schemes in the order of the response. The first usable
-/// credential
-/// is sent.
+/// credential is sent.
 ///
 /// The session delivers the 401 response if the closure returns no usable credential for any challenge. A credential
 /// that the server has already refused is not usable. The session also delivers the 401 response if the request has its

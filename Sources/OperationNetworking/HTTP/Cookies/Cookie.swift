@@ -8,8 +8,7 @@ public struct Cookie: Hashable, Sendable, Codable {
     /// A value that indicates whether a cookie is sent with requests that another site caused.
     ///
     /// A jar stores this value but sends its cookies whatever the value is, because a program that is not a browser has
-    /// no
-    /// other sites. A jar rejects a cookie from a server with the value `none` that is not secure.
+    /// no other sites. A jar rejects a cookie from a server with the value `none` that is not secure.
     ///
     /// No case will be added.
     public enum SameSite: String, Sendable, Codable {
@@ -242,8 +241,7 @@ public struct CookieLimits: Hashable, Sendable {
     /// The maximum number of cookies for each domain.
     ///
     /// The default is 50. The jar removes surplus cookies, starting with cookies that are not secure and were not used
-    /// for
-    /// the longest time.
+    /// for the longest time.
     public var perDomain = 50
     /// The maximum number of all cookies.
     ///

@@ -38,13 +38,11 @@ public final class CookieJar: Sendable {
     ///
     /// - Parameters:
     ///   - storage: The storage that keeps the cookies from one run of the program to the next, or `nil` to keep them
-    ///     in
-    ///     memory only.
+    ///     in memory only.
     ///   - limits: The limits on the number and the size of cookies.
     ///   - suffixes: The rule that identifies public suffixes. The default is ``PublicSuffixRule/builtIn``.
     ///   - now: A closure that returns the current date. The jar can call it on any thread. The default returns the
-    ///     date of
-    ///     the system.
+    ///     date of the system.
     /// - Throws: The error of the storage if it cannot be read.
     public init(
         storage: (any CookieStorage)?, limits: CookieLimits = CookieLimits(), suffixes: PublicSuffixRule = .builtIn,
@@ -65,8 +63,7 @@ public final class CookieJar: Sendable {
     ///   - limits: The limits on the number and the size of cookies.
     ///   - suffixes: The rule that identifies public suffixes. The default is ``PublicSuffixRule/builtIn``.
     ///   - now: A closure that returns the current date. The jar can call it on any thread. The default returns the
-    ///     date of
-    ///     the system.
+    ///     date of the system.
     public init(
         limits: CookieLimits = CookieLimits(), suffixes: PublicSuffixRule = .builtIn,
         now: @escaping @Sendable () -> Date = { Date() }
@@ -106,8 +103,7 @@ public final class CookieJar: Sendable {
     /// Stores a cookie in place of the cookie with the same name, domain, path and ``Cookie/isHostOnly`` value.
     ///
     /// If the cookie has expired, the jar only removes the existing cookie. The jar ignores a cookie whose name or
-    /// value
-    /// contains a control character or a semicolon.
+    /// value contains a control character or a semicolon.
     public func set(_ cookie: Cookie) {
         let moment = now()
         change { $0.put(cookie, now: moment) }
@@ -225,13 +221,12 @@ package enum CookieMatching {
 
 /// A rule that identifies public suffixes, which are domains such as `co.uk` with subdomains of different owners.
 ///
-/// A server cannot set a cookie for all hosts in a public suffix. Browsers contain a list of about ten thousand public
+/// A server cannot set a cookie for all hosts in a public suffix. Browsers carry a list of about ten thousand public
 /// suffixes, which changes every week. The ``builtIn`` rule is much smaller and contains:
 ///
 /// - every domain with one label (`com`, `de`, `localhost`),
 /// - the usual second-level labels (`co`, `com`, `org`, `ac`, …) under two-letter domains, such as `co.uk`, `com.au`
-///   and
-///   `ac.jp`,
+///   and `ac.jp`,
 /// - some well-known services that give subdomains to their customers, such as `github.io`, `herokuapp.com` and
 ///   `pages.dev`.
 ///
@@ -243,8 +238,7 @@ public struct PublicSuffixRule: Sendable {
     /// Creates a rule from a closure.
     ///
     /// - Parameter isPublicSuffix: A closure that returns whether a domain is a public suffix. The domain is in
-    ///   lowercase
-    ///   and has no dot at its start. The closure can be called on any thread.
+    ///   lowercase, and a dot at its start is removed. The closure can be called on any thread.
     public init(_ isPublicSuffix: @escaping @Sendable (String) -> Bool) {
         rule = isPublicSuffix
     }

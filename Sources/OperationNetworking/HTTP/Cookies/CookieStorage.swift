@@ -19,8 +19,7 @@ public protocol CookieStorage: Sendable {
 /// A storage that keeps cookies in memory.
 ///
 /// Use this storage in tests, or to pass the cookies of one jar to another. A jar without a storage keeps its cookies
-/// in
-/// memory as well.
+/// in memory as well.
 public final class MemoryCookieStorage: CookieStorage {
     private let cookies: Locked<[Cookie]>
 

@@ -5,10 +5,10 @@
     import CurlDeclarations
     import Foundation
 
-    /// What tasks and the session's thread share: the inbox, and the thread itself.
+    /// The state that the tasks of a session and its thread share, which consists of the inbox and the thread itself.
     final class CurlEngine: Sendable {
         private enum Standing {
-            /// There is no thread; the next task begins one.
+            /// There is no thread, and the next task starts one.
             case resting
             case running(pthread_t)
             case closed
@@ -17,23 +17,23 @@
         private struct Inbox {
             var standing = Standing.resting
             var tasks: [CurlTask] = []
-            /// The thread waits for events, and must be woken.
+            /// Whether the thread waits for events and must be woken.
             var isAsleep = false
             var isClosing = false
-            /// Nobody has the session any more: the thread ends after the last task.
+            /// Whether the session was released, so that the thread ends after the last task.
             var isFinishing = false
             var attendance = EndWait.nobody
         }
 
-        /// Who waits for the end of the thread.
+        /// The callers that wait for the end of the thread.
         private enum EndWait {
             case nobody
-            /// One joins the thread; the others wait until it did.
+            /// One caller joins the thread, and the others wait until it has done so.
             case joining([DispatchSemaphore])
             case joined
         }
 
-        /// What the thread is to do next.
+        /// The next work of the thread.
         enum Instruction {
             case tasks([CurlTask])
             case close([CurlTask])
@@ -46,19 +46,21 @@
         private let forkCount = OKForkCount()
         private let lead: (@Sendable () -> Duration)?
 
-        /// - Parameter lead: How far the clock is ahead of the system's; only for tests.
+        /// Creates an engine.
+        ///
+        /// - Parameter lead: The time by which the clock is ahead of the system's clock, for tests only.
         init(_ configuration: CurlSession.Configuration, lead: (@Sendable () -> Duration)? = nil) {
             self.configuration = configuration
             self.lead = lead
         }
 
-        /// Nanoseconds of the monotonic clock.
+        /// The monotonic time in nanoseconds.
         var now: Int64 {
             guard let lead else { return CurlThread.now }
             return CurlThread.now + lead().saturatedNanoseconds
         }
 
-        /// From any thread: there is something new with the task.
+        /// Notifies the thread, from any thread, that the demands on a task changed.
         func post(_ task: CurlTask) {
             if let problem = unavailability { return endElsewhere(task, problem) }
             enum Outcome { case posted, ring, refused(NetworkError) }
@@ -95,17 +97,18 @@
             return isInherited ? Self.forked : bell.isValid ? nil : Self.exhausted
         }
 
-        /// Whether this is a child made by `fork`, in which the thread does not exist and a lock may be held for ever.
+        /// Whether this process is a child made by `fork`, in which the thread does not exist and a lock may be held
+        /// forever.
         private var isInherited: Bool { OKForkCount() != forkCount }
 
-        /// There is no thread of ours to tell it on.
+        /// Ends a task on another thread, because the session has no thread.
         private func endElsewhere(_ task: CurlTask, _ error: NetworkError) {
-            // After a fork the threads of the queues are not there either.
+            // After a fork, the threads of dispatch queues do not exist either.
             if isInherited, CurlThread.run({ task.tellEnd(error) }) { return }
             DispatchQueue.global().async { task.tellEnd(error) }
         }
 
-        /// Begins the thread; under the lock, so that there is one.
+        /// Starts the thread, under the lock so that there is only one.
         private func begin(_ inbox: inout Inbox) -> Bool {
             let thread = CurlThread.begin { [self] in
                 CurlThread.prepare()
@@ -136,7 +139,9 @@
             if rings { bell.ring() }
         }
 
-        /// Waits for the end of the thread, unless this is it: any number of callers at a time.
+        /// Waits for the end of the thread, unless this is that thread.
+        ///
+        /// Any number of callers can wait at the same time.
         func waitForThread() {
             guard !isInherited else { return }
             enum Way {
@@ -152,7 +157,7 @@
                         return .join(thread)
                     }
                 }
-                // The one who joins may still be at it, although the thread has said that it ends.
+                // The caller that joins may not be done, although the thread has announced its end.
                 guard case .joining(let others) = inbox.attendance else { return .none }
                 let semaphore = DispatchSemaphore(value: 0)
                 inbox.attendance = .joining(others + [semaphore])
@@ -172,12 +177,14 @@
 
     // For the thread.
     extension CurlEngine {
-        /// By what the thread is woken from its wait for events.
+        /// The descriptor that wakes the thread from its wait for events.
         var bellDescriptor: Int32 { bell.descriptor }
 
         func silenceBell() { bell.silence() }
 
-        /// What came in; nil if nothing did, and then the thread may sleep if it wants to, and will be woken.
+        /// Returns the work that was posted, or `nil` if there is none.
+        ///
+        /// If there is none and the thread wants to sleep, it may do so, and is woken by new work.
         func collect(thenSleep sleeps: Bool, isIdle: Bool) -> Instruction? {
             inbox.withLock { inbox in
                 inbox.isAsleep = false
@@ -189,7 +196,9 @@
             }
         }
 
-        /// The thread is to end, to be joined by who waits for it; false if something came in meanwhile.
+        /// Announces the end of the thread, and returns `false` if tasks were posted meanwhile.
+        ///
+        /// The thread is detached unless a caller waits to join it.
         private func threadEnds() -> Bool {
             inbox.withLock { inbox in
                 guard inbox.tasks.isEmpty else { return false }
@@ -200,12 +209,11 @@
         }
     }
 
-    /// The thread of a session: how it begins and is set up, and its clock.
+    /// The functions that start and configure the thread of a session, and its clock.
     enum CurlThread {
-        /// Names the thread and keeps the program's signals away from it.
+        /// Names the thread and blocks the signals of the program on it.
         ///
-        /// What it writes to a connection that the server closed raises no SIGPIPE in it, whatever TLS library does the
-        /// writing.
+        /// A write to a connection that the server closed raises no SIGPIPE, whichever TLS library makes the write.
         static func prepare() {
             OKThreadSetName("OperationKit")
             var signals = sigset_t()
@@ -220,7 +228,7 @@
             init(_ body: @escaping @Sendable () -> Void) { self.body = body }
         }
 
-        /// Begins a thread, which is to be joined or detached; nil if the system has none to give.
+        /// Starts a thread that must be joined or detached, or returns `nil` if the system has no more threads.
         static func begin(_ body: @escaping @Sendable () -> Void) -> pthread_t? {
             var thread = pthread_t()
             let work = Unmanaged.passRetained(Work(body))
@@ -235,14 +243,14 @@
             return nil
         }
 
-        /// Runs something on a thread that nobody waits for; false if the system has none to give.
+        /// Runs a closure on a thread that is not joined, or returns `false` if the system has no more threads.
         static func run(_ body: @escaping @Sendable () -> Void) -> Bool {
             guard let thread = begin(body) else { return false }
             pthread_detach(thread)
             return true
         }
 
-        /// Nanoseconds of the monotonic clock.
+        /// The monotonic time in nanoseconds.
         static var now: Int64 {
             var time = timespec()
             clock_gettime(CLOCK_MONOTONIC, &time)
@@ -250,14 +258,14 @@
         }
     }
 
-    /// All tasks of a session that were resumed and have not ended; each knows where it stands.
+    /// All tasks of a session that were resumed and have not ended, each of which knows its position.
     struct CurlSessionList {
         private var tasks: [CurlTask] = []
 
         var isEmpty: Bool { tasks.isEmpty }
         var last: CurlTask? { tasks.last }
 
-        /// Adds a task, unless it is there.
+        /// Adds a task, unless it is in the list.
         mutating func add(_ task: CurlTask, now: Int64) {
             guard task.confined.extras.index < 0 else { return }
             task.confined.extras.index = tasks.count
@@ -265,7 +273,7 @@
             tasks.append(task)
         }
 
-        /// Removes a task, if it is there.
+        /// Removes a task, if it is in the list.
         mutating func remove(_ task: CurlTask) {
             let index = task.confined.extras.index
             guard index >= 0 else { return }
@@ -278,7 +286,7 @@
         }
     }
 
-    /// Wakes the thread of a session from its wait for events.
+    /// A descriptor that wakes the thread of a session from its wait for events.
     struct CurlWakeup: ~Copyable, Sendable {
         let descriptor: Int32
 

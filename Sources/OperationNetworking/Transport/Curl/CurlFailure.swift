@@ -4,7 +4,7 @@
 #if OPERATIONKIT_LIBCURL
     import CurlDeclarations
 
-    /// The error of a transfer, by what libcurl said of its end.
+    /// The error of a transfer, derived from the result of libcurl.
     struct CurlFailure {
         private let transfer: CurlTransfer
         private let code: Int32
@@ -14,7 +14,7 @@
             self.code = code
         }
 
-        /// The error of an ended transfer; nil if it succeeded.
+        /// The error of an ended transfer, or `nil` if it succeeded.
         var error: NetworkError? {
             guard code != 0 || !transfer.isResponseComplete else { return nil }
             let text = text
@@ -30,7 +30,7 @@
             return error
         }
 
-        /// The system's number of the error because of which the transfer failed; 0 if it is not known.
+        /// The system's error number for the failure, or 0 if it is not known.
         private var systemError: Int {
             switch code {
             case 7:
@@ -48,14 +48,14 @@
                 ? OKCurl.easyErrorText(code).map { String(cString: $0) } ?? "" : said
         }
 
-        /// Whether a text may have the address of the proxy in it, and in that a password.
+        /// Returns whether a text may contain the address of the proxy, and so a password.
         private func tellsProxy(_ said: String) -> Bool {
             if ["Received HTTP code", "Proxy CONNECT aborted"].contains(where: { said.hasPrefix($0) }) { return false }
             return code == 5 || said.lowercased().contains("proxy")
         }
     }
 
-    /// What libcurl's numbers mean.
+    /// The meaning of the result codes of libcurl.
     package struct CurlErrorMapping: Sendable {
         private let code: Int32
         private let phase: NetworkError.Phase
@@ -65,14 +65,16 @@
         private let isRefused: Bool
         private let systemError: Int
 
+        /// Creates the mapping for one result.
+        ///
         /// - Parameters:
-        ///   - code: How libcurl says that the transfer ended.
-        ///   - phase: How far it had come.
-        ///   - text: What libcurl says of it.
-        ///   - hasReceivedHeaders: Whether a part of the response's head was there.
-        ///   - isResponseComplete: Whether all of that was.
+        ///   - code: The result code of libcurl.
+        ///   - phase: The phase in which the transfer ended.
+        ///   - text: The message of libcurl.
+        ///   - hasReceivedHeaders: Whether a part of the response headers arrived.
+        ///   - isResponseComplete: Whether all response headers arrived.
         ///   - isRefused: Whether the server said that it did not process the request.
-        ///   - systemError: The system's number of the error because of which the transfer failed, if it is known.
+        ///   - systemError: The system's error number for the failure, or 0 if it is not known.
         package init(
             code: Int32, phase: NetworkError.Phase, text: String = "", hasReceivedHeaders: Bool = false,
             isResponseComplete: Bool = false, isRefused: Bool = false, systemError: Int = 0
@@ -85,7 +87,7 @@
         /// The codes with which libcurl reports that a stream of HTTP/2, or its connection, ended too early.
         package static let endsOfStreams: Set<Int32> = [0, 16, 18, 52, 55, 56, 92]
 
-        /// The kind of the failure, and the sentence to show.
+        /// The code and the message of the error.
         package var told: (NetworkError.Code, String) {
             switch code {
             // ENFILE, EMFILE.
@@ -102,7 +104,7 @@
                 (.connectionLost, "The connection ended before the head of the response was complete. Try again.")
             case 0: (.invalidResponse, "The response has no head: the server does not speak HTTP.")
             case 1, 8: (.invalidResponse, "What the server sent is no valid HTTP. Check the port and the server.")
-            // libcurl says so of a head whose first header line begins with a blank.
+            // libcurl reports this if the first header line begins with a blank.
             case 43 where phase == .awaitingResponse || phase == .receiving:
                 (.invalidResponse, "What the server sent is no valid HTTP: a header field has no name.")
             case 3: (.invalidURL, "The URL cannot be sent. Check it.")
@@ -115,7 +117,7 @@
             case 18: (.truncatedBody, "The connection ended before the body was complete. Try again.")
             case 23, 61: (.undecodableBody, "The body could not be decompressed.")
             case 26: (.bodyUnreadable, "The body of the request could not be read.")
-            // libcurl has no room for a line that is longer than it ever reads: the older ones call that memory.
+            // libcurl has no room for such a long line. Older versions report a lack of memory.
             case 27 where isInHead, 100 where isInHead:
                 (.headerTooLarge, "A line of the response's head is too long.")
             case 27: (.resourcesExhausted, "There was no memory left.")
@@ -128,7 +130,7 @@
             case 56: (.connectionLost, "The connection broke while the answer was awaited or received.")
             case 63: (.bodyTooLarge, "The body is larger than can be counted.")
             case 65: (.bodyNotRepeatable, "The connection broke, and the body cannot be sent again.")
-            // Only to proxies does libcurl say who we are.
+            // libcurl sends credentials only to proxies.
             case 67, 94, 97: (.proxyFailed, "The proxy refused or failed. Check the proxy and its credentials.")
             default: securing
             }
@@ -141,7 +143,7 @@
             return ["chunk", "header", "hexadecimal"].contains { said.contains($0) }
         }
 
-        /// What a server says of the other side's certificate, it says by an alert of TLS.
+        /// Whether the text is about our certificate, which a server rejects with a TLS alert.
         private var isAboutOurCertificate: Bool {
             let said = text.lowercased()
             return said.contains("alert") && (said.contains("certificate") || said.contains("unknown ca"))
@@ -175,7 +177,7 @@
             }
         }
 
-        /// What no transfer of ours is known to end with.
+        /// The meaning of codes with which no transfer of this package is known to end.
         private var rare: (NetworkError.Code, String) {
             switch code {
             case 2, 99: (.resourcesExhausted, "The system had no memory, or no sockets, for the transfer.")
@@ -188,12 +190,12 @@
         }
     }
 
-    /// What libcurl measured.
+    /// The metrics that libcurl measured.
     enum CurlMetrics {
         static func collect(_ transfer: CurlTransfer, _ task: CurlTask, now: Int64) -> TransferMetrics {
             let handle = transfer.handle
             var metrics = TransferMetrics()
-            // libcurl counts from the moment at which it got the request.
+            // libcurl counts from the time at which it got the request.
             let begun = transfer.soughtAt - task.confined.resumedAt
             func moment(_ info: Int) -> Duration? {
                 let microseconds = handle.size(info)

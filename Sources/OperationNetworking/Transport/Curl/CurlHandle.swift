@@ -5,16 +5,16 @@
     import CurlDeclarations
     import Foundation
 
-    /// An easy handle of libcurl, used for one transfer after the other.
+    /// An easy handle of libcurl, which is used for one transfer after another.
     ///
-    /// What does not change from one request to the next is not set again.
+    /// An option that is the same for the next request is not set again.
     final class CurlHandle {
-        /// How the body goes into the request.
+        /// The way in which the body is added to the request.
         enum Upload: Equatable {
             case none
-            /// As a whole, behind the head.
+            /// As a whole, after the headers.
             case whole(Int)
-            /// As it is asked for; nil if the length is not known.
+            /// In portions, with the length or `nil` if it is not known.
             case portions(Int64?)
         }
 
@@ -25,25 +25,25 @@
         private var method = "GET"
         private var upload = Upload.none
         private var numbers = [Int?](repeating: nil, count: Number.allCases.count)
-        /// The list of header fields is the one that most requests have: the coding alone.
+        /// Whether the headers consist of the accepted codings only, as in most requests.
         private var hasPlainHeaders = false
         var overrides = CurlList([])
-        /// Whether the connection is to be closed if the transfer ends before its time and nobody else is using it.
+        /// Whether to close the connection if the transfer ends early and no other transfer uses the connection.
         ///
-        /// Over HTTP/1 it is in any case. Over HTTP/2 libcurl keeps it, and tells the server that a stream was given up when
-        /// it has something else to say to it, which may be never.
+        /// Over HTTP/1, this happens in any case. Over HTTP/2, libcurl keeps the connection. It notifies the server of
+        /// an abandoned stream only with its next message, which may never come.
         var forbidsReuse = false {
             didSet {
                 if forbidsReuse != oldValue { set(OKCurlOptionForbidReuse, forbidsReuse ? 1 : 0) }
             }
         }
 
-        /// As many milliseconds as libcurl may take for a connection, where it is not to say that it takes too long.
+        /// The time in milliseconds for a connection that libcurl must not end because of its own limit.
         private static let longestConnect: Int64 = 2_000_000_000
 
-        /// After so many seconds without a byte the system asks the other side whether it is still there.
+        /// The number of seconds without a byte after which the system checks whether the other side still responds.
         private static let probedAfter = 60
-        /// So many seconds lie between two such questions, of which the system asks several in vain before it gives up.
+        /// The number of seconds between two such checks, several of which must fail before the system gives up.
         private static let probedAgainAfter = 15
 
         init?(_ configuration: CurlSession.Configuration, _ library: CurlLibrary) {
@@ -59,13 +59,14 @@
             set(OKCurlOptionProtocols, 3)
             set(OKCurlOptionSuppressConnectHeaders, 1)
             set(OKCurlOptionPathAsIs, 1)
-            // What is read from a socket at a time: a fourth of the calls of libcurl's own size. Less is told at a time.
+            // This read size needs a fourth of the calls that libcurl's default size needs. Receivers get smaller
+            // portions.
             set(OKCurlOptionBufferSize, 64 << 10)
-            // Or a response without a limit for silence would be awaited for ever from a server that is gone.
+            // Otherwise, a response without an idle limit would be awaited forever if the server is gone.
             set(OKCurlOptionTCPKeepAlive, 1)
             set(OKCurlOptionTCPKeepAliveIdle, Self.probedAfter)
             set(OKCurlOptionTCPKeepAliveInterval, Self.probedAgainAfter)
-            // When the session is closed nobody waits for names that are being looked up. Before 7.87 libcurl does.
+            // The end of a session does not wait for name lookups. Before 7.87, libcurl does.
             if library.leavesLookupsBehind { set(OKCurlOptionQuickExit, 1) }
             set(OKCurlOptionExpectTimeoutMilliseconds, 1000)
             set(OKCurlOptionMaximumIdleAge, Int(max(configuration.idleLifetime.components.seconds, 1)))
@@ -80,20 +81,20 @@
             whole?.deallocate()
         }
 
-        /// What libcurl says of the last failure.
+        /// The message of libcurl about the last failure.
         var errorText: String {
             text[0] == 0 ? "" : String(cString: text)
         }
 
         func set(_ option: Int, _ value: Int) { _ = OKCurlSetLong(easy, Int32(option), value) }
         func set(_ option: Int, _ value: UnsafeRawPointer?) { _ = OKCurlSetPointer(easy, Int32(option), value) }
-        /// libcurl makes a copy.
+        /// libcurl copies the text.
         func set(_ option: Int, _ value: String?) {
             guard let value else { return set(option, UnsafeRawPointer?.none) }
             value.withCString { set(option, UnsafeRawPointer($0)) }
         }
 
-        /// The options that are numbers and may differ from one request to the next.
+        /// The numeric options that may differ between requests.
         private enum Number: Int, CaseIterable {
             case waitForMultiplexing, version, freshConnect, streamWeight, connectTimeout, verbose
 
@@ -109,7 +110,9 @@
             }
         }
 
-        /// Sets a number, unless it was set before; what was never set is as libcurl has it.
+        /// Sets a number, unless it is set already.
+        ///
+        /// - Parameter usual: The value that libcurl uses if the number was never set.
         private func setAgain(_ number: Number, _ value: Int, usual: Int? = nil) {
             guard numbers[number.rawValue] ?? usual != value else { return }
             numbers[number.rawValue] = value
@@ -137,7 +140,12 @@
 
     // One request.
     extension CurlHandle {
-        /// Sets everything that is the request's own; `wholeLimit` is the size up to which a body is handed over as a whole.
+        /// Sets all options of a request.
+        ///
+        /// - Parameters:
+        ///   - request: The request.
+        ///   - wholeLimit: The maximum size of a body that is passed as a whole.
+        ///   - wantsNewConnection: Whether the request must not use an existing connection.
         func prepare(_ request: NetworkRequest, wholeLimit: Int, wantsNewConnection: Bool) {
             text[0] = 0
             forbidsReuse = false
@@ -152,14 +160,14 @@
             setAgain(.streamWeight, request.options.priority.streamWeight, usual: TransferPriority.normal.streamWeight)
         }
 
-        /// How long libcurl may take for a connection, counted from the moment at which it got the request; nil is for ever.
+        /// Sets the time that libcurl may take for a connection after it got the request, or no limit for `nil`.
         func limitConnect(milliseconds: Int64?) {
-            // More could not be counted by libcurl.
+            // libcurl cannot count higher.
             let limit = min(milliseconds ?? .max, Self.longestConnect)
             setAgain(.connectTimeout, Int(limit))
         }
 
-        /// Does not keep what was sent until the next request comes: it is large, or secret.
+        /// Releases the request before the next one comes, because it may be large or secret.
         func forgetRequest() {
             if let whole {
                 set(OKCurlOptionPostData, UnsafeRawPointer?.none)
@@ -171,10 +179,10 @@
             headers = CurlList([])
         }
 
-        /// Lets libcurl report what it does, until the handle is prepared for the next request.
+        /// Makes libcurl report what it does, until the handle is prepared for the next request.
         func makeRemarks() { setAgain(.verbose, 1) }
 
-        /// The transfer goes on until the name of the host was looked up, however long that takes.
+        /// Lets the transfer continue until the name of the host was looked up, however long that takes.
         func waitForName() { limitConnect(milliseconds: nil) }
 
         private static func upload(_ request: NetworkRequest, _ wholeLimit: Int) -> Upload {
@@ -190,7 +198,7 @@
             if case .whole = self.upload { set(OKCurlOptionPostData, UnsafeRawPointer?.none) }
             whole?.deallocate()
             whole = nil
-            // It takes back what an upload or HEAD had set.
+            // This resets the options of an upload or a HEAD request.
             set(OKCurlOptionGet, 1)
             switch upload {
             case .none where request.method == "HEAD": set(OKCurlOptionNoBody, 1)
@@ -232,12 +240,12 @@
             headers = list
         }
 
-        /// How many bytes of the body were handed over as a whole.
+        /// The number of body bytes that were passed as a whole.
         var wholeCount: Int64 {
             if case .whole(let count) = upload { Int64(count) } else { 0 }
         }
 
-        /// Whether the body is asked for.
+        /// Whether libcurl reads the body in portions.
         var asksForBody: Bool {
             if case .portions = upload { true } else { false }
         }
@@ -246,7 +254,8 @@
     extension NetworkRequest {
         /// Whether the body of the response is to be decompressed, if it is compressed.
         ///
-        /// Not where a part is asked for: it would be one of the compressed bytes, and could not be decompressed by itself.
+        /// A part of a compressed body cannot be decompressed on its own, so a request with a `Range` header is
+        /// excluded.
         var isDecoded: Bool {
             options.decodesContent && ContentDecoder.isAvailable && !headers.contains("Accept-Encoding")
                 && !headers.contains("Range")
@@ -262,7 +271,7 @@
         fileprivate var curlNumber: Int { self < .http1_1 ? 1 : self < .http2 ? 2 : 4 }
     }
 
-    // What all transfers of a session have in common.
+    // The options that all transfers of a session share.
     extension CurlHandle {
         func set(_ configuration: CurlSession.Configuration) {
             set(OKCurlOptionUnixSocketPath, configuration.unixSocketPath)
@@ -283,7 +292,7 @@
             }
         }
 
-        /// libcurl takes the escapes of URLs back in users and passwords of proxies.
+        /// Returns a user name or password of a proxy with its percent signs escaped, because libcurl decodes escapes.
         private static func escaped(_ text: String) -> String {
             text.split(separator: "%", omittingEmptySubsequences: false).joined(separator: "%25")
         }
@@ -298,14 +307,16 @@
             }
             set(OKCurlOptionClientCertificate, tls.clientCertificate?.path)
             set(OKCurlOptionClientKey, tls.clientKey?.path)
-            // Without any, OpenSSL would ask for it on the terminal, and wait.
+            // Without a password, OpenSSL would ask for it on the terminal and wait.
             set(OKCurlOptionClientKeyPassword, tls.clientKeyPassword ?? "")
             let versions = tls.oldestVersion.number | (tls.newestVersion?.number ?? 0) << 16
             set(OKCurlOptionTLSVersion, versions)
             set(OKCurlOptionProxyTLSVersion, versions)
         }
 
-        /// Of servers and of proxies alike; the folder that libcurl was built with would be trusted in addition.
+        /// Sets the trusted certificates for servers and for proxies.
+        ///
+        /// The folder with which libcurl was built must be removed, because it would be trusted in addition.
         private func set(_ trust: CurlSession.TLS.Trust) {
             if trust == .system { return }
             set(OKCurlOptionCAFolder, UnsafeRawPointer?.none)
@@ -314,7 +325,7 @@
                 set(OKCurlOptionCAData, data)
                 return set(OKCurlOptionProxyCAData, data)
             }
-            // Rather nobody than everybody.
+            // Without certificates, no server must be trusted, not every server.
             var path = "/dev/null"
             if case .file(let url) = trust { path = url.path }
             set(OKCurlOptionCAFile, path)
@@ -331,20 +342,20 @@
         }
     }
 
-    /// A multi handle of libcurl: all transfers of a session, and the connections that it keeps.
+    /// A multi handle of libcurl, which holds all transfers of a session and its connections.
     ///
-    /// It tells its loop which sockets to watch, and when it wants to be called.
+    /// The handle tells its loop which sockets to watch, and when it wants to be called.
     final class CurlMulti {
         private let multi: OpaquePointer
 
-        /// Nil if there is no memory or descriptor left.
+        /// Creates a multi handle, or returns `nil` if there is no memory or descriptor left.
         init?(_ configuration: CurlSession.Configuration, for loop: CurlLoop) {
             guard let multi = OKCurlMultiMake() else { return nil }
             self.multi = multi
             let context = UnsafeRawPointer(Unmanaged.passUnretained(loop).toOpaque())
             _ = OKCurlMultiSetPointer(multi, Int32(OKCurlMultiOptionSocketData), context)
             _ = OKCurlMultiSetPointer(multi, Int32(OKCurlMultiOptionTimerData), context)
-            // 2: several requests over one connection where HTTP/2 is spoken.
+            // The value 2 allows several requests over one connection with HTTP/2.
             _ = OKCurlMultiSetLong(multi, Int32(OKCurlMultiOptionMultiplexing), 2)
             for (option, value) in [
                 (OKCurlMultiOptionMaximumIdleConnections, configuration.maximumConnections),
@@ -363,7 +374,7 @@
 
         deinit { _ = OKCurl.multiCleanup(multi) }
 
-        /// So many connections may there be, and some more for transfers that wait for no other.
+        /// Limits the number of connections, with some more for transfers that go ahead of all others.
         func limitConnections(_ configuration: CurlSession.Configuration, beyond more: Int = 0) {
             for (option, value) in [
                 (OKCurlMultiOptionMaximumConnections, configuration.maximumConnections),
@@ -374,7 +385,7 @@
             }
         }
 
-        /// Takes on a transfer; what libcurl says if it does not.
+        /// Adds a transfer, and returns the error of libcurl if it refuses.
         func add(_ handle: CurlHandle) -> NetworkError.Underlying? {
             let code = OKCurl.multiAdd(multi, handle.easy)
             guard code != 0 else { return nil }
@@ -382,21 +393,21 @@
             return .init(domain: "libcurl multi", number: Int(code), text: text)
         }
 
-        /// Gives up a transfer, or nothing if it has none of this handle.
+        /// Removes a transfer, if the multi handle has one for this handle.
         func remove(_ handle: CurlHandle) {
             _ = OKCurl.multiRemove(multi, handle.easy)
         }
 
-        /// Something can be done at a socket.
+        /// Tells libcurl that a socket is ready.
         func act(_ socket: Int32, _ readiness: Int32) {
             var running: Int32 = 0
             _ = OKCurl.multiAction(multi, socket, readiness, &running)
         }
 
-        /// The moment has come at which it wanted to be called.
+        /// Calls libcurl at the time for which it asked.
         func actOnTime() { act(Int32(OKCurlSocketTimeout), 0) }
 
-        /// The next transfer that has ended.
+        /// Returns the next transfer that has ended, or `nil` if there is none.
         func nextEnded() -> (transfer: CurlTransfer, code: Int32)? {
             var remaining: Int32 = 0
             while let message = OKCurl.multiReadMessage(multi, &remaining) {

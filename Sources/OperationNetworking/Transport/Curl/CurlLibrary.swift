@@ -6,27 +6,28 @@
     import Foundation
     import OperationCore
 
-    /// The libcurl of this process.
+    /// The libcurl library of this process.
     package struct CurlLibrary: Sendable {
-        /// Its version as 0xXXYYZZ.
+        /// The version as 0xXXYYZZ.
         let number: UInt32
-        /// Its version in words, and that of its TLS library.
+        /// The versions of libcurl and of its TLS library as text.
         let version: String
         private let features: Int
 
-        /// The library, or why it cannot be used.
+        /// The library, or the reason why it cannot be used.
         package static let shared = Result<CurlLibrary, NetworkError> { () throws(NetworkError) in try CurlLibrary() }
 
-        /// It is the first that says when a request is about to be sent: without that nobody could know whether it was sent.
+        /// The oldest version that reports when a request is about to be sent, so that it is known whether a request
+        /// was sent.
         private static let oldest: UInt32 = 0x07_50_00
 
-        /// The library's file.
+        /// The usual file of the library.
         private static let usualFile = "libcurl.so.4"
         private static let file = Locked(usualFile)
 
-        /// Looks for another file, and for nothing else: for tests of what is done where there is none.
+        /// Searches for another file only, for tests of what happens without the library.
         ///
-        /// To be called before anything is sent or asked.
+        /// Call this function before anything is sent.
         package static func seek(only name: String) { file.withLock { $0 = name } }
 
         private init() throws(NetworkError) {
@@ -45,7 +46,7 @@
             }
         }
 
-        /// Finds the functions; what was not found, if anything.
+        /// Finds the functions, and returns the name of the missing file or function, or `nil` if all were found.
         private static func load(_ file: String) -> String? {
             file.withCString { name in
                 var problem: UnsafePointer<CChar>?
@@ -54,7 +55,7 @@
             }
         }
 
-        /// Why a version cannot be used.
+        /// Returns an error if a version is too old.
         package static func refusal(ofVersion number: UInt32, _ version: String) -> NetworkError? {
             number >= oldest ? nil : refusal("libcurl \(version) is too old. Install 7.80 or newer.")
         }
@@ -66,7 +67,7 @@
 
         func has(_ feature: Int) -> Bool { features & feature != 0 }
 
-        /// Whether it can let go of a transfer without waiting for the thread that looks a name up (7.87).
+        /// Whether libcurl can release a transfer without waiting for the thread that looks up a name (7.87).
         package var leavesLookupsBehind: Bool { number >= 0x07_57_00 }
 
         /// Whether its messages tell which streams an HTTP/2 server did not process.
@@ -75,10 +76,10 @@
         /// source was read. The source shows that a transfer cannot change its connection without a new redirect time.
         var tellsRefusals: Bool { (0x07_58_00..<0x08_13_00).contains(number) }
 
-        /// Whether a handle may serve a second transfer.
+        /// Whether a handle can be used for a second transfer.
         ///
-        /// From 7.83 on libcurl remembers the last header field of a transfer, and up to 8.1.0 it goes on doing so in the
-        /// next one: a server whose first field begins with a blank makes it use freed memory.
+        /// Since 7.83, libcurl remembers the last header of a transfer. Up to 8.1.0, it still does so in the next
+        /// transfer. If the first header of a server begins with a blank, libcurl then uses freed memory.
         var forgetsHeaders: Bool { number < 0x07_53_00 || number > 0x08_01_00 }
     }
 
@@ -86,10 +87,10 @@
     package enum CurlNotice: Equatable, Sendable {
         /// The transfer's request was submitted as a stream of its connection.
         case stream(UInt32)
-        /// The server of the transfer's connection sent a GOAWAY: it processes no stream above the last one.
+        /// The server of the transfer's connection sent a GOAWAY, and processes no stream above the last one.
         case goAway(lastStream: UInt32)
 
-        /// Reads a line; `nil` if it is any other message.
+        /// Parses a line, or returns `nil` if it is any other message.
         package init?(_ text: UnsafeRawBufferPointer) {
             // Most other lines begin with another letter.
             guard let first = text.first, first == 0x55 || first == 0x5B || first == 0x72 else { return nil }
@@ -102,7 +103,7 @@
                 guard let number = line.number(), line.skips("] OPENED stream for ") else { return nil }
                 self = .stream(number)
             } else if line.skips("recveived GOAWAY, error=") || line.skips("received GOAWAY, error=") {
-                // The misspelling is that of 7.88 and 8.0. These print large error codes as negative numbers.
+                // The misspelling is in 7.88 and 8.0. These versions print large error codes as negative numbers.
                 _ = line.skips("-")
                 guard line.number() != nil, line.skips(", last_stream="), let last = line.number(), line.isAtEnd else {
                     return nil
@@ -118,10 +119,10 @@
 
             init(_ text: UnsafeRawBufferPointer) { rest = text[...] }
 
-            /// Whether nothing is left but the end of the line.
+            /// Whether nothing is left except the end of the line.
             var isAtEnd: Bool { rest.isEmpty || rest.count == 1 && rest.first == 0x0A }
 
-            /// Skips a text; false, without skipping anything, if the rest does not begin with it.
+            /// Skips a text, or returns `false` and skips nothing if the rest does not begin with it.
             mutating func skips(_ text: StaticString) -> Bool {
                 let wanted = UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount)
                 guard rest.starts(with: wanted) else { return false }
@@ -129,7 +130,7 @@
                 return true
             }
 
-            /// Reads a decimal number; `nil` if there is none, or it does not fit.
+            /// Reads a decimal number, or returns `nil` if there is none or it is too large.
             mutating func number() -> UInt32? {
                 var value: UInt64 = 0
                 var digits = 0
@@ -143,17 +144,17 @@
         }
     }
 
-    /// Header fields, or other lines, in the form in which libcurl reads them, in one piece of memory.
+    /// Headers, or other lines, in the form in which libcurl reads them, in one block of memory.
     struct CurlList: ~Copyable {
         enum Line {
             case field(String, String)
-            /// A field that libcurl is to leave out.
+            /// A header that libcurl must leave out.
             case without(String)
             case text(String)
 
             fileprivate var size: Int {
                 switch self {
-                // Colon, blank, zero.
+                // A colon, a blank and a zero follow the texts.
                 case .field(let name, let value): name.utf8.count + value.utf8.count + 3
                 case .without(let text), .text(let text): text.utf8.count + 2
                 }

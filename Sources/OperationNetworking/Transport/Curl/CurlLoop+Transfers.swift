@@ -5,7 +5,7 @@
     import CurlDeclarations
     import OperationCore
 
-    // Transfers: from the grant of a slot to what libcurl made of them.
+    // Transfers, from the grant of a slot to the result of libcurl.
     extension CurlLoop {
         func grantSlots() {
             while let grant = slots.next() {
@@ -32,7 +32,7 @@
             launch(transfer, task)
         }
 
-        /// So many more transfers are under way beyond the limits.
+        /// Records a change in the number of transfers beyond the limits.
         private func noteAhead(_ change: Int) {
             ahead += change
             if multi == nil { multi = CurlMulti(configuration, for: self) }
@@ -52,13 +52,14 @@
             endFailed(transfer, task)
         }
 
-        /// The brakes that hold already are set; one that is suspended gives up the transfer.
+        /// Applies the brakes that are already set, which abandons the transfer of a suspended task.
         private func brake(_ task: CurlTask) {
             let demands = task.currentDemands
             if demands.isBraked { fulfil(demands, task) }
         }
 
-        /// The connection was broken, or the task was suspended until just now: nothing was sent, or what may be repeated.
+        /// Begins a transfer again that sent nothing or may be repeated, after its connection broke or it was
+        /// suspended.
         private func beginAgain(_ task: CurlTask, _ transfer: CurlTransfer) {
             multi?.remove(transfer.handle)
             task.confined.machine.restarted()
@@ -66,14 +67,14 @@
             launch(transfer, task)
         }
 
-        /// Takes the transfer away from the task, wherever it is, and gives it back.
+        /// Takes the transfer from a task in any state, and returns it to the pool.
         func release(_ task: CurlTask, isComplete: Bool = false) {
             guard let transfer = task.confined.transfer else { return }
             task.confined.transfer = nil
             if !isComplete { transfer.handle.forbidsReuse = true }
             deadlines.remove(transfer.number)
             if transfer.isLookingUp, !transfer.isDone {
-                // It keeps its slot, too, so that the threads that look names up stay as few as they should be.
+                // The transfer keeps its slot, so that the number of lookup threads stays within its limit.
                 transfer.outlivesTask()
             } else {
                 putBack(transfer)
@@ -90,15 +91,15 @@
             transfers.putBack(transfer.number, isKept: library.forgetsHeaders || !transfer.hasReceivedHeaders)
         }
 
-        /// Ends the transfers of which libcurl says so.
+        /// Ends the transfers that libcurl reports as ended.
         func endTransfers() {
             while let (transfer, code) = multi?.nextEnded() { end(transfer, code: code) }
         }
 
-        /// libcurl is done with a transfer.
+        /// Ends a transfer with which libcurl is done.
         func end(_ transfer: CurlTransfer, code: Int32) {
             transfer.isDone = true
-            // It had only outlived its task.
+            // The transfer has outlived its task.
             guard let task = transfer.task else { return putBack(transfer) }
             let code = transfer.codeOfAnswer(code)
             if transfer.isToBeginAgain(after: code), !task.isCancelled { return beginAgain(task, transfer) }
@@ -109,14 +110,14 @@
             conclude(transfer, task, error)
         }
 
-        /// Ends a transfer that failed, whether or not libcurl knows of it.
+        /// Ends a transfer that failed, whether or not libcurl has noticed it.
         func endFailed(_ transfer: CurlTransfer, _ task: CurlTask) {
             conclude(transfer, task, transfer.problem)
         }
 
-        /// Tells what is known at the end of a transfer, and gives it back.
+        /// Reports the results of a transfer, and returns the transfer to the pool.
         private func conclude(_ transfer: CurlTransfer, _ task: CurlTask, _ error: NetworkError?) {
-            // Not the moment at which the loop awoke: what libcurl timed came later.
+            // The time is read again, because libcurl read its times after the loop woke up.
             let metrics = CurlMetrics.collect(transfer, task, now: engine.now)
             var error = error
             if transfer.takeBackRefused(task), !task.confined.wasSent { error?.isUnsent = true }
@@ -140,21 +141,23 @@
             slots.setLimit(overflow ? .max : limit, host: transfer.host)
         }
 
-        /// The name of the host was looked up.
+        /// Records that the name of the host was looked up.
         func resolved(_ transfer: CurlTransfer) {
             slots.resolved(transfer.host)
         }
 
-        /// The moment at which the transfer must be looked at may have become an earlier one; a later one is noticed then.
+        /// Schedules the next check of a transfer if it is earlier than the scheduled one.
+        ///
+        /// A later time is noticed at the scheduled check.
         func rearm(_ transfer: CurlTransfer) {
             guard let due = transfer.deadlines.next else { return deadlines.remove(transfer.number) }
             if due < deadlines.due(transfer.number) ?? .max { deadlines.set(transfer.number, due: due) }
         }
 
-        /// The moment has come at which a transfer must be looked at.
+        /// Checks a transfer at its scheduled time.
         func lookAtDeadline(_ number: Int) {
             guard let transfer = transfers[number], let task = transfer.task else { return }
-            // It may be held back since a moment ago.
+            // The task may have been paused a moment ago.
             transfer.followPauses()
             if transfer.deadlines.isSeeking, !transfer.deadlines.isPaused {
                 transfer.deadlines.look(at: now, othersAreServed: othersAreServed(transfer))
@@ -165,8 +168,10 @@
             endFailed(transfer, task)
         }
 
-        /// Whether others have a connection to the place to which a transfer wants one: it waits for its turn inside libcurl,
-        /// as where a server carries fewer requests at a time over one connection than we would give it.
+        /// Returns whether other transfers have a connection to the destination of a transfer.
+        ///
+        /// In that case, the transfer waits for its turn inside libcurl. For example, a server may accept fewer
+        /// concurrent requests over one connection than the configuration allows.
         private func othersAreServed(_ transfer: CurlTransfer) -> Bool {
             transfers.contains { $0.host == transfer.host && $0.task != nil && $0.deadlines.isConnected }
         }
@@ -179,7 +184,7 @@
     /// requests of broken connections in the same way as refused requests.
     package struct RefusedStreams {
         private struct Entry {
-            /// The socket of the connection; nil if it is not known.
+            /// The socket of the connection, or `nil` if it is not known.
             var connection: Int32?
             var stream: UInt32?
             var isRefused = false
@@ -192,12 +197,12 @@
 
         package init() {}
 
-        /// Notes that a transfer is about to send its request over a connection, or still has it there.
+        /// Records that a transfer is about to send its request over a connection, or still has the request there.
         package mutating func began(_ transfer: Int, on connection: Int32?) {
             entries[transfer] = Entry(connection: connection)
         }
 
-        /// Notes a message of libcurl about a transfer.
+        /// Records a message of libcurl about a transfer.
         ///
         /// - Parameter isThere: Returns whether a transfer still has the connection with which it began. Messages about
         ///   a transfer that looks for another connection may be about any connection.
@@ -218,19 +223,19 @@
             }
         }
 
-        /// Whether the server said that it did not process the transfer's request.
+        /// Returns whether the server said that it did not process the request of a transfer.
         package func isRefused(_ transfer: Int) -> Bool {
             !entries.isEmpty && entries[transfer]?.isRefused == true
         }
 
-        /// Notes that the transfer is over, or begins again.
+        /// Records that a transfer ended or begins again.
         package mutating func ended(_ transfer: Int) {
             if !entries.isEmpty { entries[transfer] = nil }
         }
 
-        /// Notes that a connection was closed.
+        /// Records that a connection was closed.
         ///
-        /// The number of its socket may soon be that of another connection.
+        /// Another connection may soon get the number of its socket.
         package mutating func closed(_ connection: Int32) {
             lastStreams[connection] = nil
             for (number, entry) in entries where entry.connection == connection { entries[number]?.connection = nil }

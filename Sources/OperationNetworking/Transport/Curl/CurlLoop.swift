@@ -5,19 +5,19 @@
     import CurlDeclarations
     import Foundation
 
-    /// What the thread of a session does: it waits for events on sockets, for moments and for instruction, and passes them on.
+    /// The event loop of a session, which waits for socket events, timers and posted tasks.
     ///
-    /// Not Sendable on purpose: it is made, used and let go of on that thread.
+    /// The loop is not `Sendable`, because it is created, used and released on the thread of the session.
     final class CurlLoop {
         let configuration: CurlSession.Configuration
         let library: CurlLibrary
-        /// Nanoseconds of the monotonic clock, as of the last look.
+        /// The monotonic time in nanoseconds when it was last read.
         private(set) var now: Int64
         let engine: CurlEngine
         var multi: CurlMulti?
         var sockets: CurlSockets
         var slots: SlotTable<CurlTask>
-        /// How many transfers are under way beyond the limits, since others wait for what they bring.
+        /// The number of transfers beyond the limits, which run because others wait for their results.
         var ahead = 0
         var places: CurlConnectionSlots
         /// The requests that a server said it did not process.
@@ -26,11 +26,11 @@
         var delicateCount = 0
         /// The number of rounds in succession in which sockets were only ready for writing, and nothing was sent.
         var fruitlessRounds = 0
-        /// When transfers must be looked at, by their numbers.
+        /// The times at which transfers must be checked, by their numbers.
         var deadlines = DeadlineHeap()
         var transfers = NumberedPool<CurlTransfer>()
         var tasks = CurlSessionList()
-        /// When libcurl wants to be called.
+        /// The time at which libcurl wants to be called.
         private var curlDue: Int64?
         private var idleness: IdleWatch
         private let turn: SessionTurn
@@ -63,9 +63,9 @@
         }
     }
 
-    // The turns.
+    // The iterations of the loop.
     extension CurlLoop {
-        /// Works until the session is closed, or nobody has it any more and the last task has ended.
+        /// Runs until the session is closed, or until the session was released and its last task has ended.
         func run() {
             if sockets.areUsable, multi != nil { takeTurns() } else { refuseAll() }
             turn.settle()
@@ -84,14 +84,16 @@
                 case .close(let posted): return endAll(posted, CurlEngine.closed)
                 case .finish: return
                 case nil where sleeps: takeEvents(milliseconds: patience)
-                // What others wait for is put off only while there is something to do.
+                // Work for other threads is deferred only while there is something else to do.
                 case nil where !hasWork: if takeEvents(milliseconds: 0) == 0 { turn.settle() }
                 case nil: break
                 }
             }
         }
 
-        /// The system has no descriptor or memory for a loop: whoever comes next may be luckier.
+        /// Ends posted tasks with an error, because the system has no descriptor or memory for a loop.
+        ///
+        /// Later tasks may have more success.
         private func refuseAll() {
             while let instruction = engine.collect(thenSleep: false, isIdle: true) {
                 switch instruction {
@@ -102,7 +104,7 @@
             }
         }
 
-        /// True if there may be more at once.
+        /// Does the work that is due, and returns whether more may be due immediately.
         private func doDueWork() -> Bool {
             now = engine.now
             catchUpIfLate()
@@ -113,23 +115,26 @@
             }
             endTransfers()
             tidyUpIfIdle()
-            // Last, for all of the above may have freed a slot.
+            // This comes last, because all of the above may have released a slot.
             grantSlots()
             return curlDue.map { $0 <= now } ?? false
         }
 
-        /// Where this thread is late (the machine is busy, the process was stopped, a receiver took long), what came in
-        /// meanwhile lies in the sockets, and counts before any time limit.
+        /// Reads the sockets before any time limit is checked, if this thread is late.
+        ///
+        /// The machine may be busy, the process may have been stopped, or a receiver may have taken long. Data that
+        /// arrived meanwhile counts before the time limits.
         private func catchUpIfLate() {
             let isOverdue = deadlines.nextDue.map { $0 <= now } ?? false
             let isLate = curlDue.map { $0 + Self.lateness <= now } ?? false
             guard isOverdue || isLate else { return }
-            // One look sees so many sockets only, and the next one the others first. There may always be more: so not for ever.
+            // One wait returns a limited number of sockets, and the next wait returns the others first. The number of
+            // waits is limited, because there may always be more events.
             var looks = sockets.count / CurlSockets.capacity + 1
             while takeEvents(milliseconds: 0) == CurlSockets.capacity, looks > 0 { looks -= 1 }
         }
 
-        /// So late libcurl may be called without a look at the sockets before.
+        /// The delay in nanoseconds up to which libcurl may be called without a look at the sockets.
         private static var lateness: Int64 { 5_000_000 }
 
         @discardableResult
@@ -170,33 +175,33 @@
             }
         }
 
-        /// How long to wait for events: until the next moment at which something is to be done.
+        /// The time in milliseconds to wait for events, which ends when the next work is due.
         private var patience: Int32 {
             let due = min(curlDue ?? .max, deadlines.nextDue ?? .max, idleness.due ?? .max)
             guard due < .max else { return -1 }
-            // Rounded up, for it must not be too early.
+            // The time is rounded up, because the loop must not wake too early.
             return Int32(min(max((due - engine.now + 999_999) / 1_000_000, 0), 3_600_000))
         }
     }
 
-    // What is kept.
+    // Connections and tasks.
     extension CurlLoop {
-        /// A connection is about to be closed.
+        /// Handles a connection that is about to be closed.
         func closes(_ socket: Int32) {
             sockets.closes(socket)
             refusedStreams.closed(socket)
         }
 
-        /// Takes note of a task that was resumed.
+        /// Records a task that was resumed.
         func remember(_ task: CurlTask) {
             tasks.add(task, now: now)
             idleness.wake()
         }
 
-        /// Closes what was kept for the next request, if none came for long enough.
+        /// Closes the connections if there was no request for long enough.
         private func tidyUpIfIdle() {
             if now - namesForgotten > 50_000_000_000 {
-                // libcurl remembers for 60 seconds.
+                // libcurl keeps the results of lookups for 60 seconds.
                 namesForgotten = now
                 slots.forgetNames()
             }
@@ -211,7 +216,7 @@
             curlDue = nil
         }
 
-        /// Ends all tasks, those that came last included.
+        /// Ends all tasks, including those that were just posted.
         private func endAll(_ posted: [CurlTask], _ reason: NetworkError) {
             for task in posted {
                 _ = task.takeDemands()
@@ -221,9 +226,9 @@
         }
     }
 
-    // Tasks: what is wanted of them, and their ends.
+    // The demands on tasks, and the ends of tasks.
     extension CurlLoop {
-        /// Somebody wants something of the task.
+        /// Applies the demands on a task.
         func visit(_ task: CurlTask) {
             let demands = task.takeDemands()
             if !task.confined.machine.isEnded, demands.isStarted { remember(task) }
@@ -231,7 +236,7 @@
             guard !task.confined.machine.isEnded else { return }
             task.deliverPending()
             guard let transfer = task.confined.transfer else { return }
-            // There may have been a pause, and be none any more.
+            // A pause may have begun and ended meanwhile.
             transfer.followPauses()
             transfer.releaseStalls(bodyIsReady: demands.isBodyReady)
             if transfer.problem != nil {
@@ -241,7 +246,7 @@
             }
         }
 
-        /// Ends a task wherever it is.
+        /// Ends a task in any state.
         func end(_ task: CurlTask, because reason: NetworkError) {
             let phase = phase(of: task)
             leaveLine(task)
@@ -249,18 +254,18 @@
             fail(task, NetworkError(code: reason.code, phase: phase, message: reason.message))
         }
 
-        /// Ends a task that has no transfer any more with an error, whatever is held back.
+        /// Ends a task that no longer has a transfer with an error, even if events wait.
         func fail(_ task: CurlTask, _ error: NetworkError?) {
             _ = task.confined.machine.transferEnded(withFailure: true, isHeldBack: false)
             finish(task, error)
         }
     }
 
-    // What the machines of tasks ask for.
+    // The actions of the state machines of tasks.
     extension CurlLoop: TaskHost {
         typealias Carrier = CurlEngine
 
-        /// By where its connection will lead.
+        /// Returns the queue for the destination of the request.
         func line(of request: NetworkRequest) -> (name: String, isNumeric: Bool) {
             let place = places.place(of: request.origin)
             return (place.name, place.isNumeric)
@@ -274,7 +279,7 @@
 
         func apply(_ brakes: TaskMachine.Brakes, to task: CurlTask) {
             if !brakes.contains(.receiving) { task.deliverPending() }
-            // What was told may have set a brake again: then there is another visit.
+            // A delivered event may have set a brake again, which leads to another visit.
             task.confined.transfer?.apply(brakes)
         }
 
@@ -288,32 +293,34 @@
         typealias Transfer = CurlTransfer
 
         struct Extras {
-            /// Where the task stands in the list of those that the loop knows; -1 if it does not.
+            /// The position of the task in the list of the loop, or -1 if it is not in the list.
             var index = -1
-            /// How often it was sent anew because an old connection broke.
+            /// The number of times that the session sent the request again.
             var repetitions = 0
-            /// Whether it is not to go over a connection that was made before.
+            /// Whether the request must not use an existing connection.
             var wantsNewConnection = false
             /// Whether an earlier attempt may have reached the server.
             var wasSentBefore = false
         }
     }
 
-    /// Where connections go, as libcurl counts them: it makes so many to a place, whoever the requests are for.
+    /// The destinations of connections, counted in the same way as in libcurl.
     ///
-    /// Both must count alike: what waits for a slot here knows that it waits, and what waits inside libcurl does not.
-    /// libcurl's place is a host and a port. They are those of the proxy for what is handed to it as it is (no TLS, no other
-    /// address); else the host is the one that stands in for that of the URL, if there is one, and the port is the URL's.
-    /// What goes to a Unix-domain socket is one place, for it is one server. A connection is nevertheless used again only
-    /// for the host for which it was made.
+    /// libcurl limits the connections to each destination, whatever the hosts of the requests are. The slots must be
+    /// counted in the same way, because a transfer that waits inside libcurl does not know that it waits.
+    ///
+    /// A destination is a host and a port. If a proxy receives the request unchanged (without TLS and without another
+    /// address), they are those of the proxy. Otherwise the port is that of the URL, and the host is that of the URL or
+    /// the one that replaces it. A Unix-domain socket is one destination, because it is one server. Even so, libcurl
+    /// reuses a connection only for the host for which it was made.
     package struct CurlConnectionSlots {
         package struct Place: Hashable, Sendable {
             package let name: String
-            /// Whether no name is to be looked up.
+            /// Whether no name must be looked up.
             package let isNumeric: Bool
         }
 
-        /// As many as are remembered.
+        /// The maximum number of remembered destinations.
         private static var capacity: Int { 1_024 }
 
         private let unixSocketPath: String?
@@ -323,7 +330,7 @@
         private let exceptions: ProxyExceptions
         private var known: [String: Place] = [:]
 
-        /// What the configuration says; the environment is looked at now, and by libcurl with each connection.
+        /// Reads the configuration and the environment, which libcurl reads again for each connection.
         package init(_ configuration: CurlSession.Configuration, environment: (String) -> String?) {
             unixSocketPath = configuration.unixSocketPath
             overrides = AddressOverride.inOrder(configuration.addressOverrides)
@@ -343,7 +350,7 @@
             }
         }
 
-        /// Where the connection for a request goes.
+        /// Returns the destination of the connection for a request.
         package mutating func place(of origin: RequestOrigin) -> Place {
             if let place = known[origin.name] { return place }
             let place = findPlace(of: origin)

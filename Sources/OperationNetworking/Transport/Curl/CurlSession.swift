@@ -4,38 +4,41 @@
 #if OPERATIONKIT_LIBCURL
     import Foundation
 
-    /// The session of this package on Linux: libcurl on one thread of its own, with one event loop for all its tasks.
+    /// A session for Linux, which runs libcurl on its own thread with one event loop for all tasks.
     ///
-    /// It uses the libcurl that every program with FoundationNetworking has in it; nothing is to be installed. Connections
-    /// are kept and used again, also while HTTP/2 carries many requests over one.
+    /// The session uses the libcurl that every program with FoundationNetworking contains, so you need not install
+    /// anything. The session keeps connections and reuses them. With HTTP/2, one connection carries several requests at
+    /// the same time.
     ///
-    /// A session that is let go of ends after its last task. In a child process made by `fork` without `exec` sessions made
-    /// before do not work: their tasks end with ``NetworkError/Code/sessionUnavailable``.
+    /// If you release a session, it ends after its last task. A session does not work in a child process that `fork`
+    /// created after the session and without `exec`. Its tasks end with ``NetworkError/Code/sessionUnavailable`` there.
     public final class CurlSession: NetworkSession {
-        /// The session that everybody in the process shares, with the standard configuration; it is never closed by itself.
+        /// The shared session of the process, which has the default configuration and is never closed automatically.
         public static let shared = CurlSession()
 
-        /// Why sessions of this kind cannot work on this system; nil if they can.
+        /// The reason why sessions of this kind cannot work on this system, or `nil` if they can.
         public static var problem: NetworkError? {
             if case .failure(let error) = CurlLibrary.shared { error } else { nil }
         }
 
-        /// The library beneath and its version, for logs.
+        /// The versions of libcurl and of its TLS library, for logs, or `nil` if libcurl cannot be used.
         public static var libraryVersion: String? { try? CurlLibrary.shared.get().version }
 
-        /// A Boolean value that indicates whether libcurl tells which requests an HTTP/2 server did not process.
+        /// A Boolean value that indicates whether libcurl reports which requests an HTTP/2 server did not process.
         package static var tellsRefusals: Bool { (try? CurlLibrary.shared.get().tellsRefusals) ?? false }
 
         private let engine: CurlEngine
 
-        /// Makes a session; its thread begins with the first task.
+        /// Creates a session, whose thread starts with the first task.
+        ///
+        /// - Parameter configuration: The configuration. You cannot change it later.
         public init(configuration: Configuration = Configuration()) {
             engine = CurlEngine(configuration)
         }
 
-        /// Makes a session for tests, whose time limits are kept by a clock that is ahead of the system's.
+        /// Creates a session for tests, whose clock is ahead of the clock of the system.
         ///
-        /// What it does about a leap of the clock, it does with the next thing that happens in it.
+        /// The session notices a jump of the clock at its next event.
         package init(configuration: Configuration, lead: @escaping @Sendable () -> Duration) {
             engine = CurlEngine(configuration, lead: lead)
         }
@@ -44,22 +47,25 @@
             engine.finish()
         }
 
-        /// How the session was set up.
+        /// The configuration of the session.
         public var configuration: Configuration { engine.configuration }
 
-        /// Makes a task that waits for its first `resume()`.
+        /// Creates a task that waits for its first `resume()`.
         public func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask {
             CurlTask(request, receiver, engine, CurlEngine.Extras())
         }
 
-        /// Ends all tasks with ``NetworkError/Code/sessionClosed`` and closes all connections, soon, on the session's thread.
+        /// Ends all tasks with ``NetworkError/Code/sessionClosed`` and closes all connections.
         ///
-        /// Tasks that are resumed later end in the same way.
+        /// The method returns immediately, and the thread of the session does the work. Tasks that are resumed later
+        /// end in the same way.
         public func close() {
             engine.close()
         }
 
-        /// Closes the session and waits until its thread is gone; on that thread itself it does not wait.
+        /// Closes the session and waits until its thread has ended.
+        ///
+        /// The method does not wait if you call it on that thread, for example from a receiver.
         @available(*, noasync, message: "It blocks the thread. Call close() instead.")
         public func closeAndWait() {
             engine.close()
@@ -68,42 +74,56 @@
     }
 
     extension CurlSession {
-        /// How a session is set up.
+        /// The configuration of a session.
         public struct Configuration: Sendable {
-            /// The most connections to one host and port, and over HTTP/1 the most requests on their way to it: 6.
+            /// The maximum number of connections to one destination, and of concurrent requests to it over HTTP/1.
             ///
-            /// What counts is where they go: to the proxy (requests without TLS), to the address that stands in for a host
-            /// (``addressOverrides``), or to the Unix-domain socket.
+            /// The default is 6. A destination is a host and a port. It is the proxy for requests without TLS, the
+            /// other address if there is one (``addressOverrides``), or the Unix-domain socket.
             public var maximumConnectionsPerHost = 6
-            /// The most connections in all, idle ones included, and the most requests on their way: 256.
+            /// The maximum number of all connections, including idle ones, and of all concurrent requests.
+            ///
+            /// The default is 256.
             public var maximumConnections = 256
-            /// The most requests over one connection at a time where HTTP/2 is spoken: 100.
+            /// The maximum number of concurrent requests over one HTTP/2 connection.
+            ///
+            /// The default is 100.
             public var maximumStreamsPerConnection = 100
-            /// How long connections are kept while the session has nothing to do, and how old an idle one may be when it is
-            /// used again: 60 seconds.
+            /// The duration after which an idle session closes its connections, and the maximum idle time of a reused
+            /// connection.
+            ///
+            /// The default is 60 seconds.
             public var idleLifetime = Duration.seconds(60)
-            /// The most names that are looked up at a time, each on a thread: 3.
+            /// The maximum number of concurrent name lookups, each of which uses a thread.
+            ///
+            /// The default is 3.
             public var maximumNameLookups = 3
-            /// Which proxy is used: that of the environment (`http_proxy`, `https_proxy`, `all_proxy`, `no_proxy`).
+            /// The proxy of the session.
+            ///
+            /// The default is the proxy in the environment variables `http_proxy`, `https_proxy`, `all_proxy` and
+            /// `no_proxy`.
             public var proxy = Proxy.environment
-            /// Whom to trust, and how to be trusted.
+            /// The certificates that the session trusts, and the certificate that it presents.
             public var tls = TLS()
             /// The path of a Unix-domain socket to which all connections go, whatever the host.
-            public var unixSocketPath: String?
-            /// Other addresses for hosts, such as `["example.com:443": "127.0.0.1:8443"]`; what is sent stays as it is.
             ///
-            /// An empty host or port (`":443"`, `"example.com:"`, `":"`) stands for all; the most definite that fits counts.
-            /// The host may be in any spelling that a URL may have: `"bücher.example:443"` and
-            /// `"[0:0:0:0:0:0:0:1]:8080"` apply, too.
+            /// The default is `nil`, which uses the hosts of the requests.
+            public var unixSocketPath: String?
+            /// Other addresses for hosts, such as `["example.com:443": "127.0.0.1:8443"]`.
+            ///
+            /// The requests themselves stay unchanged. An empty host or port (`":443"`, `"example.com:"`, `":"`)
+            /// applies to all hosts or ports. If several entries apply, the most specific one is used. You can write a
+            /// host in any form that a URL can have, such as `"bücher.example:443"` or `"[0:0:0:0:0:0:0:1]:8080"`. The
+            /// default is an empty dictionary.
             public var addressOverrides: [String: String] = [:]
 
-            /// Makes the standard configuration.
+            /// Creates a configuration with the default values.
             public init() {}
         }
     }
 
     extension CurlSession.Proxy: CustomStringConvertible, CustomReflectable {
-        /// Which kind it is; never its address, which may have a password in it.
+        /// The kind of the proxy, without its address, which may contain a password.
         public var description: String {
             switch kind {
             case .environment: "the environment's proxy"
@@ -112,17 +132,17 @@
             }
         }
 
-        /// What debuggers and `dump` show: no secrets.
+        /// The mirror for debuggers and `dump`, without secrets.
         public var customMirror: Mirror { Mirror(self, children: [], displayStyle: .struct) }
     }
 
     extension CurlSession.TLS: CustomStringConvertible, CustomReflectable {
-        /// Whom it trusts and what it presents; never the password of the key.
+        /// The trusted and the presented certificates, without the password of the key.
         public var description: String {
             "trust: \(trust), pinned keys: \(pinnedKeys?.count ?? 0), certificate: \(clientCertificate?.path ?? "none")"
         }
 
-        /// What debuggers and `dump` show: no secrets.
+        /// The mirror for debuggers and `dump`, without secrets.
         public var customMirror: Mirror {
             Mirror(
                 self,
@@ -135,7 +155,7 @@
     }
 
     extension CurlSession {
-        /// Which proxy a session uses.
+        /// The proxy that a session uses.
         public struct Proxy: Sendable, Hashable {
             enum Kind: Hashable {
                 case environment
@@ -145,19 +165,21 @@
 
             let kind: Kind
 
-            /// The one that the variables of the environment name, if any.
+            /// The proxy in the environment variables, if there is one.
             public static let environment = Proxy(kind: .environment)
 
-            /// No proxy, whatever the environment says.
+            /// No proxy, even if the environment variables contain one.
             public static let none = Proxy(kind: .none)
 
-            /// A certain proxy.
+            /// Returns a proxy with a given URL.
             ///
             /// - Parameters:
-            ///   - url: Its URL: `http://host:port`, `https://…`, `socks5h://…`.
-            ///   - user: The user that it asks for; it is told at once, in the scheme Basic.
-            ///   - password: And the password.
-            ///   - exceptions: Hosts and domains that are connected to directly.
+            ///   - url: The URL of the proxy, such as `http://host:port`, `https://…` or `socks5h://…`.
+            ///   - user: The user name, which is sent immediately in the scheme Basic. The default is `nil`, which
+            ///     sends none.
+            ///   - password: The password. The default is an empty string.
+            ///   - exceptions: The hosts and domains to which the session connects directly. The default is an empty
+            ///     array.
             public static func url(
                 _ url: String, user: String? = nil, password: String = "", exceptions: [String] = []
             ) -> Proxy {
@@ -169,38 +191,47 @@
     }
 
     extension CurlSession {
-        /// Whom a session trusts, and by what it is trusted itself.
+        /// The certificates that a session trusts, and the certificate with which it authenticates itself.
         ///
-        /// There is no way to trust everybody: to talk to a server with a certificate of your own, give its authority.
+        /// You cannot switch off the evaluation of certificates. To connect to a server with a certificate of your own,
+        /// trust its certificate authority.
         public struct TLS: Sendable, Hashable {
-            /// Where the certificates are that are trusted.
+            /// The source of the certificates that a session trusts.
             ///
             /// More cases may be added.
             public enum Trust: Sendable, Hashable {
-                /// Those of the system.
+                /// The certificates of the system.
                 case system
-                /// Those in a file, in PEM, and no others.
+                /// The certificates in a PEM file, and no others.
                 case file(URL)
-                /// These, in PEM, and no others.
+                /// The certificates in PEM data, and no others.
                 case data(Data)
             }
 
-            /// Where the certificates are that are trusted, of servers and of proxies: those of the system.
+            /// The source of the certificates that are trusted, for servers and for proxies.
+            ///
+            /// The default is the certificates of the system.
             public var trust = Trust.system
-            /// Which public keys a server may have, as SHA-256 of their DER in Base64: all if nil, and none if empty.
+            /// The public keys that a server may have, each as the SHA-256 of its DER form in Base64.
+            ///
+            /// The default is `nil`, which accepts every key. An empty array accepts none.
             public var pinnedKeys: [String]?
-            /// Our certificate, in PEM.
+            /// The file with the client certificate in PEM, or `nil` if the session presents none.
             public var clientCertificate: URL?
-            /// The key to it, in PEM; nil if it is in the same file.
+            /// The file with the private key in PEM, or `nil` if the key is in the file of the certificate.
             public var clientKey: URL?
-            /// The password of the key.
+            /// The password of the private key.
             public var clientKeyPassword: String?
-            /// The oldest version that is spoken: 1.2.
+            /// The oldest version of TLS that is allowed.
+            ///
+            /// The default is TLS 1.2.
             public var oldestVersion = Version.tls1_2
-            /// The newest version that is spoken: the newest there is.
+            /// The newest version of TLS that is allowed.
+            ///
+            /// The default is `nil`, which allows the newest version that is available.
             public var newestVersion: Version?
 
-            /// Makes the standard setting.
+            /// Creates the default settings.
             public init() {}
 
             /// A version of TLS.
@@ -215,19 +246,19 @@
         }
     }
 
-    /// Another address for a host and a port, each of which may be empty and then stands for all.
+    /// Another address for a host and a port, each of which may be empty to apply to all.
     struct AddressOverride {
-        /// As libcurl takes it: both places with a colon between them.
+        /// The override as libcurl reads it, which consists of the original address, a colon and the other address.
         let line: String
         private let generality: Int
 
         private init(_ place: String, _ target: String) {
             line = "\(Self.normalized(place)):\(target)"
-            // A host counts for more than a port.
+            // An override for a host is more specific than one for a port.
             generality = (place.hasPrefix(":") ? 2 : 0) + (place.hasSuffix(":") ? 1 : 0)
         }
 
-        /// Returns a host and a port with the host in the one form that hosts of requests have.
+        /// Returns a host and a port with the host in the form that the hosts of requests have.
         private static func normalized(_ place: String) -> String {
             guard let colon = place.lastIndex(of: ":"),
                 let authority = try? URLAuthority(String(place[..<colon]), writtenBy: .user),
@@ -236,13 +267,13 @@
             return authority.host + place[colon...]
         }
 
-        /// Those of a configuration, the more definite ones first, for the first that fits counts.
+        /// Returns the overrides of a configuration, the most specific first, because the first match counts.
         static func inOrder(_ overrides: [String: String]) -> [AddressOverride] {
             overrides.map { AddressOverride($0.key, $0.value) }
                 .sorted { ($0.generality, $0.line) < ($1.generality, $1.line) }
         }
 
-        /// What stands in for a host and a port; nil if it is not about them, or names nothing.
+        /// Returns the other address for a host and a port, or `nil` if the override does not apply or names nothing.
         func target(of host: String, port: Int) -> (host: String?, port: Int?)? {
             guard let rest = line[...].after(host.contains(":") ? "[\(host)]" : host)?.after("\(port)") else {
                 return nil
@@ -254,7 +285,8 @@
     }
 
     extension Substring {
-        /// What comes after a word, or nothing, and a colon; nil if it begins with something else.
+        /// Returns the text after a word and a colon, or after a colon alone, or `nil` if the text begins with
+        /// something else.
         fileprivate func after(_ word: String) -> Substring? {
             if first == ":" { return dropFirst() }
             guard lowercased().hasPrefix("\(word):") else { return nil }
@@ -262,7 +294,7 @@
         }
     }
 
-    /// A host, in small letters and without brackets, and a port if one is named.
+    /// A host in lowercase and without brackets, and a port if there is one.
     struct HostAndPort {
         let host: String
         let port: Int?
@@ -282,14 +314,14 @@
         }
     }
 
-    /// Where a proxy is, as libcurl reads its URL.
+    /// The address of a proxy, parsed as libcurl parses its URL.
     struct ProxyAddress {
         let host: String
         let port: Int
-        /// Whether requests without TLS are handed to it as they are; one of SOCKS only passes bytes on.
+        /// Whether requests without TLS are sent to the proxy unchanged, while a SOCKS proxy only forwards bytes.
         let takesRequests: Bool
 
-        /// Nil if it is no address.
+        /// Parses the URL of a proxy, or returns `nil` if it has no host.
         init?(_ url: String) {
             var rest = url[...]
             var scheme = "http"
@@ -307,8 +339,10 @@
         }
     }
 
-    /// Hosts that are reached without the proxy, as libcurl reads the list of them: names with all that is below them,
-    /// addresses, ranges of addresses (`10.0.0.0/8`), or an asterisk for all.
+    /// The hosts that are reached without the proxy, in the form of libcurl.
+    ///
+    /// The list contains names that include their subdomains, addresses, ranges of addresses (`10.0.0.0/8`), or an
+    /// asterisk for all hosts.
     struct ProxyExceptions {
         private let hosts: [String]
         private let isForAll: Bool
@@ -318,7 +352,7 @@
             hosts = list.lowercased().split { $0 == "," || $0 == " " || $0 == "\t" }.map { String($0) }
         }
 
-        /// Whether a host, in small letters and without brackets, is one of them.
+        /// Returns whether a host, in lowercase and without brackets, is one of them.
         func contain(_ host: String) -> Bool {
             if isForAll { return true }
             guard !hosts.isEmpty else { return false }
@@ -348,7 +382,7 @@
             }
         }
 
-        /// The bytes of an address; nil if it is a name.
+        /// Returns the bytes of an IP address, or `nil` for a name.
         private static func bytes(_ text: String) -> [UInt8]? {
             for (family, count) in [(AF_INET, 4), (AF_INET6, 16)] {
                 var address = [UInt8](repeating: 0, count: count)

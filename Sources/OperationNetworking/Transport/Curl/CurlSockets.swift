@@ -5,25 +5,25 @@
     import CurlDeclarations
     import Foundation
 
-    /// The sockets that libcurl wants to be watched, and what the kernel was told of them.
+    /// The sockets that libcurl wants to watch, and the sockets that the kernel watches.
     ///
-    /// libcurl changes its mind several times for each request; the kernel is told only what is left of it before the next
-    /// wait. The socket of a connection that nobody uses stays registered until something comes over it.
+    /// libcurl changes its interest several times for each request, so the kernel is notified only before the next
+    /// wait. The socket of an unused connection stays registered until something arrives.
     struct CurlSockets {
         private struct Entry {
             var wanted: UInt32 = 0
             var registered: UInt32 = 0
             var isChanged = false
-            /// We opened it, and are told when it is closed.
+            /// Whether we opened the socket, so that we are notified when it is closed.
             var isOurs = false
-            /// The port at our end, once it was asked for.
+            /// The local port, or 0 if it was not determined yet.
             var port: UInt16 = 0
         }
 
-        /// What a connection is known by: two to different servers may have one port at our end.
+        /// The ports of a connection, because connections to different servers may have the same local port.
         struct Ports {
             let local: UInt16
-            /// The one that was wanted: an override may lead elsewhere.
+            /// The port of the request, although an override may lead to another one.
             let remote: UInt16
         }
 
@@ -33,7 +33,7 @@
         private var entries: [Entry] = []
         private var changed: [Int32] = []
         private var socketsOfPorts: [UInt16: Set<Int32>] = [:]
-        /// Those of ours whose port was not asked for yet.
+        /// Our sockets whose local port was not determined yet.
         private var newSockets: Set<Int32> = []
         private let events = UnsafeMutablePointer<OKPollEvent>.allocate(capacity: capacity)
 
@@ -42,10 +42,10 @@
             OKPollWatch(poll, bell, UInt32(OKPollIn), false)
         }
 
-        /// Whether the system had a descriptor for them.
+        /// Whether the system had a descriptor for the wait.
         var areUsable: Bool { poll >= 0 }
 
-        /// No fewer than are watched.
+        /// A number that is not lower than the number of watched sockets.
         var count: Int { entries.count }
 
         func close() {
@@ -59,7 +59,7 @@
             newSockets.insert(socket)
         }
 
-        /// Before it is closed: a child process may have it for a moment longer, and then the kernel would keep it.
+        /// Removes a socket before it is closed, because the kernel keeps a socket that a child process still has open.
         mutating func closes(_ socket: Int32) {
             guard socket >= 0, Int(socket) < entries.count else { return }
             if entries[Int(socket)].registered != 0 { OKPollWatch(poll, socket, 0, true) }
@@ -73,10 +73,9 @@
             entries[Int(socket)] = Entry(isChanged: entries[Int(socket)].isChanged)
         }
 
-        /// Whether a connection without TLS, over which nothing is to come before a request is sent, was ended by the
-        /// server, or has something to say.
+        /// Returns whether the server ended an unencrypted connection, or sent something before the request.
         ///
-        /// libcurl notices an end, but not a reset.
+        /// libcurl notices the end of a connection but not a reset.
         mutating func isBroken(_ ports: Ports) -> Bool {
             guard let socket = find(ports) else { return false }
             var byte: UInt8 = 0
@@ -84,7 +83,7 @@
             return count >= 0 || errno != EAGAIN
         }
 
-        /// The socket of a connection; nil if that is not known for sure.
+        /// Returns the socket of a connection, or `nil` if it is not certain.
         private mutating func find(_ ports: Ports) -> Int32? {
             guard let sockets = sockets(at: ports.local) else { return nil }
             if sockets.count == 1 { return sockets.first }
@@ -92,7 +91,7 @@
             return fitting.count == 1 ? fitting.first : nil
         }
 
-        /// Returns the socket of a connection; `nil` if no socket, or more than one, has its local port.
+        /// Returns the socket of a connection, or `nil` if no socket, or more than one, has its local port.
         mutating func onlySocket(_ ports: Ports) -> Int32? {
             guard let sockets = sockets(at: ports.local), sockets.count == 1 else { return nil }
             return sockets.first
@@ -110,14 +109,14 @@
             return socketsOfPorts[localPort]
         }
 
-        /// 0 if it is not connected any more.
+        /// Returns the remote port of a socket, or 0 if the socket is no longer connected.
         private static func remotePort(of socket: Int32) -> UInt16 {
             var address = sockaddr_in6()
             var length = socklen_t(MemoryLayout<sockaddr_in6>.size)
             let result = withUnsafeMutableBytes(of: &address) { bytes in
                 bytes.baseAddress.map { getpeername(socket, $0.assumingMemoryBound(to: sockaddr.self), &length) }
             }
-            // Both families have it in the same place.
+            // The port is in the same place in both address families.
             return result == 0 ? UInt16(bigEndian: address.sin6_port) : 0
         }
 
@@ -125,7 +124,7 @@
             while entries.count <= Int(socket) { entries.append(Entry()) }
         }
 
-        /// libcurl wants something else.
+        /// Changes the interest of libcurl in a socket.
         mutating func want(_ socket: Int32, _ interest: Int) {
             guard socket >= 0 else { return }
             grow(socket)
@@ -136,7 +135,7 @@
             }
             entries[Int(socket)].wanted = mask
             if mask == 0, !entries[Int(socket)].isOurs {
-                // It may be closed without a word: forget it at once.
+                // The socket may be closed without notice, so it is removed immediately.
                 if entries[Int(socket)].registered != 0 { OKPollWatch(poll, socket, 0, true) }
                 entries[Int(socket)].registered = 0
             }
@@ -145,7 +144,7 @@
             changed.append(socket)
         }
 
-        /// Tells the kernel what is wanted.
+        /// Notifies the kernel of all changes.
         private mutating func flush() {
             for socket in changed {
                 var entry = entries[Int(socket)]
@@ -158,14 +157,14 @@
             changed.removeAll(keepingCapacity: true)
         }
 
-        /// Waits for events, for ever if it is -1 milliseconds, and returns how many there are.
+        /// Waits for events, indefinitely if `milliseconds` is -1, and returns the number of events.
         mutating func wait(milliseconds: Int32) -> Int {
             flush()
             return Int(OKPollWait(poll, events, Int32(Self.capacity), milliseconds))
         }
 
-        /// One of the events of the last wait: the socket, and what it is ready for as libcurl says it; nil if nobody
-        /// wants it any more.
+        /// Returns the socket of an event of the last wait and its readiness as libcurl encodes it, or `nil` if libcurl
+        /// no longer wants the socket.
         mutating func event(_ index: Int) -> (socket: Int32, readiness: Int32)? {
             let (socket, mask) = (events[index].socket, events[index].mask)
             guard socket >= 0, Int(socket) < entries.count, entries[Int(socket)].wanted != 0 else {

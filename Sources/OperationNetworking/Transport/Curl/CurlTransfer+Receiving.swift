@@ -4,9 +4,9 @@
 #if OPERATIONKIT_LIBCURL
     import CurlDeclarations
 
-    // What libcurl tells of the response. Each answer is what its callback is to return.
+    // The callbacks of libcurl for receiving. Each function returns the result of its callback.
     extension CurlTransfer {
-        /// Lines of a head or of trailers: one, or several that libcurl had kept during a pause.
+        /// Handles lines of headers or trailers, of which libcurl passes several if it kept them during a pause.
         func receiveHeader(_ lines: UnsafeRawBufferPointer) -> Int {
             guard let task, problem == nil else { return 0 }
             if deadlines.received(at: loop.now) { loop.rearm(self) }
@@ -68,7 +68,7 @@
             intake = BodyIntake(decoder, maximumExpansion: task.request.options.maximumExpansion)
         }
 
-        /// Bytes of the body.
+        /// Handles bytes of the body.
         func receive(_ bytes: UnsafeRawBufferPointer) -> Int {
             guard let task, problem == nil else { return 0 }
             if deadlines.received(at: loop.now) { loop.rearm(self) }
@@ -100,7 +100,7 @@
             }
         }
 
-        /// Goes on with what a brake had stopped.
+        /// Continues the decompression that a brake stopped.
         func decodeRest() {
             guard intake.hasRest, let task, problem == nil else { return }
             do throws(BodyIntake.Refusal) { try intake.goOn(listener(task)) } catch { fail(error, task) }
@@ -112,7 +112,7 @@
                 tell: { task.confined.receiver?.task(task, didReceive: $0) })
         }
 
-        /// libcurl has told its end; false if that must wait until the rest was decompressed.
+        /// Returns whether a transfer that libcurl ended can end now, and does not have to wait for its decompression.
         func mayEnd(code: Int32) -> Bool {
             guard let task, code == 0, problem == nil else { return true }
             do throws(BodyIntake.Refusal) {
@@ -123,7 +123,7 @@
             }
         }
 
-        /// Whether the end that libcurl told of may be told now.
+        /// Whether a transfer that libcurl ended, and that waited for its decompression, can end now.
         var hasWaitedForDecoder: Bool { intake.isEndAwaited && !intake.hasRest }
 
         private func fail(_ refusal: BodyIntake.Refusal, _ task: CurlTask) {
@@ -139,16 +139,16 @@
         }
     }
 
-    /// The body of a response on its way in: decompressed where it is to be, and kept while there is a brake.
+    /// The incoming body of a response, which is decompressed if requested and kept while a brake is set.
     package struct BodyIntake {
-        /// Why it does not go on.
+        /// The reason to reject a body.
         package enum Refusal: Error, Equatable {
             case undecodable(String)
-            /// It grew too much by being decompressed.
+            /// The body became too large by decompression.
             case expanded
         }
 
-        /// Whom the bytes are told, and whether they may be told now.
+        /// The receiver of the bytes, with a closure that returns whether bytes may be delivered now.
         package struct Listener {
             let mayTell: () -> Bool
             let tell: (UnsafeRawBufferPointer) -> Void
@@ -161,13 +161,13 @@
 
         private let decoder: ContentDecoder?
         private let maximumExpansion: Int
-        /// What came in, and was not decompressed because of a brake.
+        /// The bytes that arrived and were not decompressed because of a brake.
         private var rest: [UInt8] = []
-        /// The decoder has more than there was room for.
+        /// Whether the decoder has more output than there was room for.
         private var isDecoderFull = false
         private var receivedCount: Int64 = 0
         private var decodedCount: Int64 = 0
-        /// All came in, and something is still to be decompressed.
+        /// Whether all bytes arrived and some are still to be decompressed.
         package private(set) var isEndAwaited = false
 
         package init(_ decoder: ContentDecoder? = nil, maximumExpansion: Int = .max) {
@@ -178,10 +178,12 @@
         /// Whether the bytes are decompressed.
         package var decodes: Bool { decoder != nil }
 
-        /// Whether a brake has left something behind, before which nothing else may be told.
+        /// Whether a brake left bytes behind, which must be delivered before any others.
         package var hasRest: Bool { !rest.isEmpty || isDecoderFull }
 
-        /// Takes bytes in, tells what may be told of them and keeps the rest; not while there is a rest.
+        /// Takes bytes, delivers as many as the brakes allow, and keeps the rest.
+        ///
+        /// Do not call this method while there is a rest.
         package mutating func take(_ bytes: UnsafeRawBufferPointer, _ listener: Listener) throws(Refusal) {
             receivedCount += Int64(bytes.count)
             guard decoder != nil else { return listener.tell(bytes) }
@@ -189,7 +191,7 @@
             if used < bytes.count { rest = Array(bytes[used...]) }
         }
 
-        /// Goes on with what a brake had stopped.
+        /// Continues what a brake stopped.
         package mutating func goOn(_ listener: Listener) throws(Refusal) {
             guard hasRest else { return }
             let bytes = exchange(&rest, with: [])
@@ -200,7 +202,7 @@
             rest = Array(bytes[try outcome.get()...])
         }
 
-        /// All came in; false if it must wait until the rest was told.
+        /// Records that all bytes arrived, and returns `false` if the end must wait until the rest was delivered.
         package mutating func mayEnd() throws(Refusal) -> Bool {
             isEndAwaited = hasRest
             if isEndAwaited { return false }
@@ -208,7 +210,7 @@
             return true
         }
 
-        /// Decompresses and tells until a brake is set; gives how much was used up.
+        /// Decompresses and delivers bytes until a brake is set, and returns the number of bytes that were used.
         private mutating func decode(_ bytes: UnsafeRawBufferPointer, _ listener: Listener) throws(Refusal) -> Int {
             guard let decoder else { return bytes.count }
             var used = 0
@@ -235,13 +237,13 @@
         }
     }
 
-    /// Decompresses the body of a response, portion by portion, and knows whether it came to its end.
+    /// A decoder that decompresses the body of a response in portions, and knows whether the body is complete.
     ///
-    /// libcurl could do it, too, but takes a body that is cut short for a whole one. Beneath it is the zlib that libcurl
-    /// itself has loaded.
+    /// libcurl could decompress bodies as well, but it treats a truncated body as complete. The decoder uses the zlib
+    /// that libcurl has loaded.
     package final class ContentDecoder {
         package enum Outcome: Equatable {
-            /// So many bytes were used up, and so many made.
+            /// The numbers of bytes that were used and made.
             case portion(used: Int, made: Int)
             case refused(String)
         }
@@ -249,17 +251,17 @@
         private enum State {
             case fresh
             case running(OpaquePointer)
-            /// A stream came to its end; another may follow.
+            /// A stream ended, and another one may follow.
             case between(OpaquePointer)
         }
 
         /// Whether bodies can be decompressed on this system.
         static let isAvailable = OKInflateLoad()
 
-        /// What is asked for.
+        /// The codings that requests accept.
         static let codings = "gzip, deflate"
 
-        /// The greatest number of zeros that may follow the end.
+        /// The maximum number of zeros that may follow the end.
         ///
         /// No block of a disk or a tape is larger.
         package static let mostPadding = 1 << 20
@@ -268,7 +270,7 @@
         private var padding = 0
         private var state = State.fresh
 
-        /// Nil if the coding is not known, or nothing can be decompressed here.
+        /// Creates a decoder, or returns `nil` if the coding is unknown or nothing can be decompressed on this system.
         package init?(coding: String) {
             guard Self.isAvailable else { return nil }
             switch coding {
@@ -301,7 +303,8 @@
                 }
                 stream = made
             case (.between, 0?) where isGzip:
-                // Some servers fill up their last block with zeros. RFC 1952 is silent about it, and browsers ignore them.
+                // Some servers fill their last block with zeros. RFC 1952 does not mention this, and browsers ignore
+                // the zeros.
                 let count = input.prefix { $0 == 0 }.count
                 padding += count
                 return padding > Self.mostPadding
@@ -321,7 +324,7 @@
             return .portion(used: used, made: made)
         }
 
-        /// Whether "deflate" is what it should be, and not the bare form that some servers send.
+        /// Returns whether a "deflate" body has the header of zlib, which some servers leave out.
         private static func hasHeader(_ byte: UInt8) -> Bool { byte & 0x0F == 8 && byte >> 4 <= 7 }
     }
 #endif

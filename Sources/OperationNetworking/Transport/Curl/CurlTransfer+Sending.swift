@@ -4,9 +4,9 @@
 #if OPERATIONKIT_LIBCURL
     import CurlDeclarations
 
-    // What libcurl asks while it sends the request. Each answer is what its callback is to return.
+    // The callbacks of libcurl for sending. Each function returns the result of its callback.
     extension CurlTransfer {
-        /// The connection is ready, and the request is about to be sent over it.
+        /// Decides whether libcurl sends the request over a connection that is ready.
         func announceRequest(over ports: CurlSockets.Ports) -> Int {
             guard let task, problem == nil else { return OKCurlPreRequestAbort }
             let demands = task.currentDemands
@@ -35,7 +35,7 @@
             return OKCurlPreRequestGo
         }
 
-        /// libcurl asks for nothing of a body without bytes: whether there are some after all is looked up here.
+        /// Checks that a body without bytes really has none, because libcurl never reads such a body.
         private func isBodyAsEmptyAsStated(_ task: CurlTask) -> Bool {
             guard task.request.body.length == 0 else { return true }
             do throws(NetworkError) {
@@ -59,13 +59,14 @@
             return loop.sockets.isBroken(ports)
         }
 
-        /// libcurl wants bytes of the body to send.
+        /// Gives libcurl the next bytes of the body.
         func send(into buffer: UnsafeMutableRawBufferPointer) -> Int {
             guard let task, problem == nil else { return OKCurlReadAbort }
             let demands = task.currentDemands
             if demands.isCancelled { return OKCurlReadAbort }
             if demands.isSuspended {
-                // Whoever comes by because of the suspension lets go of this, too.
+                // With this flag, the next visit of the task lets libcurl continue, even if the suspension is already
+                // over.
                 isReceivingStalled = true
                 return OKCurlReadPause
             }
@@ -96,7 +97,7 @@
             }
         }
 
-        /// libcurl wants to send the body from its beginning, over a new connection.
+        /// Returns to the beginning of the body, which libcurl sends again over a new connection.
         func rewind(to offset: Int64) -> Int {
             guard let task else { return OKCurlSeekFailed }
             guard status == nil else {
@@ -116,7 +117,7 @@
             return OKCurlSeekDone
         }
 
-        /// Whether the request is to be given to libcurl once more.
+        /// Returns whether to give the request to libcurl again.
         func isToBeginAgain(after code: Int32) -> Bool {
             guard problem == nil, let task else { return false }
             if code == 0, !isRefused { return isGivenUp }
@@ -127,14 +128,17 @@
             return isGivenUp || isTooEarly || isWorthRepeating(after: code)
         }
 
-        /// Whether an old connection broke while the request was sent over it: it may be sent anew, over another one.
+        /// Returns whether a request may be sent over another connection, because an old one broke while the request
+        /// was sent.
         ///
-        /// libcurl does so by itself where it notices while it reads, and not where it notices while it sends. Nor does it
-        /// with an HTTP/2 connection that takes no more requests, as of a server that is reloaded, which it even tries again.
+        /// libcurl repeats the request itself if it notices the break while it reads, but not while it sends. It also
+        /// does not repeat a request over an HTTP/2 connection that accepts no more requests, such as that of a
+        /// reloaded server. It even uses such a connection again.
         private func isWorthRepeating(after code: Int32) -> Bool {
             if isRefused { return isRefusedWorthRepeating(after: code) }
             let isOldConnection = (code == 55 || code == 16) && handle.long(OKCurlInfoNewConnections) == 0
-            // libcurl has repeated the request as often as it does. It also counts what an HTTP/2 server refused.
+            // libcurl has repeated the request as often as it does. It also counts the requests that an HTTP/2 server
+            // refused.
             let isGivenUpByLibcurl = (code == 55 || code == 56) && requestCount > Self.maximumRepetitions
             guard isOldConnection || isGivenUpByLibcurl, headerCount == 0, let task, task.request.isIdempotent,
                 task.request.body.canBeSentAgain, task.confined.extras.repetitions < Self.maximumRepetitions
@@ -144,14 +148,16 @@
             return true
         }
 
-        /// As many old connections as may break under one request: as many as libcurl itself puts up with.
+        /// The maximum number of old connections that may break during one request, which is also the limit of libcurl.
         private static var maximumRepetitions: Int { 5 }
 
-        /// What libcurl's code means where it wanted to ask once more by itself: the head of the answer is there, but its body
-        /// may have been thrown away for that (417), or have been cut (a stream of HTTP/2 that was reset).
+        /// Returns the actual result of a transfer that libcurl wanted to repeat itself.
         ///
-        /// libcurl also reports the end of a stream as a failure if the server ended it before the whole request was sent,
-        /// which a server may do after a complete response (RFC 9113, 8.1).
+        /// The response headers have arrived. The body may have been discarded for the repetition (417), or may be
+        /// truncated because a stream of HTTP/2 was reset.
+        ///
+        /// libcurl also reports the end of a stream as a failure if the server ended it before the whole request was
+        /// sent. A server may do so after a complete response (RFC 9113, 8.1).
         func codeOfAnswer(_ code: Int32) -> Int32 {
             if code != 0, isAnswered, CurlErrorMapping.endsOfStreams.contains(code) { return 0 }
             guard isRepetitionRefused else { return code }

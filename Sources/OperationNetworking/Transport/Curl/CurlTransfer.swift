@@ -6,9 +6,9 @@
     import Foundation
     import OperationCore
 
-    /// A place for transfers, one after the other: an easy handle of libcurl, and what is known of the present transfer.
+    /// A reusable object that carries one transfer after another, with an easy handle of libcurl.
     ///
-    /// Everything here happens on the thread of the session.
+    /// All methods run on the thread of the session.
     final class CurlTransfer {
         let handle: CurlHandle
         let number: Int
@@ -16,42 +16,44 @@
 
         private(set) var task: CurlTask?
         private(set) var host = 0
-        /// What went wrong on our side; it counts more than what libcurl makes of it.
+        /// The failure on our side, which takes precedence over the result of libcurl.
         private(set) var problem: NetworkError?
         var deadlines = TransferDeadlines(.none, now: 0)
         var parser = ResponseHeadParser()
         var intake = BodyIntake()
         var outlet = BodyOutlet(.none)
         var brakes: TaskMachine.Brakes = []
-        /// libcurl was told to wait, by the answer of a callback.
+        /// Whether a callback told libcurl to wait.
         var isReceivingStalled = false
         var isSendingStalled = false
         var status: Int?
-        /// How many bytes the heads of the response have so far.
+        /// The number of bytes in the response headers so far.
         var headerCount = 0
-        /// When it got its slot, and when libcurl was given the request last.
+        /// The time at which the transfer got its slot, and the time at which libcurl last got the request.
         private(set) var beganAt: Int64 = 0
         private(set) var soughtAt: Int64 = 0
-        /// The error number with which the system refused a socket for the last address; 0 if it made one.
+        /// The error number with which the system refused the last socket, or 0 if it created the socket.
         var socketError: Int32 = 0
-        /// How often libcurl was about to send the request.
+        /// The number of times that libcurl was about to send the request.
         var requestCount = 0
-        /// The ports of the connection over which libcurl was about to send the request last.
+        /// The ports of the connection over which libcurl was last about to send the request.
         var ports = CurlSockets.Ports(local: 0, remote: 0)
         /// libcurl's redirect time at that moment, which changes whenever the transfer leaves its connection.
         var redirectTime: Int64 = 0
         /// Whether the transfer is counted in ``CurlLoop/delicateCount``.
         var isDelicate = false
-        /// Nothing was sent, and libcurl gave it up for us: it was suspended, or the connection was broken.
+        /// Whether libcurl stopped at our request before anything was sent, because of a suspension or a broken
+        /// connection.
         var isGivenUp = false
-        /// The head of the response is there, and libcurl wanted to ask once more (417, or a stream that was reset), and was
-        /// not let.
+        /// Whether libcurl was prevented from repeating the request after the response headers arrived.
+        ///
+        /// libcurl repeats a request after the status 417, or if a stream was reset.
         var isRepetitionRefused = false
-        /// How much of the body came, as it goes over the wire.
+        /// The received length of the body, before decompression.
         var bodyCount = BodyCount()
-        /// The name of the host may be being looked up for it.
+        /// Whether the name of the host may still be looked up for this transfer.
         private(set) var isLookingUp = false
-        /// libcurl has it no longer, or never took it.
+        /// Whether libcurl no longer has the transfer, or never took it.
         var isDone = false
         /// Whether it has a slot, and maybe a connection, beyond the limits.
         var isAhead = false
@@ -64,7 +66,7 @@
             setCallbacks()
         }
 
-        /// Takes on a task, whose turn has come.
+        /// Takes a task whose turn has come.
         func begin(_ task: CurlTask, host: Int, looksUp: Bool) {
             self.task = task
             self.host = host
@@ -75,7 +77,7 @@
             prepare(task)
         }
 
-        /// The same request once more, from its beginning.
+        /// Begins the same request again.
         func beginAgain() {
             guard let task else { return }
             deadlines.restart(at: loop.now)
@@ -98,7 +100,7 @@
             limitConnect()
         }
 
-        /// Lets go of the task, and of what it brought.
+        /// Releases the task and its data.
         func end() {
             (task, problem) = (nil, nil)
             intake = BodyIntake()
@@ -123,13 +125,13 @@
         }
     }
 
-    // How far it has come.
+    // The progress of the transfer.
     extension CurlTransfer {
         var phase: NetworkError.Phase {
             switch task?.confined.machine.stage {
             case .connecting: .connecting
             case .sending: outlet.isComplete == false ? .sending : .awaitingResponse
-            // An informational head is not yet an answer.
+            // An informational response is not yet the response.
             case .receiving: status == nil ? .awaitingResponse : .receiving
             case nil: .waiting
             }
@@ -141,7 +143,7 @@
         var trailers: HeaderFields { parser.trailers }
         var loopContext: UnsafeRawPointer { UnsafeRawPointer(Unmanaged.passUnretained(loop).toOpaque()) }
 
-        /// libcurl has an address and wants a socket for it; false if it is not to get one.
+        /// Returns whether libcurl may open a socket for an address.
         func mayConnect() -> Bool {
             nameIsKnown()
             guard task != nil else { return false }
@@ -149,13 +151,13 @@
             return status == nil
         }
 
-        /// A socket was opened.
+        /// Records that a socket was opened.
         func opened(_ descriptor: Int32) {
             loop.sockets.opened(descriptor)
             connects()
         }
 
-        /// A connection is begun: from now on the time for it counts.
+        /// Records that a connection has begun, from which its time counts.
         func connects() {
             guard deadlines.isSeeking else { return }
             deadlines.connecting(at: loop.engine.now)
@@ -163,31 +165,32 @@
             loop.rearm(self)
         }
 
-        /// Lets libcurl take as long for the connection as our own limit will, which is the one that counts.
+        /// Gives libcurl as much time for the connection as our own limit, which is the decisive one.
         func limitConnect() {
             let now = loop.engine.now
-            // libcurl counts from the moment at which it got the request.
+            // libcurl counts from the time at which it got the request.
             let limit = deadlines.connectAllowance(at: now).map { (now - soughtAt + min($0, 1 << 60)) / 1_000_000 + 1 }
             handle.limitConnect(milliseconds: limit)
         }
 
-        /// The name of the host was looked up, or need not be.
+        /// Records that the name of the host was looked up, or needs no lookup.
         func nameIsKnown() {
             isLookingUp = false
             loop.resolved(self)
         }
 
-        /// Its task does not want it any more, and libcurl must have it until the name of the host was looked up: to take it
-        /// away before that would be to wait for the look-up, with all that this thread has to do.
+        /// Releases the task, while libcurl keeps the transfer until the name of the host was looked up.
+        ///
+        /// To remove the transfer earlier would block this thread until the lookup ends.
         func outlivesTask() {
             end()
             handle.waitForName()
         }
     }
 
-    // Brakes.
+    // Pausing.
     extension CurlTransfer {
-        /// Holds back what is to be held back, and lets go what is not.
+        /// Pauses the given directions, and continues the others.
         func apply(_ brakes: TaskMachine.Brakes) {
             self.brakes = brakes
             followPauses()
@@ -196,14 +199,14 @@
             updatePauses()
         }
 
-        /// Brings the time limits to how long the task was held back.
+        /// Adjusts the time limits to the pauses of the task.
         func followPauses() {
             guard let task else { return }
             deadlines.follow(task.currentDemands.pauses)
             loop.rearm(self)
         }
 
-        /// The brakes are as they were; but they may have been set and released since libcurl was told to wait.
+        /// Lets libcurl continue if brakes were set and released since a callback told it to wait.
         func releaseStalls(bodyIsReady: Bool) {
             if bodyIsReady { isSendingStalled = false }
             decodeRest()
@@ -216,12 +219,12 @@
             var mask = 0
             if holdsBack { mask |= OKCurlPauseReceiving }
             if brakes.contains(.sending) || isSendingStalled { mask |= OKCurlPauseSending }
-            // It may deliver at once what libcurl had kept.
+            // This call may immediately deliver what libcurl has kept.
             _ = OKCurl.easyPause(handle.easy, Int32(mask))
         }
     }
 
-    // The functions that libcurl calls. The last argument of each leads to the transfer, or to the loop.
+    // The callbacks of libcurl. The context argument of each leads to the transfer or to the loop.
     extension CurlTransfer {
         private static func of(_ context: UnsafeMutableRawPointer?) -> CurlTransfer? {
             context.map { Unmanaged<CurlTransfer>.fromOpaque($0).takeUnretainedValue() }
@@ -297,7 +300,7 @@
             }
         }
 
-        /// A connection may live longer than the transfer that made it: the loop is told of its end.
+        /// Notifies the loop when a connection is closed, because a connection may live longer than its transfer.
         private func setClosing() {
             handle.set(OKCurlOptionCloseSocketData, loopContext)
             _ = OKCurlSetClose(handle.easy) { context, descriptor in
@@ -320,14 +323,14 @@
         /// Whether libcurl still has the transfer although the response is complete.
         var isAnsweredEarly: Bool { task != nil && !isDone && brakes.isEmpty && !isReceivingStalled && isAnswered }
 
-        /// Notes the connection over which the request is about to be sent and, if it matters for this request or for
+        /// Records the connection over which the request is about to be sent and, if it matters for this request or for
         /// others, makes libcurl report what it does.
         ///
         /// It matters for requests that must not be sent twice. While one is under way, the others listen, too, because
         /// libcurl reports a GOAWAY to whichever transfer of the connection reads it.
         func watch(_ ports: CurlSockets.Ports, _ task: CurlTask) {
             self.ports = ports
-            // What the server said of an earlier attempt is not true of this one.
+            // What the server said about an earlier attempt does not apply to this one.
             loop.refusedStreams.ended(number)
             // The most common case returns immediately.
             if loop.delicateCount == 0, task.request.method == "GET" { return }

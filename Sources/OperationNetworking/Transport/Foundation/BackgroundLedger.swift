@@ -4,11 +4,13 @@
 import Foundation
 import OperationCore
 
-/// The state of a background session: which transfers this run of the program waits for, what the system reported about the
-/// others, how a failed download can be continued, and when the completion handlers of the application's delegate are due.
+/// The state of a background session, which decides what to do with each event of the system.
 ///
-/// It is a value: each event is a method, which returns the action that follows. The system's events may come in any order,
-/// and before the program has said what to do with them:
+/// The ledger records the transfers that this run of the program waits for, and the ends of other transfers. It also
+/// records the data of downloads that can continue, and the completion handlers of the application's delegate.
+///
+/// The ledger is a value. Each event is a method that returns the action to take. The system's events may come in any
+/// order, and before the program has set its closures:
 ///
 /// ```text
 /// process starts ─▶ session made ─▶ saved, received ─▶ ended ─▶ ... ─▶ finished events
@@ -17,7 +19,7 @@ import OperationCore
 ///                    set now or later               else: an orphan     handler comes late: called after a silence
 /// ```
 ///
-/// `Docs/Design/BackgroundSessions.md` has the contract.
+/// `Docs/Design/BackgroundSessions.md` describes the contract.
 package struct BackgroundLedger<Transfer, Answer, Rule, Handler> {
     /// The result of a transfer that ended.
     package struct Ending {
@@ -44,7 +46,7 @@ package struct BackgroundLedger<Transfer, Answer, Rule, Handler> {
         package var failure: NetworkError?
         /// The data with which a new transfer continues this one.
         package var resumeData: Data?
-        /// The request of an orphan, unless it cannot be continued.
+        /// The request of an orphan, or `nil` if it cannot be continued.
         package var key: RequestKey?
 
         package init(failure: NetworkError? = nil, resumeData: Data? = nil, key: RequestKey? = nil) {
@@ -53,11 +55,11 @@ package struct BackgroundLedger<Transfer, Answer, Rule, Handler> {
     }
 
     package enum Action {
-        /// An orphan is held until there is a rule; another one may have been removed for it.
+        /// Hold an orphan until there is a rule, for which another orphan may have been removed.
         case hold(hasRemoved: Bool)
         /// Notify the task of this run that made the transfer.
         case conclude(Transfer, Ending)
-        /// Send the request again from its beginning: the system did not accept the resume data.
+        /// Send the request again from its beginning, because the system did not accept the resume data.
         case startOver(Transfer)
         /// Pass on a transfer that no task of this run waits for.
         case deliverOrphan(Rule, Answer, Ending)
@@ -66,13 +68,13 @@ package struct BackgroundLedger<Transfer, Answer, Rule, Handler> {
     /// The orphans that are delivered when a rule is set.
     package struct Release {
         package var orphans: [(Answer, Ending)] = []
-        /// How many orphans were removed because too many were held.
+        /// The number of orphans that were removed because too many were held.
         package var removed = 0
     }
 
-    /// A time in which nothing may happen, after which a handler is called although the system did not say that it is due.
+    /// A time without events, after which a handler is called although the system did not report that it is due.
     package struct Silence: Equatable, Sendable {
-        /// How long it lasts.
+        /// The length of the silence.
         package let duration: Duration
         fileprivate let handler: Int
         fileprivate let events: Int
@@ -80,17 +82,17 @@ package struct BackgroundLedger<Transfer, Answer, Rule, Handler> {
 
     package enum AfterSilence {
         case call(Handler)
-        /// Something happened meanwhile.
+        /// An event came meanwhile.
         case wait(Silence)
-        /// The handler was called before.
+        /// The handler was already called.
         case none
     }
 
-    /// How many orphans are held at most.
+    /// The maximum number of orphans that are held.
     package static var mostHeld: Int { 1_000 }
-    /// How many bytes of the response to an upload are kept in memory.
+    /// The maximum number of bytes of the response to an upload that are kept in memory.
     package static var mostInMemory: Int { 64 << 10 }
-    /// For how many requests resume data is kept.
+    /// The maximum number of requests for which resume data is kept.
     package static var mostResumable: Int { 64 }
 
     private var transfers: [Int: Transfer] = [:]
@@ -102,18 +104,18 @@ package struct BackgroundLedger<Transfer, Answer, Rule, Handler> {
     private var rule: Rule?
     private var held = Fifo<(Answer, Ending)>()
     private var removed = 0
-    /// Transfers that run and that no task waits for, as far as the program asked for them.
+    /// The running transfers that the program asked for and that no task waits for.
     private var listed: Set<Int> = []
     private var listings = 0
     private var endedWhileListing: Set<Int> = []
-    /// Transfers that continue earlier ones, and whether the system accepted that.
+    /// The transfers that continue earlier ones, and whether the system accepted that.
     private var continued: [Int: Bool] = [:]
     private var resumable: [(key: RequestKey, data: Data)] = []
     private var handlers: [(number: Int, handler: Handler, isLate: Bool)] = []
     private var lastHandler = 0
-    /// Whether the system delivered all events, and no handler was certainly that of these events.
+    /// Whether the system delivered all events, and no handler certainly belonged to these events.
     private var hasFinishedUnheard = false
-    /// How many events the system reported.
+    /// The number of events that the system reported.
     private var events = 0
 
     package init() {}
@@ -121,9 +123,9 @@ package struct BackgroundLedger<Transfer, Answer, Rule, Handler> {
 
 // Transfers.
 extension BackgroundLedger {
-    /// A task of this run is about to start a transfer.
+    /// Records that a task of this run is about to start a transfer.
     ///
-    /// - Parameter key: The request, unless it cannot be continued.
+    /// - Parameter key: The request, or `nil` if it cannot be continued.
     package mutating func begin(
         _ number: Int, _ transfer: Transfer, _ key: RequestKey? = nil, isContinuing: Bool = false
     ) {
@@ -133,20 +135,20 @@ extension BackgroundLedger {
         continued[number] = isContinuing ? false : nil
     }
 
-    /// A task of this run waits from now on for a transfer that was listed; false if that transfer has ended, or has a task.
+    /// Assigns a listed transfer to a task of this run, and returns `false` if the transfer has ended or has a task.
     package mutating func adopt(_ number: Int, _ transfer: Transfer) -> Bool {
         guard listed.remove(number) != nil else { return false }
         transfers[number] = transfer
         return true
     }
 
-    /// The task of a transfer; nil if no task of this run waits for it.
+    /// Returns the task of a transfer, or `nil` if no task of this run waits for it.
     package func transfer(_ number: Int) -> Transfer? { transfers[number] }
 
-    /// Whether the system reported what became of the body of a transfer.
+    /// Returns whether the system reported the result for the body of a transfer.
     package func hasBody(_ number: Int) -> Bool { endings[number] != nil }
 
-    /// The system wrote the response of a download to a file, which was taken over or not.
+    /// Records the file with the body of a response, or the error because of which it could not be kept.
     package mutating func save(_ number: Int, _ file: Result<SpooledFile, NetworkError>) {
         events += 1
         switch file {
@@ -155,14 +157,15 @@ extension BackgroundLedger {
         }
     }
 
-    /// A part of the response to an upload arrived.
+    /// Records a part of the response to an upload.
     ///
-    /// Returns the bytes that are to be added to its file, which is nil if there is none yet. The file is then passed to `save`.
+    /// - Returns: The bytes to add to the file of the response, and this file or `nil` if there is none yet. The caller
+    ///   passes the file to `save` afterwards. The result is `nil` if there is nothing to add to a file.
     package mutating func receive(_ number: Int, _ data: Data) -> (bytes: Data, file: SpooledFile?)? {
         events += 1
         var ending = endings[number] ?? Ending()
         defer { endings[number] = ending }
-        // A file with a hole is of no use.
+        // A file with a missing part is useless.
         guard ending.failure == nil else { return nil }
         if ending.file == nil, (ending.body?.count ?? 0) + data.count <= Self.mostInMemory {
             ending.body = (ending.body ?? Data()) + data
@@ -173,13 +176,13 @@ extension BackgroundLedger {
         return (bytes, ending.file)
     }
 
-    /// The system accepted that a transfer continues an earlier one.
+    /// Records that the system accepted a transfer as the continuation of an earlier one.
     package mutating func accept(_ number: Int) {
         events += 1
         if continued[number] != nil { continued[number] = true }
     }
 
-    /// A transfer ended.
+    /// Records that a transfer ended, and returns the action to take.
     package mutating func end(_ number: Int, _ end: End, _ answer: @autoclosure () -> Answer) -> Action {
         events += 1
         listed.remove(number)
@@ -204,7 +207,7 @@ extension BackgroundLedger {
         return .hold(hasRemoved: true)
     }
 
-    /// There is a rule for orphans, or none any more; returns the orphans that waited for one.
+    /// Sets or removes the rule for orphans, and returns the orphans that waited for one.
     package mutating func setRule(_ rule: Rule?) -> Release {
         self.rule = rule
         var release = Release()
@@ -217,10 +220,10 @@ extension BackgroundLedger {
 
 // Transfers that no task waits for.
 extension BackgroundLedger {
-    /// The system is asked for its unfinished transfers.
+    /// Records that the system is asked for its unfinished transfers.
     package mutating func beginListing() { listings += 1 }
 
-    /// The system's answer; returns those of them that run and that no task of this run waits for.
+    /// Records the system's answer, and returns the running transfers that no task of this run waits for.
     package mutating func list(_ numbers: [Int]) -> [Int] {
         listings -= 1
         let orphans = numbers.filter { transfers[$0] == nil && !endedWhileListing.contains($0) }
@@ -238,7 +241,7 @@ extension BackgroundLedger {
         if resumable.count > Self.mostResumable { resumable.removeFirst() }
     }
 
-    /// Takes out the data that continues the download of a request.
+    /// Removes and returns the data that continues the download of a request.
     package mutating func takeResumeData(for key: RequestKey) -> Data? {
         resumable.firstIndex { $0.key == key }.map { resumable.remove(at: $0).data }
     }
@@ -246,12 +249,14 @@ extension BackgroundLedger {
 
 // The completion handlers of the application's delegate.
 extension BackgroundLedger {
-    /// Keeps a handler until the system has delivered all events, or has been silent for a while: `lookAgain` is to be called
-    /// then.
+    /// Keeps a handler until the system has delivered all events, or has been silent for a while.
     ///
-    /// If the system has delivered all events already, the handler may belong to these events or to those of a later wake, and
-    /// the system does not say which. Events of a later wake are on their way, so a short silence decides. Otherwise the silence
-    /// is long, and only for a handler that nothing else would call, because one report of the system was for several wakes.
+    /// The caller must call `lookAgain` after the returned silence.
+    ///
+    /// If the system has already delivered all events, the handler may belong to these events or to those of a later
+    /// wake, and the system does not say which. Events of a later wake are on their way, so a short silence decides.
+    /// Otherwise, the silence is long. It is only for a handler that nothing else would call, because the system
+    /// reported several wakes together.
     package mutating func keep(_ handler: Handler) -> Silence {
         lastHandler += 1
         let isLate = exchange(&hasFinishedUnheard, with: false)
@@ -259,7 +264,7 @@ extension BackgroundLedger {
         return Silence(duration: .seconds(isLate ? 2 : 20), handler: lastHandler, events: events)
     }
 
-    /// Whether nothing has happened during a silence, so that its handler is due.
+    /// Returns what to do after a silence, whose handler is due if no event came.
     package mutating func lookAgain(_ silence: Silence) -> AfterSilence {
         guard let place = handlers.firstIndex(where: { $0.number == silence.handler }) else { return .none }
         guard silence.events == events else {
@@ -268,7 +273,7 @@ extension BackgroundLedger {
         return .call(handlers.remove(at: place).handler)
     }
 
-    /// The system delivered all events; returns the handlers that are due.
+    /// Records that the system delivered all events, and returns the handlers that are due.
     package mutating func finishEvents() -> [Handler] {
         events += 1
         hasFinishedUnheard = handlers.allSatisfy(\.isLate)

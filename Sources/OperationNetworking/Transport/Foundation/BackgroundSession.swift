@@ -11,13 +11,14 @@
 
     /// A session whose transfers continue while the program is suspended, and after the system has ended it.
     ///
-    /// The system requires a session delegate for that, so OperationKit makes the session. There is one for each identifier.
-    /// While the program runs, its tasks are like those of any ``NetworkSession``: the system writes the response to a file,
-    /// and the task delivers it when it is complete.
+    /// The system requires a session delegate for that, so OperationKit makes the session. There is one for each
+    /// identifier. While the program runs, its tasks are like those of any ``NetworkSession``: the system writes the
+    /// response to a file, and the task delivers it when it is complete.
     ///
-    /// A transfer that ends after the program was started again has no operation any more. It is an ``Orphan``, and goes to
-    /// the closure that you pass to ``session(_:configure:onOrphan:)``. Make the session early after each launch, for
-    /// example in the application's delegate, because the system delivers what ended only to a session that exists.
+    /// A transfer that ends after the program was started again no longer has an operation. It is an ``Orphan``, and
+    /// goes to the closure that you pass to ``session(_:configure:onOrphan:)``. Create the session early after each
+    /// launch, for example in the application's delegate, because the system delivers ended transfers only to a session
+    /// that exists.
     ///
     /// ```text
     /// func application(
@@ -29,8 +30,8 @@
     /// }
     /// ```
     ///
-    /// ``transfers()`` returns the transfers of an earlier run that the system still carries out. You can cancel each of them,
-    /// or attach an operation to it.
+    /// ``transfers()`` returns the transfers of an earlier run that the system still carries out. You can cancel each
+    /// of them, or attach an operation to it.
     ///
     /// ```text
     /// for transfer in await session.transfers() {
@@ -41,12 +42,12 @@
     /// }
     /// ```
     ///
-    /// A download that failed in this run of the program continues from where it stopped if a request with the same method, URL
-    /// and header fields is sent again, for example by a retry. The server must support that.
+    /// A download that failed in this run of the program can continue from where it stopped. It does so if a request
+    /// with the same method, URL and headers is sent again, for example by a retry. The server must support that.
     ///
-    /// The system follows redirects itself in such a session. It sends bodies from files: any other body is written to a file
-    /// first. The timeouts of a request are not used, because the device may sleep. Set `timeoutIntervalForResource` of the
-    /// configuration instead.
+    /// The system itself follows redirects in such a session. It sends bodies from files only, so any other body is
+    /// first written to a file. The timeouts of a request are not used, because the device may sleep. Set
+    /// `timeoutIntervalForResource` of the configuration instead.
     public final class BackgroundSession: NetworkSession {
         /// The end of a transfer that no operation waits for, such as one that an earlier run of the program started.
         public struct Orphan: Sendable {
@@ -64,7 +65,7 @@
             ///
             /// It is `nil` if the response is complete, whatever its status.
             public let error: NetworkError?
-            /// What the system needs to continue a download that failed, if it can be continued.
+            /// The data with which the system can continue a failed download, or `nil` if it cannot be continued.
             public let resumeData: Data?
             /// A Boolean value that indicates whether the transfer was an upload.
             public let isUpload: Bool
@@ -78,11 +79,11 @@
 
         /// A transfer that the system carries out and that no operation waits for.
         ///
-        /// Pass it to an operation as its session to attach the operation to it. The first request of the operation is then not
-        /// sent: it gets the response of the transfer. The method and the URL must be those of the transfer. All later requests,
-        /// such as retries, are sent in the ``BackgroundSession``. If the transfer has ended before the operation starts, the
-        /// operation fails with ``NetworkError/Code/sessionUnavailable``, and the end goes to
-        /// ``BackgroundSession/onOrphan``.
+        /// To attach an operation to the transfer, pass the transfer to the operation as its session. The first request
+        /// of the operation is then not sent, and gets the response of the transfer instead. Its method and URL must be
+        /// those of the transfer. All later requests, such as retries, are sent in the ``BackgroundSession``. If the
+        /// transfer has ended before the operation starts, the operation fails with
+        /// ``NetworkError/Code/sessionUnavailable``, and the end goes to ``BackgroundSession/onOrphan``.
         public final class Transfer: NetworkSession {
             private let task: any SystemTask & ProgressReporting
             private let session: BackgroundSession
@@ -106,7 +107,9 @@
             /// Its end is an ``BackgroundSession/Orphan`` with the error ``NetworkError/Code/cancelled``.
             public func cancel() { task.cancel() }
 
-            /// Makes a task that waits for this transfer; later ones send their requests.
+            /// Creates a task that waits for this transfer.
+            ///
+            /// Only the first task does so. Later tasks send their requests in the ``BackgroundSession``.
             public func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask {
                 let wasAttached = isAttached.withLock { isAttached in
                     defer { isAttached = true }
@@ -124,24 +127,25 @@
 
         private init(_ identifier: String) { engine = BackgroundTransfers(identifier) }
 
-        /// Returns the session with an identifier, which is made at the first call.
+        /// Returns the session with an identifier, which is created at the first call.
         ///
         /// The identifier must not be empty. If it is, each task of the session ends with
         /// ``NetworkError/Code/sessionUnavailable``.
         ///
         /// - Parameters:
-        ///   - identifier: The identifier, which is the same in each run of the program. An app extension needs one of its own.
-        ///   - configure: Changes the configuration. It is called only if this call makes the session. A session that exists
-        ///     keeps its configuration.
-        ///   - onOrphan: A closure that is called with each transfer that ended without an operation. The default is `nil`,
-        ///     which keeps the present closure. While there is none, such transfers are kept until you set ``onOrphan``. See
-        ///     there.
+        ///   - identifier: The identifier, which is the same in each run of the program. An app extension needs its
+        ///     own.
+        ///   - configure: A closure that changes the configuration. It is called on the calling thread, and only if
+        ///     this call creates the session. A session that exists keeps its configuration.
+        ///   - onOrphan: A closure that is called with each transfer that ended without an operation. The default is
+        ///     `nil`, which keeps the present closure. While there is none, such transfers are kept until you set
+        ///     ``onOrphan``.
         public static func session(
             _ identifier: String, configure: (URLSessionConfiguration) -> Void = { _ in },
             onOrphan: (@Sendable (Orphan) -> Void)? = nil
         ) -> BackgroundSession {
             let fresh = made.withLock { $0[identifier] } == nil ? BackgroundSession(identifier) : nil
-            // The system does not allow two at a time.
+            // The system does not allow two sessions with one identifier at the same time.
             let (session, isNew) = made.withLock { made in
                 if let known = made[identifier] { return (known, false) }
                 let session = fresh ?? BackgroundSession(identifier)
@@ -158,7 +162,7 @@
             return session
         }
 
-        /// Makes the system's session, without a lock.
+        /// Creates the session of the system, without holding a lock.
         private func connect(_ identifier: String, _ configure: (URLSessionConfiguration) -> Void) {
             guard !identifier.isEmpty else {
                 return engine.connect(
@@ -180,18 +184,19 @@
 
         /// The closure that is called with each transfer that ended without an operation.
         ///
-        /// It is called on a queue of the session, one call at a time, in the order in which the transfers ended. The system's
-        /// events do not wait for it, but the handlers that you pass to ``handleEvents(completion:)`` do.
+        /// The closure is called on a queue of the session, one call at a time, in the order in which the transfers
+        /// ended. The system's events do not wait for it, but the handlers that you pass to
+        /// ``handleEvents(completion:)`` do.
         ///
-        /// Transfers that end while it is `nil` are kept, at most 1,000 of them. If there are more, the oldest are removed,
-        /// and the closure is called once with the error ``NetworkError/Code/resourcesExhausted``. If the program ends before
-        /// you set the closure, they are lost.
+        /// Transfers that end while the property is `nil` are kept, at most 1,000 of them. If there are more, the
+        /// oldest are removed, and the closure is called once with the error ``NetworkError/Code/resourcesExhausted``.
+        /// If the program ends before you set the closure, the kept transfers are lost.
         public var onOrphan: (@Sendable (Orphan) -> Void)? {
             get { rule.withLock { $0 } }
             set {
                 var old = newValue
                 rule.withLock { swap(&$0, &old) }
-                // Of two threads the one whose closure stands wins.
+                // If two threads set the closure, the engine uses the one that is stored.
                 engine.setRule(self.engineRule)
             }
         }
@@ -201,37 +206,38 @@
             return { closure(Orphan($0)) }
         }
 
-        /// Keeps the completion handler of the application's delegate, and calls it on the main actor when the system has
-        /// delivered all events and ``onOrphan`` has returned for each of them.
+        /// Keeps the completion handler of the application's delegate, and calls it on the main actor when the system
+        /// has delivered all events and ``onOrphan`` has returned for each of them.
         ///
-        /// Call it in the application's delegate before that method returns. If the system had delivered all events before, the
-        /// handler is called when no event has come for two seconds, and in any case when none has come for 20 seconds. If you
-        /// pass several handlers before that, all of them are called. It does not wait for the handlers of operations. On a
-        /// watch, complete the `WKURLSessionRefreshBackgroundTask` in the handler.
+        /// Call this method before the method of the application's delegate returns. If the system had already
+        /// delivered all events, the handler is called when no event has come for two seconds. In any case, it is
+        /// called when none has come for 20 seconds. If you pass several handlers before that, all of them are called.
+        /// The handler does not wait for the handlers of operations. On a watch, complete the
+        /// `WKURLSessionRefreshBackgroundTask` in the handler.
         public func handleEvents(completion: @escaping @MainActor @Sendable () -> Void) {
             engine.keep(completion)
         }
 
-        /// Returns the transfers that the system carries out and that no operation waits for, such as those that an earlier run
-        /// of the program started.
+        /// Returns the transfers that the system carries out and that no operation waits for, such as those that an
+        /// earlier run of the program started.
         public func transfers() async -> [Transfer] {
             await engine.findOrphans().compactMap { task in
                 (task as? any SystemTask & ProgressReporting).map { Transfer($0, self) }
             }
         }
 
-        /// Starts a download that failed again: from where it stopped if the orphan has resume data, otherwise from its first
-        /// byte.
+        /// Starts a failed download again, from where it stopped if the orphan has resume data and otherwise from its
+        /// first byte.
         ///
-        /// Its end is an orphan, too.
+        /// The new transfer also ends as an orphan.
         ///
-        /// - Throws: A ``NetworkError`` with the code ``NetworkError/Code/bodyNotRepeatable`` if the orphan was an upload,
-        ///   whose body is not known any more, and ``NetworkError/Code/invalidURL`` if it has no request.
+        /// - Throws: A ``NetworkError`` with the code ``NetworkError/Code/bodyNotRepeatable`` if the orphan was an
+        ///   upload, whose body is not known any more, and ``NetworkError/Code/invalidURL`` if it has no request.
         public func restart(_ orphan: Orphan) throws(NetworkError) {
             try engine.restart(orphan.request, resumeData: orphan.resumeData, isUpload: orphan.isUpload)
         }
 
-        /// Makes a task that waits for its first `resume()`.
+        /// Creates a task that waits for its first `resume()`.
         public func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask {
             engine.makeTask(with: request, receiver: receiver)
         }
@@ -257,7 +263,7 @@
         }
     }
 
-    /// The delegate of a background session: passes the system's events on.
+    /// The delegate of a background session, which forwards the events of the system.
     private final class BackgroundReporter: NSObject, URLSessionDownloadDelegate, URLSessionDataDelegate, Sendable {
         private let transfers: BackgroundTransfers
 
@@ -298,7 +304,8 @@
         }
 
         func urlSession(_ session: URLSession, didBecomeInvalidWithError error: (any Error)?) {
-            // Another process uses the identifier, for example. A task in this session would end the process.
+            // For example, another process uses the identifier. Creating a task in this session would crash the
+            // program.
             transfers.close()
         }
 

@@ -9,7 +9,7 @@ import OperationCore
     import FoundationNetworking
 #endif
 
-/// The system's part of a background session: `URLSession` on Apple platforms, a script in tests.
+/// The system's part of a background session, which is `URLSession` on Apple platforms and a script in tests.
 package protocol BackgroundSystem: Sendable {
     func makeDownload(_ request: URLRequest) throws(NetworkError) -> any SystemTask
     func makeDownload(continuing resumeData: Data) throws(NetworkError) -> any SystemTask
@@ -17,10 +17,12 @@ package protocol BackgroundSystem: Sendable {
     func findTasks(_ completion: @escaping @Sendable ([any SystemTask]) -> Void)
 }
 
-/// A background session without the system: passes the system's events to the ledger, and takes the actions that follow.
+/// A background session without the system, which passes the system's events to the ledger and takes the resulting
+/// actions.
 ///
-/// The ledger is only used on one serial queue, which is that of the carrier, too. The queue begins to run when the system is
-/// there. Closures of the program are called on a second queue, so that they hold up neither the system nor other transfers.
+/// The ledger is only used on one serial queue, which is also the queue of the adapter. The queue starts when the
+/// system is connected. Closures of the program are called on a second queue, so that they delay neither the system nor
+/// other transfers.
 package final class BackgroundTransfers: NetworkSession {
     package typealias Rule = @Sendable (Orphan) -> Void
     package typealias Handler = @MainActor @Sendable () -> Void
@@ -52,12 +54,12 @@ package final class BackgroundTransfers: NetworkSession {
     private let desk: BackgroundTaskMaker
     private let carrier: URLSessionAdapter
 
-    /// Makes a session that waits for `connect`.
+    /// Creates a session that waits for `connect`.
     ///
     /// - Parameters:
-    ///   - name: The identifier of the session, which files of this session have in their path.
+    ///   - name: The identifier of the session, which is part of the path of its files.
     ///   - folder: A folder for files that outlive the process.
-    ///   - clock: Measures the silence before a late handler is called.
+    ///   - clock: The clock that measures the silence before a late handler is called.
     package init(_ name: String, in folder: URL? = nil, clock: any OperationClock = .system) {
         queue = DispatchQueue(
             label: "OperationKit.BackgroundSession", attributes: .initiallyInactive, autoreleaseFrequency: .workItem)
@@ -69,14 +71,15 @@ package final class BackgroundTransfers: NetworkSession {
 
     /// Begins to work with the system, or with the reason why there is none.
     ///
-    /// It is called once.
+    /// Call this method once.
     ///
-    /// - Parameter lifetime: The number of seconds after which the system has given up each transfer. Older files are removed.
+    /// - Parameter lifetime: The number of seconds after which the system has given up each transfer. Older files are
+    ///   removed.
     package func connect(_ system: Result<any BackgroundSystem, NetworkError>, lifetime: TimeInterval = .infinity) {
         // Nothing runs on the queue yet.
         desk.system = system
         if case .success = system {
-            // Without the folder each file is an error.
+            // Without the folder, each file results in an error.
             try? FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         }
         queue.activate()
@@ -85,14 +88,14 @@ package final class BackgroundTransfers: NetworkSession {
 
     package var isClosed: Bool { carrier.isClosedNow }
 
-    /// The system has invalidated the session, in which no task may be made any more.
+    /// Closes the session after the system has invalidated it, because no more tasks may be created in it.
     package func close() {
         carrier.close()
-        // The system reports nothing any more.
+        // The system reports no more events.
         perform { for handler in self.desk.ledger.finishEvents() { self.call(handler) } }
     }
 
-    /// The system, as long as tasks can be made in it.
+    /// The system, or `nil` if no more tasks can be created in it.
     private var system: (any BackgroundSystem)? { carrier.isClosedNow ? nil : try? desk.system.get() }
 
     private func perform(_ work: @escaping @Sendable () -> Void) { queue.async(execute: work) }
@@ -104,7 +107,7 @@ extension BackgroundTransfers {
         URLSessionTransferTask(request, receiver, carrier, URLSessionAdapter.Extras())
     }
 
-    /// Makes a task that waits for a transfer which the system carries out already.
+    /// Creates a task that waits for a transfer that the system already carries out.
     package func makeTask(
         with request: NetworkRequest, receiver: any NetworkReceiver, attachedTo existing: any SystemTask
     ) -> any NetworkTask {
@@ -181,8 +184,9 @@ extension BackgroundTransfers {
         }
     }
 
-    /// Makes a download that continues from the resume data, or a new download if there is no such data, or if the system
-    /// refuses it.
+    /// Creates a download that continues from the resume data.
+    ///
+    /// If there is no such data, or the system refuses it, the method creates a new download.
     fileprivate static func makeDownload(
         _ request: URLRequest?, continuing resumeData: Data?, in system: any BackgroundSystem
     ) throws(NetworkError) -> any SystemTask {
@@ -214,13 +218,13 @@ extension BackgroundTransfers {
 
 // Events of the system, in its order.
 extension BackgroundTransfers {
-    /// The response of a download is in a file, which the system removes when this returns.
+    /// Takes the file with the response of a download, which the system removes when this method returns.
     package func saved(_ number: Int, _ location: URL) {
         let file = SpooledFile.taking(location, into: folder, as: Self.name(number))
         perform { self.desk.ledger.save(number, file) }
     }
 
-    /// A part of the response to an upload arrived.
+    /// Handles a part of the response to an upload.
     package func received(_ number: Int, _ data: Data) {
         perform { [self] in
             guard let (bytes, file) = desk.ledger.receive(number, data) else { return }
@@ -236,7 +240,7 @@ extension BackgroundTransfers {
         perform { self.desk.ledger.transfer(number)?(.measured(metrics)) }
     }
 
-    /// The system continues a download with resume data.
+    /// Records that the system continues a download with resume data.
     package func continued(_ number: Int) {
         perform { self.desk.ledger.accept(number) }
     }
@@ -248,7 +252,7 @@ extension BackgroundTransfers {
         perform { [self] in
             let number = task.taskIdentifier
             if error == nil, !task.isUpload, !desk.ledger.hasBody(number) {
-                // A process that was killed may have taken the file over.
+                // A process that was killed may already have taken the file.
                 let left = SpooledFile.left(Self.name(number), in: folder)
                 desk.ledger.save(number, left.map { .success($0) } ?? .failure(Self.missing))
             }
@@ -261,7 +265,7 @@ extension BackgroundTransfers {
             case .startOver(let tell): tell(.startOver)
             case .deliverOrphan(let rule, let answer, let ending): deliver(rule, answer, ending)
             }
-            // The body of an upload, which an earlier run may have written.
+            // This removes the body of an upload, which an earlier run may have written.
             if let name = task.taskDescription { _ = SpooledFile.left(name, in: folder) }
         }
     }
@@ -283,7 +287,7 @@ extension BackgroundTransfers {
     private func conclude(
         _ tell: URLSessionReporter.Tell, _ response: HTTPURLResponse?, _ ending: Ledger.Ending, _ error: (any Error)?
     ) {
-        // The carrier knows how far the transfer came, so it judges the system's own error.
+        // The adapter knows how far the transfer came, so it evaluates the system's own error.
         if let failure = error ?? ending.failure { return tell(.end(failure)) }
         if ending.isContinued { tell(.continued) }
         if let response { tell(.response(response)) }
@@ -310,7 +314,7 @@ extension BackgroundTransfers {
     }
 }
 
-/// Makes the tasks of a background session; used on the queue of its carrier.
+/// The object that creates the tasks of a background session, on the queue of its adapter.
 private final class BackgroundTaskMaker: URLSessionTaskMaking {
     // Sendable: only used on that queue, or before it runs.
     nonisolated(unsafe) var ledger = BackgroundTransfers.Ledger()
@@ -324,7 +328,7 @@ private final class BackgroundTaskMaker: URLSessionTaskMaking {
     ) throws(NetworkError) -> URLSessionWork {
         let system = try system.get()
         if let existing { return try adopt(existing, for: request, tell) }
-        // If no bytes come for as long as the session allows, the system tries again.
+        // If no bytes arrive for as long as the session allows, the system tries again.
         let plain = URLRequest(carrying: request, timeout: nil)
         let task: any SystemTask
         switch body {
@@ -339,7 +343,7 @@ private final class BackgroundTaskMaker: URLSessionTaskMaking {
             ledger.begin(task.taskIdentifier, tell)
         case .temporary(let file):
             task = try system.makeUpload(plain, from: file.url)
-            // By its name a later run of the program finds the file, and removes it.
+            // A later run of the program finds the file by its name and removes it.
             task.taskDescription = file.url.lastPathComponent
             ledger.begin(task.taskIdentifier, tell)
         }
@@ -373,7 +377,7 @@ private final class BackgroundTaskMaker: URLSessionTaskMaking {
 }
 
 extension BackgroundLedger.RequestKey {
-    /// The key of a request; nil if it asks for a part, or cannot be continued for another reason.
+    /// Creates the key of a request, or returns `nil` if a download of the request cannot be continued.
     init?(_ request: URLRequest) {
         guard let url = request.url, request.httpMethod ?? "GET" == "GET",
             request.value(forHTTPHeaderField: "Range") == nil

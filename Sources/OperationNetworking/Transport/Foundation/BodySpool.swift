@@ -5,7 +5,7 @@ import Dispatch
 import Foundation
 import OperationCore
 
-/// Writes a request's body to a temporary file, at the pace at which it is made.
+/// An object that writes a request's body to a temporary file, as fast as the body is produced.
 final class BodySpool: Sendable {
     private let body: RequestBody
     private let folder: URL
@@ -32,7 +32,7 @@ final class BodySpool: Sendable {
 
     deinit { closeFile() }
 
-    /// Nobody wants the file any more.
+    /// Stops writing, because the file is no longer needed.
     func stop() {
         queue.async { [self] in
             closeFile()
@@ -98,7 +98,7 @@ final class BodySpool: Sendable {
     }
 }
 
-/// A temporary file that is removed when nobody has it any more.
+/// A temporary file that is removed when the object is released.
 package final class SpooledFile: Sendable {
     package let url: URL
 
@@ -106,13 +106,14 @@ package final class SpooledFile: Sendable {
 
     deinit { unlink(url.path) }
 
-    /// Moves a file away that the system is about to remove, into a folder of temporary files.
+    /// Moves a file that the system is about to remove to a folder of temporary files.
     ///
-    /// - Parameter name: The name of the file, which replaces another one of that name.
+    /// - Parameter name: The name of the new file, which replaces a file of that name. The default is `nil`, which
+    ///   chooses a new name.
     package static func taking(
         _ location: URL, into folder: URL = FileManager.default.temporaryDirectory, as name: String? = nil
     ) -> Result<SpooledFile, NetworkError> {
-        // Of what was moved in part nothing stays.
+        // If the file was moved only in part, the release of this object removes the part.
         let file = SpooledFile(folder.appendingPathComponent(name ?? "body-\(UUID().uuidString)"))
         if name != nil { unlink(file.url.path) }
         do {
@@ -142,8 +143,8 @@ package final class SpooledFile: Sendable {
 extension SpooledFile {
     /// The folder for files of a session, which outlive the process.
     ///
-    /// The system may empty it if storage is low while the program does not run. An upload or download of which the file is
-    /// gone then ends with an error.
+    /// The system may empty the folder if storage is low while the program does not run. An upload or a download whose
+    /// file is gone then ends with an error.
     static func backgroundFolder(_ name: String) -> URL {
         let caches = FileManager.default.urls(for: .cachesDirectory, in: .userDomainMask).first
         let program = Bundle.main.bundleIdentifier ?? ProcessInfo.processInfo.processName
@@ -152,7 +153,7 @@ extension SpooledFile {
             .appendingPathComponent(name.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? "session")
     }
 
-    /// Adds bytes to a file, or to a new one.
+    /// Appends bytes to a file, or to a new file if there is none.
     static func adding(_ bytes: Data, to file: SpooledFile?, in folder: URL) -> Result<SpooledFile, NetworkError> {
         let file = file ?? SpooledFile(folder.appendingPathComponent("body-\(UUID().uuidString)"))
         do {
@@ -167,14 +168,14 @@ extension SpooledFile {
         }
     }
 
-    /// A file that an earlier run of the program left.
+    /// Returns a file that an earlier run of the program left, or `nil` if there is none.
     static func left(_ name: String, in folder: URL) -> SpooledFile? {
         guard name.hasPrefix("body-") || name.hasPrefix("response-"), !name.contains("/") else { return nil }
         let url = folder.appendingPathComponent(name)
         return FileManager.default.fileExists(atPath: url.path) ? SpooledFile(url) : nil
     }
 
-    /// Removes files that no transfer needs any more.
+    /// Removes files that are so old that no transfer needs them.
     static func removeFiles(in folder: URL, olderThan age: TimeInterval) {
         let files = try? FileManager.default.contentsOfDirectory(
             at: folder, includingPropertiesForKeys: [.contentModificationDateKey])
@@ -186,13 +187,13 @@ extension SpooledFile {
 }
 
 extension SpooledFile {
-    /// Reads a file a part at a time, and keeps it until then.
+    /// A reader that reads a file in portions, and keeps the file until the reader is released.
     package final class Reader: Sendable {
         private static let portion = 64 << 10
 
         private let file: SpooledFile
         private let handle: FileHandle
-        /// How many bytes the file has.
+        /// The number of bytes in the file.
         let count: Int64
 
         init(_ file: SpooledFile) throws(NetworkError) {
@@ -206,7 +207,7 @@ extension SpooledFile {
             }
         }
 
-        /// The next bytes; nil at the end.
+        /// Returns the next bytes, or `nil` at the end.
         func read() throws(NetworkError) -> Data? {
             do {
                 guard let data = try handle.read(upToCount: Self.portion), !data.isEmpty else { return nil }

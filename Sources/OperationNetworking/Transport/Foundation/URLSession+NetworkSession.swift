@@ -7,7 +7,7 @@ import Foundation
     import FoundationNetworking
 #endif
 
-/// Sessions of Foundation's carry requests, too: any of yours, whatever its delegate is.
+/// A `URLSession` can carry the requests of OperationKit, whatever its delegate is.
 ///
 /// ```swift
 /// func title(of url: URL) -> NetworkDataOperation<String> {
@@ -17,25 +17,25 @@ import Foundation
 /// }
 /// ```
 ///
-/// On Apple's systems the tasks are the session's own, each with a delegate of its own; what that leaves open goes to the
-/// session's delegate. On Linux they belong to a private session, which is made from the configuration of this one and
-/// used in the few ways that do no harm there. It cannot do all that ``CurlSession`` can: `Docs/Guides/SessionDifferences.md`
-/// has the list.
+/// On Apple platforms, the tasks belong to your session, and each task has its own delegate. Questions that this
+/// delegate does not answer go to the delegate of the session. On Linux, the tasks belong to a private session, which
+/// has the configuration of your session without the options that are unsafe there. On Linux, `URLSession` cannot do
+/// everything that ``CurlSession`` can. `Docs/Guides/SessionDifferences.md` lists the differences.
 extension URLSession: NetworkSession {
-    /// Makes a task that waits for its first `resume()`.
+    /// Creates a task that waits for its first `resume()`.
     ///
-    /// A session for the background makes no such tasks: see `BackgroundSession`.
+    /// On Apple platforms, the tasks of a session for the background end with ``NetworkError/Code/sessionUnavailable``.
+    /// Use `BackgroundSession` instead.
     public func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask {
         URLSessionTransferTask(request, receiver, URLSessionAdapter.of(self), URLSessionAdapter.Extras(owner: self))
     }
 
-    /// Ends all tasks that were made by ``makeTask(with:receiver:)`` with ``NetworkError/Code/sessionClosed``, and those
-    /// that are resumed later.
+    /// Ends all tasks that were created by ``makeTask(with:receiver:)`` with ``NetworkError/Code/sessionClosed``.
     ///
-    /// Call it before you invalidate the session. When it returns, no task is made in the session any more. It waits for a
-    /// task that another thread is making, and so for a delegate of yours in `urlSession(_:didCreateTask:)`. On Apple
-    /// platforms, a request that is sent in an invalidated session fails with the same code. On Linux, invalidating the
-    /// session does not reach these tasks.
+    /// Tasks that are resumed later end in the same way. Call this method before you invalidate the session. When it
+    /// returns, no more tasks are created in the session. It waits for a task that another thread is creating, and so
+    /// for your delegate's `urlSession(_:didCreateTask:)`. On Apple platforms, a request that is sent in an invalidated
+    /// session fails with the same code. On Linux, invalidating the session does not affect these tasks.
     public func closeNetworkTasks() {
         URLSessionAdapter.of(self).close()
     }

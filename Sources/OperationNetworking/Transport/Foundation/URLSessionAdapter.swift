@@ -9,36 +9,36 @@ import OperationCore
     import FoundationNetworking
 #endif
 
-/// Carries out the tasks that are made with one `URLSession`: whose turn it is, what Foundation is to do, what receivers
-/// are told.
+/// An object that carries out the tasks of one `URLSession`.
 ///
-/// Everything happens on its queue. Foundation's own callbacks only put a note there, because on Linux hardly anything
-/// may be called from where they come.
+/// The adapter grants slots, creates the tasks of Foundation and notifies the receivers. All of this happens on its
+/// queue. Foundation's callbacks only enqueue their events, because on Linux hardly any function may be called from a
+/// callback.
 final class URLSessionAdapter: Sendable {
-    /// How many bytes may come in although a brake is set, before the transfer is given up.
+    /// The maximum number of bytes that may arrive while a brake is set, before the transfer is given up.
     static let maximumPendingBytes = 64 << 20
 
     // Sendable: what is not a constant is only used on `queue`.
     private let queue: DispatchQueue
     nonisolated(unsafe) var slots: SlotTable<URLSessionTransferTask>
-    /// Those that were resumed and have not ended.
+    /// The tasks that were resumed and have not ended.
     private nonisolated(unsafe) var tasks: [ObjectIdentifier: URLSessionTransferTask] = [:]
     private let making = Locked(Making())
     private let maker: any URLSessionTaskMaking
     private let session: WeakSession
-    /// Where bodies are written that cannot be sent as they are.
+    /// The folder for bodies that must be written to a file.
     private let folder: URL
 
-    /// Whether Foundation's tasks may be made, and whether one is being made.
+    /// Whether tasks of Foundation may be created, and whether one is being created.
     private struct Making {
         var isClosed = false
-        /// The thread that makes one; nil if there is none.
+        /// The thread that creates a task, or `nil` if there is none.
         var thread: pthread_t?
-        /// The threads that close the session and wait until that task is made.
+        /// The threads that close the session and wait until that task exists.
         var waiting: [DispatchSemaphore] = []
     }
 
-    /// The user's session, unless it is gone.
+    /// A weak reference to the user's session.
     private struct WeakSession: @unchecked Sendable {
         // Sendable: written once.
         weak var session: URLSession?
@@ -50,11 +50,11 @@ final class URLSessionAdapter: Sendable {
         folder = FileManager.default.temporaryDirectory
         maker = URLSessionTaskMaker(session)
         let perHost = URLSessionTaskMaker.maximumPerHost(session)
-        // Foundation looks names up on threads of its own, however many.
+        // Foundation looks up names on any number of threads of its own.
         slots = SlotTable(.init(perHost: perHost, total: .max, lookups: .max))
     }
 
-    /// Makes the carrier of a session in which `maker` makes the tasks.
+    /// Creates the adapter of a session whose tasks are created by `maker`.
     init(_ maker: any URLSessionTaskMaking, on queue: DispatchQueue, spoolingInto folder: URL) {
         self.queue = queue
         self.maker = maker
@@ -72,21 +72,22 @@ final class URLSessionAdapter: Sendable {
     }
 
     #if canImport(FoundationNetworking)
-        /// A response set a cookie that nothing keeps.
+        /// Records that a response set a cookie that is not stored.
         func noteLostCookies() { (maker as? URLSessionTaskMaker)?.noteLostCookies() }
     #endif
 
-    /// There is something new with a task.
+    /// Notifies the adapter that the demands on a task changed.
     func post(_ task: URLSessionTransferTask) {
         perform { self.visit(task) }
     }
 
     var isClosedNow: Bool { making.withLock { $0.isClosed } }
 
-    /// Ends all tasks, and those to come.
+    /// Ends all tasks, and those that are resumed later.
     ///
-    /// When it has returned, no task is made any more. If another thread is making a task, it waits until the task exists. A
-    /// delegate may call it in `urlSession(_:didCreateTask:)`, because that task exists.
+    /// After this method returns, no task of Foundation is created. If another thread is creating a task, the method
+    /// waits until the task exists. A delegate may call the method in `urlSession(_:didCreateTask:)`, because that task
+    /// exists.
     func close() {
         let isMade = making.withLock { making -> DispatchSemaphore? in
             making.isClosed = true
@@ -102,7 +103,7 @@ final class URLSessionAdapter: Sendable {
         }
     }
 
-    /// Closes what is kept for the next request, for its session is gone.
+    /// Closes the connections, because the session was released.
     func rest() {
         perform { if self.tasks.isEmpty { self.maker.rest() } }
     }
@@ -118,10 +119,10 @@ extension URLSessionAdapter {
         let demands = task.takeDemands()
         if !demands.isCancelled {
             task.deliverPending()
-            // Who set a brake or cancelled from within is coming by again.
+            // A receiver that set a brake or canceled the task during a call causes another visit.
             guard demands.isBraked || task.confined.pending.isEmpty else { return }
         }
-        // One that had ended already before it was wanted is not remembered.
+        // A task that ended before this visit is not recorded.
         if demands.isStarted, !task.confined.machine.isEnded { remember(task) }
         fulfil(demands, task)
         if demands.isStarted, isClosedNow { end(task, with: Self.closed) }
@@ -135,7 +136,7 @@ extension URLSessionAdapter {
         maker.wake()
     }
 
-    /// Ends a task from outside, wherever it is.
+    /// Ends a task in any state with an error.
     private func end(_ task: URLSessionTransferTask, with error: NetworkError) {
         guard !task.confined.machine.isEnded else { return }
         var error = error
@@ -164,12 +165,12 @@ extension URLSessionAdapter {
             task.confined.transfer = transfer
             load(transfer, task)
             let demands = task.currentDemands
-            // A brake that was set when there was no transfer to heed it.
+            // A brake may have been set before there was a transfer.
             if demands.isBraked { fulfil(demands, task) }
         }
     }
 
-    /// Brings the body into a form in which Foundation sends it without harm.
+    /// Brings the body into a form that Foundation sends safely.
     private func load(_ transfer: URLSessionTransfer, _ task: URLSessionTransferTask) {
         if let existing = exchange(&task.confined.extras.existing, with: nil) {
             return start(transfer, task, .none, existing)
@@ -177,7 +178,7 @@ extension URLSessionAdapter {
         switch URLSessionTransferBody(task.request.body, onlyFiles: maker.isInBackground) {
         case .ready(let body): start(transfer, task, body)
         case .toBeWritten:
-            // A suspension would give up what was written, and a body that can be read once would be lost.
+            // A suspension would discard the file, and a body that can be read only once would be lost.
             if !task.request.body.canBeSentAgain { task.confined.machine.connected() }
             transfer.spool = BodySpool(task.request.body, into: folder) { result in
                 self.perform { self.loaded(result, transfer, task) }
@@ -215,7 +216,7 @@ extension URLSessionAdapter {
             task.confined.machine.connected()
             transfer.start(work, body, now: Self.now)
         } catch {
-            // Not within the loop that grants slots.
+            // This must not happen within the loop that grants slots.
             perform { [error] in
                 self.end(task, with: error)
                 self.grantSlots()
@@ -232,11 +233,11 @@ extension URLSessionAdapter {
     }
 }
 
-// What the machines of tasks ask for.
+// The actions of the state machines of tasks.
 extension URLSessionAdapter: TaskHost {
     typealias Carrier = URLSessionAdapter
 
-    /// Foundation looks them up as it likes.
+    /// Returns the queue of a request, which ignores name lookups because Foundation makes them itself.
     func line(of request: NetworkRequest) -> (name: String, isNumeric: Bool) { (request.origin.name, true) }
 
     func phase(of task: URLSessionTransferTask) -> NetworkError.Phase {
@@ -258,15 +259,15 @@ extension URLSessionAdapter: TaskHost {
         tasks[ObjectIdentifier(task)] = nil
         task.confined.extras.owner = nil
         guard tasks.isEmpty else { return }
-        // Nobody can ask for anything any more where the session went with its last task.
+        // If the session was released with its last task, there can be no further requests.
         if session.session == nil { maker.rest() } else { maker.idle { [weak self] in self?.rest() } }
     }
 }
 
-// What Foundation tells.
+// Events of Foundation.
 extension URLSessionAdapter {
     private func take(_ event: URLSessionEvent, _ transfer: URLSessionTransfer, _ task: URLSessionTransferTask) {
-        // One that was cancelled is heard no more; its question about a redirect must not be answered.
+        // A canceled transfer gets no more events, and its question about a redirect must not be answered.
         guard task.confined.transfer === transfer else { return }
         switch event {
         case .redirect(let refuse): refuse()
@@ -307,9 +308,9 @@ extension URLSessionAdapter {
     }
 }
 
-// Time.
+// Time limits.
 extension URLSessionAdapter {
-    /// Looks again when a limit of the transfer may be exceeded, unless that is seen to already.
+    /// Schedules the next check of the time limits, unless an earlier check is scheduled.
     private func watchTime(of task: URLSessionTransferTask) {
         task.confined.transfer?.deadlines.follow(task.currentDemands.pauses)
         guard let transfer = task.confined.transfer, let due = transfer.deadlines.next, due < transfer.watchedUntil
@@ -325,7 +326,7 @@ extension URLSessionAdapter {
     private func lookAtTime(_ transfer: URLSessionTransfer, _ task: URLSessionTransferTask) {
         guard task.confined.transfer === transfer else { return }
         transfer.watchedUntil = .max
-        // It may be held back since a moment ago.
+        // The task may have been paused a moment ago.
         transfer.deadlines.follow(task.currentDemands.pauses)
         if let limit = transfer.deadlines.exceeded(at: Self.now) {
             end(task, with: NetworkError(code: .timedOut, phase: transfer.phase, message: limit.message))
@@ -342,10 +343,10 @@ extension URLSessionAdapter {
         let carrier: URLSessionAdapter
     }
 
-    // A session cannot be given a property on all systems, so there is a list of those that made tasks.
+    // Sessions cannot have additional properties on all systems, so a table contains the sessions that created tasks.
     private static let table = Locked<[ObjectIdentifier: Entry]>([:])
 
-    /// The carrier of a session.
+    /// Returns the adapter of a session, which is created at the first call.
     static func of(_ session: URLSession) -> URLSessionAdapter {
         let key = ObjectIdentifier(session)
         if let known = table.withLock({ $0[key].flatMap { $0.session === session ? $0.carrier : nil } }) {
@@ -353,10 +354,10 @@ extension URLSessionAdapter {
         }
         let made = URLSessionAdapter(session)
         var left: [Entry] = []
-        // A session of the user's that is looked at may be nobody else's by then: it is freed after the lock.
+        // Nothing else may hold a user's session that was read from the table, so it is released after the lock.
         var others: [URLSession] = []
         let carrier = table.withLock { table -> URLSessionAdapter in
-            // Another thread may have been faster; an older session may have had the same address.
+            // Another thread may have been faster, or an earlier session may have had the same address.
             if let entry = table[key], entry.session === session { return entry.carrier }
             for (key, entry) in table {
                 if let other = entry.session {
@@ -375,16 +376,16 @@ extension URLSessionAdapter {
     }
 }
 
-/// A task of a `URLSession` as a ``NetworkSession``.
+/// A task of a `URLSession` that is used as a ``NetworkSession``.
 typealias URLSessionTransferTask = SessionTask<URLSessionAdapter>
 
 extension URLSessionAdapter: TaskAdapter {
     typealias Transfer = URLSessionTransfer
 
     struct Extras {
-        /// The session is kept for its tasks.
+        /// The session, which is kept alive for its tasks.
         var owner: URLSession?
-        /// A task that the system carries out already, for which this one is to wait.
+        /// A task that the system already carries out, and for which this task waits.
         var existing: (any SystemTask)?
     }
 }

@@ -8,27 +8,27 @@ import OperationCore
     import FoundationNetworking
 #endif
 
-/// What Foundation tells of a task.
+/// An event of a Foundation task.
 enum URLSessionEvent: Sendable {
     case response(URLResponse)
     case bytes(Data)
     case sent(Int64)
-    /// It asks whether to follow a redirect; the closure says no.
+    /// Foundation asks whether to follow a redirect, and the closure declines.
     case redirect(refuse: @Sendable () -> Void)
     case refusedChallenge
     case measured(TransferMetrics)
     /// The response that follows is the rest of a response that an earlier task had received in part.
     case continued
-    /// The body is complete.
+    /// The whole body is in a file.
     case file(SpooledFile)
     /// The request is to be sent again from its beginning.
     case startOver
     case end((any Error)?)
 }
 
-/// The delegate of Foundation's tasks: hands on what it is told, and answers what it is asked with no.
+/// The delegate of Foundation's tasks, which forwards events, and declines redirects and requests for credentials.
 ///
-/// On Apple's systems each task has one of its own, on Linux each private session.
+/// On Apple platforms, each task has its own delegate. On Linux, each private session has one.
 final class URLSessionReporter: NSObject, URLSessionDataDelegate, Sendable {
     typealias Tell = @Sendable (URLSessionEvent) -> Void
 
@@ -65,7 +65,7 @@ final class URLSessionReporter: NSObject, URLSessionDataDelegate, Sendable {
         _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
         newRequest request: URLRequest, completionHandler: @escaping @Sendable (URLRequest?) -> Void
     ) {
-        // On Linux an answer after a cancel ends the process: so it is given where tasks are cancelled, too.
+        // On Linux, an answer after a cancellation crashes the program, so it is given on the queue that cancels tasks.
         #if canImport(FoundationNetworking)
             tell(task, .redirect { completionHandler(nil) })
         #else
@@ -78,7 +78,7 @@ final class URLSessionReporter: NSObject, URLSessionDataDelegate, Sendable {
         completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
     ) {
         #if canImport(FoundationNetworking)
-            // Any other answer leads to a task without an end.
+            // Any other answer results in a task that never ends.
             tell(task, .refusedChallenge)
             completionHandler(.cancelAuthenticationChallenge, nil)
         #else
@@ -88,15 +88,17 @@ final class URLSessionReporter: NSObject, URLSessionDataDelegate, Sendable {
                     NSURLAuthenticationMethodNTLM, NSURLAuthenticationMethodNegotiate,
                     NSURLAuthenticationMethodDefault,
                 ].contains(challenge.protectionSpace.authenticationMethod)
-            // Who the user is, is for the layer above; whom to trust is for the session's own delegate, or the system.
+            // The layer above supplies credentials. The delegate of the session, or the system, evaluates trust.
             guard !isAboutUser else { return completionHandler(.rejectProtectionSpace, nil) }
             askDelegate(of: session, task, challenge, completionHandler)
         #endif
     }
 
     #if canImport(Darwin)
-        /// The system asks the delegate of a task and no other, and would leave out the pins and certificates of the session's
-        /// own: it is asked as without us, first for the session and then for the task.
+        /// Passes a challenge to the delegate of the session, first for the session and then for the task.
+        ///
+        /// The system asks only the delegate of a task, and would otherwise ignore the pinned keys and the certificates
+        /// of the session's own delegate.
         private func askDelegate(
             of session: URLSession, _ task: URLSessionTask, _ challenge: URLAuthenticationChallenge,
             _ answer: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
@@ -131,7 +133,7 @@ final class URLSessionReporter: NSObject, URLSessionDataDelegate, Sendable {
     }
 }
 
-/// What the errors of Foundation's tasks mean for a request that was checked.
+/// The meaning of an error of Foundation for a request that was already checked.
 struct URLSessionFailure {
     private let failure: any Error
     private let phase: NetworkError.Phase
@@ -149,9 +151,9 @@ struct URLSessionFailure {
             code: code, phase: isEarly ? .connecting : phase, message: message, underlying: known.underlying)
     }
 
-    /// Nil if the number says it all.
+    /// Returns a more precise meaning, or `nil` if the error code says enough.
     ///
-    /// On Linux most have the number -1, and only a text of libcurl's tells them apart.
+    /// On Linux, most errors have the code -1, and only the message of libcurl distinguishes them.
     private func meaning(_ failure: URLError, _ known: NetworkError) -> (NetworkError.Code, String)? {
         let text = failure.localizedDescription.lowercased()
         func says(_ words: String...) -> Bool { words.contains { text.contains($0) } }
@@ -165,7 +167,7 @@ struct URLSessionFailure {
         case -1
         where says("content encoding", "content-encoding", "decompress", "inflate", "unencoding", "transfer-encoding"):
             return (.undecodableBody, "The body could not be decompressed.")
-        // libcurl has no room for a line that is longer than it ever reads.
+        // libcurl has no room for such a long line.
         case -1 where says("too large", "header size") || says("out of memory") && phase != .receiving:
             return (.headerTooLarge, "The head of the response is too large.")
         case -1 where says("chunk", "hexadecimal", "weird", "malformed", "header", "http/", "content-length"):
@@ -174,7 +176,7 @@ struct URLSessionFailure {
             return (.notConnected, "The host cannot be reached from here. Check the network.")
         case -1 where says("recv failure", "send failure", "broken pipe", "reset", "stream", "connection died"):
             return (.connectionLost, "The connection broke.")
-        // The scheme was looked at before: it is the answer that is of no known kind.
+        // The scheme was checked before, so the response is of an unknown kind.
         case -1002: return (.invalidResponse, "What the server sent is no valid HTTP. Check the port and the server.")
         case -1011 where says("empty reply"), -1005:
             return (.connectionLost, "The connection broke before the response was complete.")
@@ -185,7 +187,7 @@ struct URLSessionFailure {
 
 #if canImport(Darwin)
     extension TransferMetrics {
-        /// What Foundation measured of the last request of a task.
+        /// Creates metrics from Foundation's metrics for the last request of a task.
         init(_ metrics: URLSessionTaskMetrics) {
             self.init()
             guard let last = metrics.transactionMetrics.last else { return }
@@ -217,7 +219,10 @@ struct URLSessionFailure {
 #endif
 
 extension ResponseHead {
-    /// The head that Foundation gives: fields of one name are joined, their order is lost, version and words are not told.
+    /// Creates a head from a response of Foundation, or returns `nil` if the response is not valid.
+    ///
+    /// Foundation joins headers with the same name, loses their order, and does not report the HTTP version and the
+    /// reason phrase.
     init?(_ response: HTTPURLResponse, to request: NetworkRequest) {
         guard (100...999).contains(response.statusCode) else { return nil }
         var fields = HeaderFields()
@@ -228,7 +233,7 @@ extension ResponseHead {
             guard !name.utf8.contains(where: \.isControl) else { return nil }
             fields.add(name, value.withoutControls.trimmedBlanks)
         }
-        // Foundation decompresses whatever it knows, asked or not.
+        // Foundation decompresses every coding that it knows, even if the request did not ask for it.
         let codings = fields.values("Content-Encoding").flatMap { $0.split(separator: ",") }
             .map { String($0).trimmedBlanks.lowercased() }
         let isDecoded = codings.contains { !$0.isEmpty && $0 != "identity" }
@@ -239,7 +244,7 @@ extension ResponseHead {
 }
 
 extension ResponseHead {
-    /// What is wrong with a body of so many bytes, as far as the head says how many there are to be.
+    /// Returns an error if a body has fewer bytes than the headers announce.
     package func shortfall(of count: Int64, for request: NetworkRequest) -> NetworkError? {
         guard request.method != "HEAD", status != 204, status != 304, let expected = expectedLength, count < expected
         else { return nil }
@@ -247,7 +252,9 @@ extension ResponseHead {
             code: .truncatedBody, phase: .receiving,
             message: "The connection ended before the body was complete. Try again.")
     }
-    /// The head as it would be of the whole file, where it is that of a part, or says that nothing is missing.
+    /// Returns the head that a response with the whole file would have.
+    ///
+    /// This applies to a partial response (206), and to a response that says that nothing is missing (416).
     func asWhole(length: Int64?) -> ResponseHead {
         guard status == 206 || status == 416 else { return self }
         var fields = headers

@@ -11,25 +11,26 @@ import Synchronization
     import ExceptionGuard
 #endif
 
-/// Makes Foundation's tasks for a carrier, on its queue.
+/// An object that creates Foundation's tasks for an adapter, on the queue of the adapter.
 protocol URLSessionTaskMaking: Sendable {
-    /// Whether the tasks outlive the process. They then send bodies from files only, receive theirs in files, and have no time
-    /// limits.
+    /// Whether the tasks outlive the process.
+    ///
+    /// Such tasks send bodies from files only, receive bodies in files, and have no time limits.
     var isInBackground: Bool { get }
 
-    /// Makes a task.
+    /// Creates a task.
     ///
-    /// - Parameter existing: A task that the system carries out already, which is to be used instead.
+    /// - Parameter existing: A task that the system already carries out, and that is used instead.
     func makeWork(
         _ request: NetworkRequest, _ body: URLSessionTransferBody.Form, _ existing: (any SystemTask)?,
         _ tell: @escaping URLSessionReporter.Tell
     ) throws(NetworkError) -> URLSessionWork
 
-    /// There is something to do.
+    /// Records that there is work.
     func wake()
-    /// There is nothing to do any more: calls `action` if it stays so for long.
+    /// Records that there is no more work, and calls `action` if that does not change for a while.
     func idle(_ action: @escaping @Sendable () -> Void)
-    /// Closes the connections.
+    /// Closes the idle connections.
     func rest()
 }
 
@@ -38,10 +39,11 @@ extension URLSessionTaskMaker: URLSessionTaskMaking {
 }
 
 #if canImport(FoundationNetworking)
-    /// Makes Foundation's tasks in private sessions, which have the configuration of the user's without all that does harm.
+    /// An object that creates Foundation's tasks in private sessions, whose configuration leaves out all unsafe
+    /// options.
     ///
-    /// A request with a body gets a session, and so a connection, of its own: over one that had been kept and broke,
-    /// Foundation would send an empty body.
+    /// A request with a body gets its own session, and so its own connection. If a kept connection broke, Foundation
+    /// would send an empty body over a new one.
     final class URLSessionTaskMaker: Sendable {
         private static let idleLifetime = Duration.seconds(60)
 
@@ -49,7 +51,7 @@ extension URLSessionTaskMaker: URLSessionTaskMaking {
         private let configuration: URLSessionConfiguration
         private let fields: HeaderFields
         private let name: String
-        /// Whether the user's session would keep the cookies that servers set.
+        /// Whether the user's session would store the cookies that servers set.
         private let wantsCookies: Bool
         private let hasReportedCookies = Atomic(false)
         private nonisolated(unsafe) var kept: (session: URLSession, reporter: URLSessionReporter)?
@@ -67,7 +69,7 @@ extension URLSessionTaskMaker: URLSessionTaskMaking {
             configuration.httpAdditionalHeaders = nil
             configuration.urlCache = nil
             configuration.urlCredentialStorage = nil
-            // Its parser can be made to end the process, so cookies are not even to be looked at.
+            // A server could crash the program through Foundation's parser, so cookies are ignored completely.
             configuration.httpCookieStorage = nil
             configuration.httpCookieAcceptPolicy = .never
             configuration.httpShouldSetCookies = false
@@ -80,7 +82,7 @@ extension URLSessionTaskMaker: URLSessionTaskMaking {
                     + "ExchangeConfiguration, or set urlCredentialStorage to nil.")
         }
 
-        /// The session has cookies, or got one, that its requests do not use.
+        /// Reports once that the session has cookies that its requests do not use.
         func noteLostCookies() {
             guard wantsCookies, !hasReportedCookies.exchange(true, ordering: .relaxed) else { return }
             report(
@@ -90,7 +92,7 @@ extension URLSessionTaskMaker: URLSessionTaskMaking {
         }
 
         private func report(_ message: String) {
-            // The handler is the user's, and this thread may belong to a session.
+            // The handler belongs to the user, and this thread may belong to a session.
             DispatchQueue.global().async { [name] in
                 OperationDiagnostics.report(.sessionStorage, by: name, message)
             }
@@ -110,7 +112,7 @@ extension URLSessionTaskMaker: URLSessionTaskMaking {
             _ tell: @escaping URLSessionReporter.Tell
         ) throws(NetworkError) -> URLSessionWork {
             let plain = URLRequest(carrying: request, adding: fields, timeout: URLRequest.longInterval)
-            // What waits for nobody would wait for those of the session that is kept.
+            // A request that goes ahead of others must not wait for the requests of the kept session.
             if case .none = body, !request.options.isAhead {
                 let (session, reporter) = keptSession()
                 let task = session.dataTask(with: plain)
@@ -161,7 +163,7 @@ extension URLSessionTaskMaker: URLSessionTaskMaking {
         }
     }
 #else
-    /// Makes Foundation's tasks in the user's session.
+    /// An object that creates Foundation's tasks in the user's session.
     final class URLSessionTaskMaker: Sendable {
         private let session: WeakSession
 
@@ -174,7 +176,7 @@ extension URLSessionTaskMaker: URLSessionTaskMaking {
             self.session = WeakSession(session: session)
         }
 
-        /// Foundation has a line of its own.
+        /// Returns no limit, because Foundation has its own queue.
         static func maximumPerHost(_ session: URLSession) -> Int { .max }
 
         func makeWork(
@@ -208,14 +210,14 @@ extension URLSessionTaskMaker: URLSessionTaskMaking {
     }
 
     extension URLSession {
-        /// Makes a task of the session.
+        /// Creates a task of the session.
         ///
-        /// - Throws: An error with the code `sessionClosed` if the session is invalidated, and `preparationFailed` if Foundation
-        ///   refuses to make the task for another reason.
+        /// - Throws: An error with the code `sessionClosed` if the session is invalidated, and `preparationFailed` if
+        ///   Foundation refuses to create the task for another reason.
         func makingTask(_ make: () throws -> URLSessionTask) throws(NetworkError) -> URLSessionTask {
             do { return try make() } catch {
                 let reason = error.localizedDescription
-                // There is no documented way to ask a session before.
+                // There is no documented way to ask a session beforehand.
                 if reason.contains("invalidated") { throw URLSessionAdapter.closed }
                 throw NetworkError(
                     code: .preparationFailed, phase: .waiting, message: "URLSession does not make the task: \(reason)")
@@ -226,7 +228,7 @@ extension URLSessionTaskMaker: URLSessionTaskMaking {
     #if canImport(ExceptionGuard)
         typealias FoundationTasks = OKTaskMaker
     #else
-        /// The same without the target in Objective-C: an exception ends the process.
+        /// A replacement for the Objective-C target, in which an exception ends the process.
         enum FoundationTasks {
             static func dataTask(in session: URLSession, request: URLRequest) throws -> URLSessionTask {
                 session.dataTask(with: request)
@@ -251,17 +253,17 @@ extension URLSessionTaskMaker: URLSessionTaskMaking {
     #endif
 #endif
 
-/// A task of Foundation's, and how it may be treated.
+/// A task of Foundation, and the ways in which it can be controlled.
 struct URLSessionWork {
     let task: any SystemTask
-    /// A session that was made for this task alone.
+    /// The session that was created for this task alone.
     var session: URLSession?
     var hasEnded = false
     private let canBeSuspended: Bool
     private var brake = CountedSuspension()
 
     #if canImport(FoundationNetworking)
-        /// On Linux Foundation would send the request again, and mix the bytes.
+        /// On Linux, Foundation would send the request again and mix the bytes.
         static let canBeSuspended = false
     #else
         static let canBeSuspended = true
@@ -273,31 +275,31 @@ struct URLSessionWork {
         self.canBeSuspended = canBeSuspended
     }
 
-    /// Ends it, if it has not ended by itself.
+    /// Cancels the task, unless it has already ended.
     func stop() {
         if !hasEnded { task.cancel() }
         session?.finishTasksAndInvalidate()
     }
 
-    /// Starts the task, which Foundation makes as a suspended one.
+    /// Starts the task, which Foundation creates in the suspended state.
     mutating func start(isSuspended: Bool) {
         brake = CountedSuspension(isSuspended: isSuspended && canBeSuspended)
         if !isSuspended || !canBeSuspended { task.resume() }
     }
 
-    /// Stops both directions, where that can be done.
+    /// Pauses both directions, if that is possible.
     mutating func setSuspended(_ isSuspended: Bool) {
         if canBeSuspended { brake.set(isSuspended, on: task) }
     }
 }
 
-/// What of a `URLSessionTask` a suspension needs.
+/// The methods of a `URLSessionTask` that suspend and resume it.
 package protocol SuspendableTask {
     func suspend()
     func resume()
 }
 
-/// The part of a `URLSessionTask` that carriers use, so that a script can take its place in tests.
+/// The part of a `URLSessionTask` that adapters use, so that a script can replace it in tests.
 package protocol SystemTask: AnyObject, SuspendableTask, Sendable {
     var taskIdentifier: Int { get }
     var originalRequest: URLRequest? { get }
@@ -313,10 +315,10 @@ extension URLSessionTask: SystemTask {
     package var isFinished: Bool { state == .completed }
 }
 
-/// Whether a running task of Foundation is suspended.
+/// A value that records whether a running task of Foundation is suspended.
 ///
-/// Foundation counts suspensions: a task that was suspended twice needs two calls of `resume()`. So the task is called only
-/// when something changes.
+/// Foundation counts suspensions: a task that was suspended twice needs two calls of `resume()`. So the task is called
+/// only when something changes.
 package struct CountedSuspension {
     private var isSuspended: Bool
 

@@ -8,7 +8,7 @@ import OperationCore
     import FoundationNetworking
 #endif
 
-/// What is known of a task of Foundation's while it is on its way; on the queue of its carrier.
+/// The state of a running task of Foundation, which is used on the queue of its adapter.
 final class URLSessionTransfer: @unchecked Sendable {
     // Sendable: only used on that queue.
 
@@ -20,7 +20,7 @@ final class URLSessionTransfer: @unchecked Sendable {
     private let isInBackground: Bool
     private var work: URLSessionWork?
     private var isBraked = false
-    /// The body, which a file may have to be kept for.
+    /// The body, whose file may have to be kept.
     private var body = URLSessionTransferBody.Form.none
     /// The body of the response, if it came in a file.
     private(set) var file: SpooledFile.Reader?
@@ -29,11 +29,11 @@ final class URLSessionTransfer: @unchecked Sendable {
     var spool: BodySpool?
     var deadlines: TransferDeadlines
     var timer: (any OperationTimer)?
-    /// When the timer fires; the largest number if there is none.
+    /// The time at which the timer fires, or the largest number if there is none.
     var watchedUntil = Int64.max
-    /// A challenge was answered with no, so that Foundation calls the request cancelled.
+    /// Whether a challenge was declined, so that Foundation reports the request as canceled.
     var isChallengeRefused = false
-    /// What Foundation measured, where it does.
+    /// The metrics that Foundation measured, if it supports that.
     var measured: TransferMetrics?
     private(set) var status: Int?
     private var head: ResponseHead?
@@ -48,7 +48,7 @@ final class URLSessionTransfer: @unchecked Sendable {
         self.isAhead = isAhead
         request = task.request
         beganAt = now
-        // When the connection is ready is not told: the first limit that holds is the one for the first byte.
+        // Foundation does not report when the connection is ready, so the first limit is the one for the first byte.
         deadlines = TransferDeadlines(
             isInBackground ? .none : task.request.options.timeouts, pauses: task.currentDemands.pauses, now: now)
     }
@@ -58,18 +58,18 @@ final class URLSessionTransfer: @unchecked Sendable {
         self.body = body
         spool = nil
         deadlines.connected(at: now)
-        // There may be a brake that was set while the body was still being written.
+        // A brake may have been set while the body was written to a file.
         self.work?.start(isSuspended: isBraked)
     }
 
-    /// There is nothing to be cancelled any more.
+    /// Records that Foundation's task has ended and cannot be canceled.
     func foundationHasEnded() { work?.hasEnded = true }
 
     func stop() {
         timer?.cancel()
         spool?.stop()
         work?.stop()
-        // Both hold this transfer, and its task.
+        // The timer and the spool hold this transfer and its task.
         timer = nil
         spool = nil
         work = nil
@@ -82,14 +82,14 @@ final class URLSessionTransfer: @unchecked Sendable {
         return request.body.isNone || sentCount >= request.body.length ?? .max ? .awaitingResponse : .sending
     }
 
-    /// So many bytes of the body were taken to be sent.
+    /// Records the number of body bytes that Foundation has taken to send.
     func sent(_ count: Int64, now: Int64) {
         sentCount = count
         deadlines.sent(at: now, isLast: count >= request.body.length ?? .max)
     }
 
     func apply(_ brakes: TaskMachine.Brakes) {
-        // A receiver that holds keeps the body of a transfer in the background in its file.
+        // If a receiver holds a transfer in the background, the body stays in its file.
         isBraked = isInBackground ? brakes.contains(.sending) : !brakes.isEmpty
         work?.setSuspended(isBraked)
     }
@@ -108,7 +108,7 @@ final class URLSessionTransfer: @unchecked Sendable {
     }
 }
 
-// What came; each gives the error with which that ends the transfer.
+// Received events. Each method returns the error that ends the transfer, if there is one.
 extension URLSessionTransfer {
     func received(_ response: URLResponse, _ task: URLSessionTransferTask, now: Int64) -> NetworkError? {
         if firstByteAt == nil { firstByteAt = now }
@@ -148,7 +148,7 @@ extension URLSessionTransfer {
         return nil
     }
 
-    /// The whole body is in a file.
+    /// Handles a body that is complete in a file.
     func received(_ file: SpooledFile) -> NetworkError? {
         do throws(NetworkError) {
             let reader = try SpooledFile.Reader(file)
@@ -174,7 +174,7 @@ extension URLSessionTransfer {
                 + "and Foundation cannot stop a server. Take it in more quickly, or use another session.")
     }
 
-    /// How far a body swells is only known where its packed length is.
+    /// Returns an error if the body grew too much, which can be detected only if its compressed length is known.
     private func expansionError(_ head: ResponseHead) -> NetworkError? {
         guard head.isDecoded, receivedCount > 1 << 20,
             let packed = head.headers["Content-Length"].flatMap({ Int64($0) }), packed > 0
@@ -187,7 +187,7 @@ extension URLSessionTransfer {
                 + "Raise maximumExpansion in the request's options if that is right.")
     }
 
-    /// Why a transfer failed that Foundation ended; nil if it succeeded.
+    /// Returns the reason why a transfer that Foundation ended failed, or `nil` if it succeeded.
     func failure(after error: (any Error)?, _ task: URLSessionTransferTask) -> NetworkError? {
         if let error, !isChallengeRefused || (error as? URLError)?.code != .cancelled {
             var failure = URLSessionFailure(error, phase: phase).error
@@ -208,9 +208,9 @@ extension URLSessionTransfer {
     }
 }
 
-/// How a request's body is given to Foundation.
+/// The way in which the body of a request is passed to Foundation.
 enum URLSessionTransferBody {
-    /// What Foundation sends with the right length.
+    /// A body that Foundation sends with the right length.
     enum Form {
         case none
         case data(Data)
@@ -219,11 +219,14 @@ enum URLSessionTransferBody {
     }
 
     case ready(Form)
-    /// Foundation would send it in chunks, and stop all sessions while it has nothing to give: it is written to a file
-    /// first.
+    /// The body must be written to a file first.
+    ///
+    /// Foundation would send it in chunks, and would stop all sessions while there are no bytes to send.
     case toBeWritten
 
-    /// - Parameter onlyFiles: Whether bytes in memory are to be written to a file first, too.
+    /// Chooses the way in which to pass a body.
+    ///
+    /// - Parameter onlyFiles: Whether bytes in memory must also be written to a file first.
     init(_ body: RequestBody, onlyFiles: Bool = false) {
         switch body.source {
         case .none: self = .ready(.none)
@@ -238,7 +241,7 @@ enum URLSessionTransferBody {
 }
 
 extension URLSessionTransferBody.Form {
-    /// Sees whether the file is still the one that was meant: before it is sent, and afterwards.
+    /// Checks that the file is still the original one, both before and after it is sent.
     func check() throws(NetworkError) {
         guard case .file(let region) = self else { return }
         try region.check()
@@ -246,12 +249,15 @@ extension URLSessionTransferBody.Form {
 }
 
 extension URLRequest {
-    /// Long enough for our own limits to come first; Foundation on Linux traps where it is much larger.
+    /// An interval that exceeds our own limits, but is not so long that Foundation on Linux crashes.
     static let longInterval: TimeInterval = 1_000_000
 
-    /// The request in Foundation's form, without its body; `others` are fields that it gets unless it has them.
+    /// Creates the request in Foundation's form, without its body.
     ///
-    /// If `timeout` is nil, the request has the time limit of its session.
+    /// - Parameters:
+    ///   - request: The request.
+    ///   - others: The headers to add unless the request has them.
+    ///   - timeout: The timeout in seconds, or `nil` to use the timeout of the session.
     init(carrying request: NetworkRequest, adding others: HeaderFields = [:], timeout: TimeInterval?) {
         self.init(url: request.url)
         httpMethod = request.method
@@ -262,14 +268,14 @@ extension URLRequest {
         if !request.options.decodesContent, value(forHTTPHeaderField: "Accept-Encoding") == nil {
             setValue("identity", forHTTPHeaderField: "Accept-Encoding")
         }
-        // A jar above the session has the last word.
+        // A jar above the session takes precedence.
         if request.headers.contains("Cookie") { httpShouldHandleCookies = false }
         if let timeout { timeoutInterval = timeout }
     }
 }
 
 extension HeaderFields {
-    /// The fields that a session's configuration adds to each request, as far as they can be sent.
+    /// Creates the headers that the configuration of a session adds to each request, without those that cannot be sent.
     init(fieldsOf configuration: URLSessionConfiguration) {
         self.init()
         for (name, value) in configuration.httpAdditionalHeaders ?? [:] {

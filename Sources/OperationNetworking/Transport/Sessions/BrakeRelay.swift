@@ -6,9 +6,8 @@ import OperationCore
 /// An object that passes orders to a task of a session outside this package, which does not know their numbers.
 ///
 /// Two threads may pass orders at the same time and overtake each other. So each thread checks again until it has
-/// applied
-/// the newest order. A thread also applies an order that is not new, because the thread that brought the order may not
-/// have applied it yet, and the caller relies on the brake.
+/// applied the newest order. A thread also applies an order that is not new, because the thread that brought the order
+/// may not have applied it yet, and the caller relies on the brake.
 package final class BrakeRelay: Sendable {
     private let task: any NetworkTask
     private let state = Locked(State())
@@ -21,10 +20,8 @@ package final class BrakeRelay: Sendable {
         /// Returns whether the calling thread must call `proceed()` for this order, or `nil` if there is a newer order.
         ///
         /// The thread has already carried out the order `done`. No thread calls `proceed()` of a task that was not
-        /// held,
-        /// because a late call could undo the hold of another thread. But a thread undoes its own hold, which may have
-        /// come later
-        /// than the `proceed()` of another thread.
+        /// held, because a late call could undo the hold of another thread. But a thread undoes its own hold, which may
+        /// have come later than the `proceed()` of another thread.
         mutating func proceeds(for wanted: BrakeOrder, after done: BrakeOrder?) -> Bool? {
             guard wanted == newest else { return nil }
             let proceeds = wanted.isHeld == false && (isHeld || done?.isHeld == true)
@@ -67,8 +64,7 @@ package struct BrakeOrder: Equatable, Sendable {
 ///
 /// An object that controls a task decides under its own lock, and calls the task after it released the lock. Meanwhile,
 /// another thread may have passed on a newer decision. With plain calls of `resume` and `suspend`, the older decision
-/// could
-/// then win, and a task that its user had suspended would send its request.
+/// could then win, and a task that its user had suspended would send its request.
 package protocol OrderedTask: NetworkTask {
     /// Sets the brakes as ordered, and starts the task unless it is to be suspended.
     ///

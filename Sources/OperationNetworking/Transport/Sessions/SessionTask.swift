@@ -7,8 +7,7 @@ import OperationCore
 /// A task of a session of this package, which connects the users of the task with the thread of its session.
 ///
 /// Any thread can change the demands on the task, and the thread of the session applies them. Events go to the
-/// receiver,
-/// or wait in the task while a brake is set.
+/// receiver, or wait in the task while a brake is set.
 package final class SessionTask<Carrier: TaskAdapter>: OrderedTask {
     /// The state that only the thread of the session uses or, if there is no such thread, the thread that ends the
     /// task.
@@ -41,7 +40,7 @@ package final class SessionTask<Carrier: TaskAdapter>: OrderedTask {
     package let request: NetworkRequest
     private let carrier: Carrier
     private let demands = Locked(TaskDemands())
-    // Sendable: see `Confined`; the carrier passes the task from thread to thread.
+    // Sendable: see `Confined`. The carrier passes the task from thread to thread.
     package nonisolated(unsafe) var confined: Confined
 
     package init(
@@ -251,8 +250,7 @@ extension TaskHost {
             demands = task.currentDemands
         }
         // The task has left the queue, so the demands that were read must be applied. If it was resumed since then, it
-        // would
-        // otherwise wait forever. The session applies that newer demand later.
+        // would otherwise wait forever. The session applies that newer demand later.
         fulfil(demands, task)
         return false
     }
@@ -282,7 +280,7 @@ package protocol TaskAdapter: AnyObject, Sendable {
     func post(_ task: SessionTask<Self>)
 }
 
-/// An event of a task before its end, which may have to wait for its delivery.
+/// An event of a task other than its end, whose delivery may have to wait.
 package enum TaskEvent {
     case informational(ResponseHead)
     case head(ResponseHead)

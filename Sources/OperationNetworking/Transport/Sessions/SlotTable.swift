@@ -7,8 +7,7 @@ import OperationCore
 /// A table that decides which transfers may run, with limits for each host, for all hosts and for name lookups.
 ///
 /// The transfers of one host run in the order of their priority and arrival (``SlotLine``), and the hosts take turns.
-/// The
-/// cost of each step does not depend on the number of waiting transfers.
+/// The cost of each step does not depend on the number of waiting transfers.
 package struct SlotTable<Ticket> {
     package struct Limits: Sendable {
         package var perHost: Int
@@ -89,8 +88,7 @@ package struct SlotTable<Ticket> {
     /// Adds a ticket to the queue of its host, behind all tickets of its priority.
     ///
     /// A ticket that is ahead gets a slot beyond all limits. If two tickets of its host are already ahead, the ticket
-    /// is
-    /// treated like any other.
+    /// is treated like any other.
     package mutating func enter(
         _ ticket: Ticket, host name: String, isNumeric: Bool, priority: TransferPriority = .normal,
         isAhead: Bool = false

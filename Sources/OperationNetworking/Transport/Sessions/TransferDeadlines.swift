@@ -103,8 +103,7 @@ package struct TransferDeadlines: Sendable {
     /// Checks a transfer for which no connection has begun.
     ///
     /// If other transfers are served meanwhile, its wait does not count. Otherwise, the server may be unavailable, so
-    /// the
-    /// limit for the connection applies.
+    /// the limit for the connection applies.
     package mutating func look(at now: Int64, othersAreServed: Bool) {
         guard case .seeking(let start, _) = stage else { return }
         if othersAreServed { began += now - start }
@@ -307,7 +306,7 @@ package struct IdleWatch: Sendable {
     private var state = State.off
 
     package init(lifetime: Duration) {
-        // The limit keeps the sum with a time from overflowing.
+        // A longer lifetime could overflow when it is added to a time.
         self.lifetime = min(max(lifetime.saturatedNanoseconds, 0), 1 << 60)
     }
 
