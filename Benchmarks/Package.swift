@@ -63,5 +63,9 @@ let package = Package(
 )
 
 for target in package.targets where target.name != "AllocationCounter" {
-    target.swiftSettings = [.swiftLanguageMode(.v6), .enableUpcomingFeature("ExistentialAny")]
+    target.swiftSettings = [
+        .swiftLanguageMode(.v6), .enableUpcomingFeature("ExistentialAny"),
+        // Where OperationNetworking has sessions on libcurl.
+        .define("OPERATIONKIT_LIBCURL", .when(platforms: [.linux])),
+    ]
 }

@@ -128,6 +128,10 @@ let package = Package(
 
 for target in package.targets {
     let isOlder = target.name.contains("Swift5")
-    target.swiftSettings = [.swiftLanguageMode(isOlder ? .v5 : .v6), .enableUpcomingFeature("ExistentialAny")]
+    target.swiftSettings = [
+        .swiftLanguageMode(isOlder ? .v5 : .v6), .enableUpcomingFeature("ExistentialAny"),
+        // Where OperationNetworking has sessions on libcurl.
+        .define("OPERATIONKIT_LIBCURL", .when(platforms: [.linux])),
+    ]
     if isOlder { target.swiftSettings?.append(.define("SWIFT_5_MODE")) }
 }

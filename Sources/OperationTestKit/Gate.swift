@@ -54,7 +54,7 @@ public final class Gate: Sendable {
     }
 
     /// Blocks the current thread until the gate is open.
-    @available(*, noasync, message: "Await passage() instead: this blocks the thread.")
+    @available(*, noasync, message: "This method blocks the thread. Await passage() instead.")
     public func wait() {
         let semaphore = DispatchSemaphore(value: 0)
         whenOpen { semaphore.signal() }
@@ -84,9 +84,9 @@ public final class Gate: Sendable {
         timer.cancel()
         if wait == .open { return }
         if let number { forget(number) }
-        let found = wait == .cancelled ? "shut when the test's own task was cancelled" : "shut"
+        let found = wait == .cancelled ? "closed when the test's own task was canceled" : "closed"
         throw UnmetExpectation(
-            "Nobody opened the gate", expected: "open, within \(Described.time(limit))", found: found, fileID: fileID,
+            "The gate was not opened", expected: "open, within \(Described.time(limit))", found: found, fileID: fileID,
             line: line)
     }
 

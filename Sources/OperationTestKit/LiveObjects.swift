@@ -48,7 +48,7 @@ public final class LiveObjects: Sendable {
     /// to other threads until all objects are freed or the limit is reached.
     ///
     /// - Parameter limit: The maximum time to wait. The default is 30 seconds.
-    @available(*, noasync, message: "This blocks the thread: call it inside TestThread.run.")
+    @available(*, noasync, message: "This method blocks the thread. Call it inside TestThread.run.")
     public func countAtRest(limit: Duration = .seconds(30)) -> Int {
         let start = ContinuousClock.now
         while count > 0, start.duration(to: .now) < limit { sched_yield() }

@@ -41,9 +41,10 @@ public final class ThreadTeam: Sendable {
     /// Runs all closures at the same time, each on its own thread, and blocks until all of them have returned.
     ///
     /// There must not be more closures than threads. Only one call may run at a time.
-    @available(*, noasync, message: "This blocks the thread: call it inside TestThread.run.")
+    @available(*, noasync, message: "This method blocks the thread. Call it inside TestThread.run.")
     public func run(_ bodies: [@Sendable () -> Void]) {
-        precondition(bodies.count <= members.count, "A team of \(members.count) cannot run \(bodies.count) at once.")
+        precondition(bodies.count <= members.count,
+            "A team of \(members.count) threads cannot run \(bodies.count) closures at the same time.")
         for (member, body) in zip(members, bodies) { member.begin(body) }
         for member in members.prefix(bodies.count) { member.waitUntilDone() }
     }

@@ -8,7 +8,7 @@ package enum ProcessLimits {
     /// Lets this process, and those that it starts, have as many descriptors as the system allows.
     package static func raiseFileLimit() {
         var limit = rlimit()
-        #if os(Linux)
+        #if canImport(Glibc)
             let kind = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
         #else
             let kind = RLIMIT_NOFILE

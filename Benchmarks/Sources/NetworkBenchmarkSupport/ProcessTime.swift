@@ -13,7 +13,7 @@ package enum ProcessTime {
 
     private static func microseconds(ofChildren: Bool) -> Double {
         var usage = rusage()
-        #if os(Linux)
+        #if canImport(Glibc)
             getrusage(__rusage_who_t((ofChildren ? RUSAGE_CHILDREN : RUSAGE_SELF).rawValue), &usage)
         #else
             getrusage(ofChildren ? RUSAGE_CHILDREN : RUSAGE_SELF, &usage)

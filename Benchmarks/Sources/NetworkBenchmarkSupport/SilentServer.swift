@@ -11,7 +11,7 @@ package final class SilentServer: Sendable {
     private let sockets = Mutex<[Int32]>([])
 
     package init() {
-        #if os(Linux)
+        #if canImport(Glibc)
             let kind = Int32(SOCK_STREAM.rawValue)
         #else
             let kind = SOCK_STREAM

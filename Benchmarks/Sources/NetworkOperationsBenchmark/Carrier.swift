@@ -26,7 +26,7 @@ enum Carrier: String {
 
     /// A session for so many requests at a time; the same for all but one.
     func makeSession(inFlight: Int) -> any NetworkSession {
-        #if os(Linux)
+        #if OPERATIONKIT_LIBCURL
             var configuration = CurlSession.Configuration()
             configuration.maximumConnectionsPerHost = inFlight
             configuration.maximumConnections = inFlight

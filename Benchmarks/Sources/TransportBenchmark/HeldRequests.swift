@@ -16,7 +16,7 @@ struct HeldRequests {
     }
 
     func run() {
-        #if os(Linux)
+        #if OPERATIONKIT_LIBCURL
             var configuration = CurlSession.Configuration()
             configuration.maximumConnectionsPerHost = count
             configuration.maximumConnections = count

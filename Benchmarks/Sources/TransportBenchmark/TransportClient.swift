@@ -29,7 +29,7 @@ struct TransportClient {
         let start = DispatchTime.now().uptimeNanoseconds
         let failed: Int
         switch kind {
-        #if os(Linux)
+        #if OPERATIONKIT_LIBCURL
             case "curl": failed = runCurlSession()
         #endif
         default: failed = runURLSession()
@@ -54,7 +54,7 @@ struct TransportClient {
         return rest.wait()
     }
 
-    #if os(Linux)
+    #if OPERATIONKIT_LIBCURL
         private func runCurlSession() -> Int {
             var configuration = CurlSession.Configuration()
             configuration.maximumConnectionsPerHost = inFlight
@@ -67,7 +67,7 @@ struct TransportClient {
     #endif
 }
 
-#if os(Linux)
+#if OPERATIONKIT_LIBCURL
     /// Keeps the body of one response, and begins the next request.
     private final class Collector: NetworkReceiver {
         private let url: URL

@@ -315,6 +315,19 @@ struct FileAddress {
         return FolderEntry(name, in: try files.openFolder(FolderEntry(folder)).get(at: place))
     }
 
+    /// Opens the directory to read from it, and returns the entry of the name in it.
+    ///
+    /// In a sandbox, a file that the user picked can be read although its directory cannot be opened. Its entry has the
+    /// whole path and no directory.
+    func openEntryToRead(at place: FilePlace, files: FileSystem) throws(FileInterruption) -> FolderEntry {
+        guard let (folder, name) = parts else { throw .failed(place.error(.invalidPath)) }
+        switch files.openFolder(FolderEntry(folder)) {
+        case .success(let folder): return FolderEntry(name, in: folder)
+        case .failure(SystemError(EPERM)), .failure(SystemError(EACCES)): return FolderEntry(path)
+        case .failure(let error): throw .failed(place.error(for: error))
+        }
+    }
+
     private static func bytes(at start: UnsafePointer<CChar>?) -> [UInt8] {
         guard let start else { return [] }
         return UnsafeBufferPointer(start: start, count: strlen(start)).map { UInt8(bitPattern: $0) }

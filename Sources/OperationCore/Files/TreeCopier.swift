@@ -61,19 +61,11 @@ struct TreeCopier {
     private func copyFile(
         _ name: PathBytes, as newName: PathBytes, _ known: FileStatus
     ) throws(FileInterruption) {
-        // The path is built once for each file, which costs little at the usual depth.
-        let place = targetPlace(name)
-        var input = try FileSource(
-            FolderEntry(name, in: source.folder), flags: O_NOFOLLOW, at: sourcePlace(name), work: work)
-        guard input.status.identity == known.identity else { throw .failed(sourcePlace(name).error(.changedMeanwhile)) }
-        // No other user can read the file before it has the permissions of the original.
-        let new = FolderEntry(newName, in: target.folder)
-        let file = try work.files.createFile(new, permissions: 0o600).get(at: place)
-        let output = FileSink(work: work, file: file, place: place)
-        while let chunk = try input.next() { try output.write(chunk) }
-        try work.files.setPermissions(known.permissions & 0o777, of: file).get(at: place)
-        try work.files.setTimes(of: file, from: known).get(at: place)
-        try output.finish(isDurable: isDurable)
+        // The paths are built once for each file, which costs little at the usual depth.
+        let copy = FileCopy(
+            source: FolderEntry(name, in: source.folder), target: FolderEntry(newName, in: target.folder),
+            sourcePlace: sourcePlace(name), targetPlace: targetPlace(name), isDurable: isDurable)
+        try copy.make(known, work: work)
     }
 
     private func copyLink(_ name: PathBytes, as newName: PathBytes) throws(FileInterruption) {
@@ -127,6 +119,27 @@ struct TreeCopier {
     }
 }
 
+/// A copy of the content, the permissions and the times of one file.
+private struct FileCopy {
+    let source: FolderEntry
+    let target: FolderEntry
+    let sourcePlace: FilePlace
+    let targetPlace: FilePlace
+    let isDurable: Bool
+
+    func make(_ known: FileStatus, work: FileWork) throws(FileInterruption) {
+        var input = try FileSource(source, flags: O_NOFOLLOW, at: sourcePlace, work: work)
+        guard input.status.identity == known.identity else { throw .failed(sourcePlace.error(.changedMeanwhile)) }
+        // No other user can read the file before it has the permissions of the original.
+        let file = try work.files.createFile(target, permissions: 0o600).get(at: targetPlace)
+        let output = FileSink(work: work, file: file, place: targetPlace)
+        while let chunk = try input.next() { try output.write(chunk) }
+        try work.files.setPermissions(known.permissions & 0o777, of: file).get(at: targetPlace)
+        try work.files.setTimes(of: file, from: known).get(at: targetPlace)
+        try output.finish(isDurable: isDurable)
+    }
+}
+
 /// A copy that appears at its destination in one step.
 struct StagedCopy {
     let source: FileAddress
@@ -137,16 +150,24 @@ struct StagedCopy {
 
     func make() throws(FileInterruption) {
         let place = FilePlace(action, source.description, otherPath: destination.description)
-        let entry = try source.openEntry(at: place, files: work.files)
+        let entry = try source.openEntryToRead(at: place, files: work.files)
         let status = try work.files.status(of: entry).get(at: place)
+        guard entry.folder != nil || status.kind == .regular else { throw .failed(place.error(.permissionDenied)) }
         work.expect(bytes: status.kind == .regular ? status.size : nil)
         let plan = StagedItem.Plan(
             address: destination, isDirectory: status.kind == .directory, replaces: options.existingItem == .replace,
             makesFolders: options.createsDirectories, isDurable: options.isDurable,
             place: FilePlace(action, destination.description, otherPath: source.description))
         try StagedItem.make(plan, work: work) { (item: StagedItem) throws(FileInterruption) in
-            var copier = TreeCopier(entry, to: item.entry, isDurable: options.isDurable, at: place, work: work)
-            try copier?.copy()
+            guard var copier = TreeCopier(entry, to: item.entry, isDurable: options.isDurable, at: place, work: work)
+            else {
+                let copy = FileCopy(
+                    source: entry, target: item.entry, sourcePlace: place, targetPlace: plan.place,
+                    isDurable: options.isDurable)
+                try copy.make(status, work: work)
+                return work.advanceByItem()
+            }
+            try copier.copy()
         }
     }
 }

@@ -3,12 +3,15 @@
 
 import Foundation
 
+#if canImport(Darwin)
+    import Darwin
+#endif
+
 // The threads that work for a queue.
 extension QueueEngine {
     func provideWorker() {
         while !source.provide(for: self) {
             // The missing thread is no longer counted when the queue is remembered, because the source may provide one
-            // immediately.
             // immediately.
             state.withLock { state in
                 state.threads.leave()

@@ -278,7 +278,10 @@ final class AdmissionTicket: Sendable {
 
     /// Waits with a slot until the categories are granted, something changes, or the time is over.
     func wait(_ semaphore: DispatchSemaphore, atMost time: Duration) {
-        _ = semaphore.wait(timeout: .now() + .nanoseconds(Int(clamping: time.saturatedNanoseconds)))
+        // In nanoseconds, an `Int` of 32 bits would end the wait after two seconds.
+        let nanoseconds = time.saturatedNanoseconds
+        let milliseconds = nanoseconds / 1_000_000 + (nanoseconds % 1_000_000 > 0 ? 1 : 0)
+        _ = semaphore.wait(timeout: .now() + .milliseconds(Int(clamping: milliseconds)))
         asker.withLock { $0 = nil }
     }
 

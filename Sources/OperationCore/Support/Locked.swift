@@ -126,15 +126,19 @@ struct LockWait {
     }
 }
 
-/// A wrapper that carries a value through `Mutex`, whose signatures require values that no other code can reach.
+/// A wrapper that is `Sendable` although its value is not.
+///
+/// ``Locked`` carries values through `Mutex` in it, because the signatures of `Mutex` require values that no other code
+/// can reach. Any other code that uses the wrapper states in a comment why two threads never use the value at the same
+/// time.
 @usableFromInline
-struct Unchecked<Value>: @unchecked Sendable {
+package struct Unchecked<Value>: @unchecked Sendable {
     // Sendable: the value is only used under the mutex, and the caller is responsible for values that leave it.
 
-    @usableFromInline var value: Value
+    @usableFromInline package var value: Value
 
     @inlinable @inline(__always)
-    init(_ value: consuming Value) { self.value = value }
+    package init(_ value: consuming Value) { self.value = value }
 }
 
 #if !canImport(Darwin)

@@ -105,12 +105,12 @@ public final class SystemClock: OperationClock {
     private let heap = Locked(TimerHeap<@Sendable () -> Void>())
     private let queue = DispatchQueue(label: "OperationKit.SystemClock")
     // Sendable: set up in init, then only used on `queue`.
-    private nonisolated(unsafe) let source: any DispatchSourceTimer
+    private let source: Unchecked<any DispatchSourceTimer>
 
     private init() {
-        source = DispatchSource.makeTimerSource(queue: queue)
-        source.setEventHandler { [unowned self] in callDueActions() }
-        source.activate()
+        source = Unchecked(DispatchSource.makeTimerSource(queue: queue))
+        source.value.setEventHandler { [unowned self] in callDueActions() }
+        source.value.activate()
     }
 
     /// The time since the system started, without the time for which it slept.
@@ -153,12 +153,12 @@ public final class SystemClock: OperationClock {
     ///
     /// Must be called on `queue`, so that two threads cannot set the source in the wrong order.
     private func setSource() {
-        guard let due = heap.withLock({ $0.nextDue }) else { return source.schedule(deadline: .distantFuture) }
+        guard let due = heap.withLock({ $0.nextDue }) else { return source.value.schedule(deadline: .distantFuture) }
         let nanoseconds = due.offset.saturatedNanoseconds
         // Dispatch reads times in the upper half of its range as "forever" or as wall-clock times.
-        guard nanoseconds < Int64.max / 4 else { return source.schedule(deadline: .distantFuture) }
+        guard nanoseconds < Int64.max / 4 else { return source.value.schedule(deadline: .distantFuture) }
         let ahead = nanoseconds.subtractingReportingOverflow(now.offset.saturatedNanoseconds).partialValue
-        source.schedule(
+        source.value.schedule(
             deadline: DispatchTime(uptimeNanoseconds: UInt64(max(nanoseconds, 1))), leeway: Self.leeway(ahead: ahead))
     }
 

@@ -33,7 +33,7 @@ extension QueueRecord {
         let byID = Dictionary(uniqueKeysWithValues: runs.map { ($0.id, $0) })
         var events = [TraceEvent(name: "process_name", ph: "M", tid: 0, args: ["name": "queue \(queue)"])]
         for lane in Set(runs.compactMap(\.lane)).sorted() {
-            events.append(TraceEvent(name: "thread_name", ph: "M", tid: lane + 1, args: ["name": "place \(lane + 1)"]))
+            events.append(TraceEvent(name: "thread_name", ph: "M", tid: lane + 1, args: ["name": "slot \(lane + 1)"]))
         }
         for run in runs {
             events += waits(run)
@@ -50,10 +50,10 @@ extension QueueRecord {
         guard let started = run.started, let executing = run.executing, let lane = run.lane else { return nil }
         var figures = [
             "waited for dependencies": "\(run.waitingForDependencies)", "held": "\(run.held)",
-            "waited for a place": "\(run.waitingForPlace)", "executed": "\(executing)",
+            "waited for a slot": "\(run.waitingForPlace)", "executed": "\(executing)",
             "slack": slack.map { "\($0)" } ?? "unknown", "ended": run.ending?.rawValue ?? "not yet",
         ]
-        if let delay = run.handlerDelay { figures["until its handler ran"] = "\(delay)" }
+        if let delay = run.handlerDelay { figures["time until its handler ran"] = "\(delay)" }
         // The bar ends two nanoseconds early. Otherwise, rounding can make a viewer nest the next bar of the track in
         // it.
         return TraceEvent(

@@ -116,9 +116,9 @@ extension ArchiveEntry {
         var words = ["\(exchange.operationName) #\(exchange.operationID)", "attempt \(exchange.attempt)"]
         if exchange.hop > 0 { words.append("request \(exchange.hop)") }
         if exchange.isFromCache {
-            words.append("answered from the cache")
+            words.append("response from the cache")
         } else if exchange.hop == 0, exchange.metrics == nil, exchange.head != nil {
-            words.append("sent by a session that tells no more, or answered from the cache")
+            words.append("sent by a session without metrics, or response from the cache")
         }
         comment = words.joined(separator: ", ")
     }
@@ -142,7 +142,7 @@ extension ArchiveEntry {
 
     private static func response(_ exchange: ArchivedExchange, _ options: NetworkArchive.Options) -> Response {
         let redaction = options.redaction
-        let end = exchange.ending == .cancelled ? "cancelled" : nil
+        let end = exchange.ending == .cancelled ? "canceled" : nil
         let failure = exchange.error.map { redaction.text(of: $0) } ?? end
         guard let head = exchange.head else {
             return Response(
@@ -277,7 +277,7 @@ private struct ShownBody {
         let limit = max(options.bodyBytes, 0)
         guard options.redaction.keepsSecrets else {
             text = options.redaction.json(of: body, limit: limit)
-            if text == nil { comment = "left out: it is no JSON, or too long, and may be secret" }
+            if text == nil { comment = "left out: the body is not JSON or is too long, and may contain secrets" }
             return
         }
         let kept = body.prefix(limit)

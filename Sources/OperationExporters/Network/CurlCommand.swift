@@ -126,7 +126,8 @@ private struct CurlCommand {
 
     private func missing(_ count: String?) -> Body {
         let count = count.map { "the \($0) bytes" } ?? "the bytes"
-        return .missing("BODY stands for a file with \(count) of the body, which are not in this command.")
+        return .missing(
+            "Replace BODY by the path of a file with \(count) of the body, which this command does not contain.")
     }
 
     private func makeBody(of region: FileRegion) -> Body {

@@ -21,12 +21,13 @@ extension MeterCounters {
             counter(prefix, "operations_started_total", "Operations that began.", [Key(): began]) { _ in [] },
             counter(
                 prefix, "operations_ended_total",
-                "Operations that ended, by how; unbegun: cancelled before they began, and not among those started.",
+                "Operations that ended, by outcome. Operations with the outcome unbegun were canceled before they "
+                    + "began, and do not count as started.",
                 ended
             ) { [("method", $0.method), ("host", $0.host), ("status", $0.status), ("outcome", $0.word)] },
             counter(
                 prefix, "attempts_total",
-                "Attempts that ended, by how; those that failed by the code of the error, all others with none.",
+                "Attempts that ended, by outcome and error code. The code is none for attempts that did not fail.",
                 attempts
             ) {
                 [
@@ -34,33 +35,34 @@ extension MeterCounters {
                     ("code", $0.code),
                 ]
             },
-            counter(prefix, "retries_total", "Attempts that are followed by another, by the reason.", retries) {
+            counter(prefix, "retries_total", "Attempts that another attempt followed, by reason.", retries) {
                 [("reason", $0.word)]
             },
-            counter(prefix, "waits_total", "Operations that were held back or put aside, by what for.", waits) {
+            counter(prefix, "waits_total", "Operations that were paused after an attempt, by reason.", waits) {
                 [("reason", $0.word)]
             },
             counter(
-                prefix, "refreshes_total", "Refreshes of credentials, by how far they came; set: by hand.", refreshes
+                prefix, "refreshes_total", "Refreshes of credentials, by outcome. The outcome set means that the "
+                    + "program set a credential itself.", refreshes
             ) { [("outcome", $0.word)] },
             counter(
                 prefix, "sent_body_bytes_total",
-                "Bytes of requests' bodies that were sent, of transfers that ended by themselves.", sentBytes
+                "Bytes of request bodies sent by transfers that were not canceled.", sentBytes
             ) { [("host", $0.host)] },
             counter(
                 prefix, "received_body_bytes_total",
-                "Bytes of responses' bodies as they came over the wire, of transfers that ended by themselves.",
+                "Bytes of response bodies received by transfers that were not canceled, before decompression.",
                 receivedBytes
             ) { [("host", $0.host)] },
             Self.gauge(prefix, "operations_in_flight", "Operations that began and have not ended.", Double(inFlight)),
             Self.gauge(
                 prefix, "attempts_in_flight", "Attempts that began and have not ended.", Double(attemptsInFlight)),
             histogram(
-                prefix, "operation_duration_seconds", "How long operations took, waits and retries included.", durations
+                prefix, "operation_duration_seconds", "Duration of operations, including waits and retries.", durations
             ),
             histogram(
                 prefix, "time_to_first_byte_seconds",
-                "How long it took from handing a request to the session until the head of its response.", firstBytes),
+                "Time from passing a request to the session until the headers of its response arrived.", firstBytes),
         ].filter { !$0.samples.isEmpty }
     }
 
@@ -134,7 +136,8 @@ extension MeterCounters {
         return [
             MeterFamily(
                 name: depth, kind: .gauge,
-                help: "Operations in a queue, by where they stand; running ones that wait for something are resting.",
+                help: "Operations in a queue, by state. The state resting means that a running operation waits without "
+                    + "a slot.",
                 samples: samples(
                     depth, "state", byName,
                     [
@@ -143,7 +146,7 @@ extension MeterCounters {
                         ("ending", sum(\.ending)),
                     ])),
             MeterFamily(
-                name: ended, kind: .counter, help: "Operations of the queues of a name that ended, by how.",
+                name: ended, kind: .counter, help: "Operations that ended in the queues with this name, by outcome.",
                 samples: samples(
                     ended, "outcome", ends,
                     [("success", \.finished), ("failure", \.failed), ("cancelled", \.cancelled)])),

@@ -167,7 +167,7 @@ public final class NetworkArchive: NetworkObserver {
         while let entry = entries.popFirst() { list.append(entry) }
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-        let comment = forgotten > 0 ? "\(forgotten) entries before these are not kept." : nil
+        let comment = forgotten > 0 ? "\(forgotten) earlier entries were not kept." : nil
         let log = ArchiveLog(entries: list.sorted { $0.startedDateTime < $1.startedDateTime }, comment: comment)
         return try encoder.encode(["log": log])
     }
@@ -277,7 +277,7 @@ struct ArchiveEntry: Codable, Sendable {
     /// The entry without its bodies, which are too large.
     var withoutBodies: ArchiveEntry {
         var entry = self
-        let comment = "left out: larger than all that is kept of bodies"
+        let comment = "left out: larger than the limit for all bodies"
         if let data = request.postData, data.bytes > 0 {
             entry.request.postData = PostData(mimeType: data.mimeType, text: "", comment: comment)
         }

@@ -173,7 +173,7 @@ extension TracedOperation {
         let end = ended ?? last
         let parts = attempts.map { $0.stretch(until: end) } + waits.map { $0.stretch(until: end) }
         var figures = ["ended": ending?.description ?? "not yet", "operation": "\(id)"]
-        if forgottenAttempts > 0 { figures["attempts before these"] = "\(forgottenAttempts)" }
+        if forgottenAttempts > 0 { figures["earlier attempts"] = "\(forgottenAttempts)" }
         return TraceStretch(
             name: name, category: "operation", began: began, ended: end, figures: figures,
             parts: parts.sorted { $0.began < $1.began })
@@ -214,7 +214,7 @@ extension TracedOperation.Hop {
         var figures: [String: String] = [:]
         figures["status"] = status.map { "\($0)" }
         if let metrics {
-            figures["connection"] = metrics.isConnectionReused ? "used before" : "new"
+            figures["connection"] = metrics.isConnectionReused ? "reused" : "new"
             figures["address"] = metrics.remoteAddress
             figures["version"] = metrics.version?.description
             figures["body bytes received"] = "\(metrics.bodyBytesReceived)"

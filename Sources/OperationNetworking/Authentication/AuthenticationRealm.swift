@@ -387,18 +387,18 @@ extension AuthenticationRealm {
     }
 
     func error(_ failure: Machine.Failure) -> NetworkError {
-        let place = name.isEmpty ? "" : " of \(name)"
+        let place = name.isEmpty ? "" : " for \(name)"
         let (code, message): (NetworkError.Code, String) =
             switch failure.kind {
-            case .failed: (.refreshFailed, "No new credential\(place) could be had. Let the user sign in again.")
+            case .failed: (.refreshFailed, "Fetching a new credential\(place) failed. Let the user sign in again.")
             case .timedOut:
                 (.refreshTimedOut, "Fetching a new credential\(place) took too long. Try again, or allow more time.")
             case .signedOut: (.signedOut, "There is no credential\(place) after signing out. Sign in first.")
             case .tooMany:
                 (
                     .tooManyRefreshes,
-                    "The credential\(place) was renewed \(options.maximumRefreshes) times in \(options.refreshWindow) and "
-                        + "is rejected again. Look whether the server accepts what is fetched."
+                    "The credential\(place) was renewed \(options.maximumRefreshes) times in \(options.refreshWindow), "
+                        + "and the server still rejects it. Check whether the server accepts the fetched credentials."
                 )
             }
         var error = NetworkError(code: code, phase: .waiting, message: message)
@@ -414,8 +414,9 @@ extension AuthenticationRealm {
         return NetworkError(
             code: .invalidURL, phase: .checking,
             message:
-                "The realm\(name.isEmpty ? "" : " \(name)") has an origin to which nothing can be sent"
-                + (text.contains("@") ? "" : " (\(text))") + ". Name scheme and host, as in https://example.com.")
+                "The realm\(name.isEmpty ? "" : " \(name)") has an origin that is not valid"
+                + (text.contains("@") ? "" : " (\(text))")
+                + ". Specify the scheme and the host, as in https://example.com.")
     }
 
     /// Returns the error of an operation whose second credential was rejected too.
@@ -423,8 +424,9 @@ extension AuthenticationRealm {
         var rejection = NetworkError(
             code: .credentialRejected, phase: error.phase,
             message:
-                "The server rejected the credential\(name.isEmpty ? "" : " of \(name)"), and the new one as well. Look "
-                + "whether this user may do that, and whether the credential is put where the server looks for it.",
+                "The server rejected the credential\(name.isEmpty ? "" : " for \(name)"), and then the renewed "
+                + "credential. Check whether the user has this permission, and whether the request carries the "
+                + "credential where the server expects it.",
             request: error.request)
         rejection.status = error.status
         rejection.bodyPrefix = error.bodyPrefix

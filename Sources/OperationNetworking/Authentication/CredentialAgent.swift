@@ -174,17 +174,19 @@ final class CredentialAgent: AttemptGate, AttemptPolicy {
         let waiter = AuthenticationRealm.Waiter(
             operation: host, scope: scope,
             goOn: {
-                turns.second { answer(AttemptAnswer(.replay(after: .zero), note: "there is a new credential: again")) }
+                turns.second {
+                    answer(AttemptAnswer(.replay(after: .zero), note: "a new credential arrived: sending again"))
+                }
             },
             fail: { error in turns.second { fail(error) } })
         let first = state.withLock { $0.rejections[ObjectIdentifier(realm)] }
         switch realm.reject(version, after: first, waiter) {
         case .give, .replay:
-            answer(AttemptAnswer(.replay(after: .zero), note: "the credential was renewed meanwhile: again"))
+            answer(AttemptAnswer(.replay(after: .zero), note: "the credential was already renewed: sending again"))
         case .wait(let ticket):
             stand(in: realm, ticket)
             turns.first {
-                answer(AttemptAnswer(.pause(realm.reason), note: "rejected: postponed, \(realm.reason)"))
+                answer(AttemptAnswer(.pause(realm.reason), note: "rejected: paused, \(realm.reason)"))
             }
         case .fail(let failure): fail(realm.error(failure))
         case .refuse:
@@ -234,8 +236,8 @@ final class CredentialAgent: AttemptGate, AttemptPolicy {
         var error = NetworkError(
             code: .bodyNotRepeatable, phase: response.phase,
             message:
-                "The credential was rejected, and the request cannot be sent with a new one: its body can be read only "
-                + "once. Send data or a file, or a stream that can be made anew.",
+                "The server rejected the credential, and the request cannot be sent again with a new one, because its "
+                + "body can be read only once. Send data, a file, or a stream that can be created again.",
             request: response.request)
         error.status = response.status
         error.cause = response

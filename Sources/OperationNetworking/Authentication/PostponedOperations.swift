@@ -167,7 +167,7 @@ public final class PostponedOperations: Sendable {
 
     func takes(_ attempt: FailedAttempt) -> Bool { rule(attempt) }
 
-    var waitReason: WaitReason { WaitReason(.release, "postponed" + (reason.isEmpty ? "" : " \(reason)")) }
+    var waitReason: WaitReason { WaitReason(.release, "paused" + (reason.isEmpty ? "" : " \(reason)")) }
 
     func add(_ operation: any AttemptHost, _ answer: @escaping @Sendable (AttemptAnswer) -> Void) -> UInt64 {
         // The stand-in of the operation in a queue has done its work.
@@ -235,7 +235,7 @@ extension AnyNetworkOperation {
     public var postponed: PostponedOperations? {
         get { networkAttempts.policy(of: ManualAgent.self)?.list }
         set {
-            guard maySet("list (postponed)") else { return }
+            guard maySet("list of postponed operations") else { return }
             networkAttempts.set(newValue.map(ManualAgent.init))
         }
     }

@@ -64,10 +64,10 @@ extension Connectivity: CustomStringConvertible {
     /// The status and the other known properties as one line of text.
     public var description: String {
         var parts = [status.rawValue]
-        if !interfaces.isEmpty { parts.append("by " + interfaces.map(\.description).joined(separator: ", ")) }
+        if !interfaces.isEmpty { parts.append("via " + interfaces.map(\.description).joined(separator: ", ")) }
         if isExpensive == true { parts.append("expensive") }
         if isConstrained == true { parts.append("constrained") }
-        if isCaptive { parts.append("one has to sign in") }
+        if isCaptive { parts.append("sign-in required") }
         return parts.joined(separator: ", ")
     }
 }

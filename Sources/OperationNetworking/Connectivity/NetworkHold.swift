@@ -163,7 +163,7 @@ extension QueueManager {
         offlineHandler: (@Sendable (_ isHeld: Bool) -> Void)? = nil,
         chance: @escaping @Sendable () -> Double = { .random(in: 0..<1) }
     ) -> NetworkHold {
-        let hold = QueueHold(self, because: "the network is gone")
+        let hold = QueueHold(self, because: "the network is unavailable")
         let switching = HoldSwitch(hold, settling: settling, clock, chance)
         let callbackQueue = callbackQueue ?? self.callbackQueue ?? OperationDefaults.callbackQueue
         if let offlineHandler { switching.listen(on: callbackQueue, offlineHandler) }

@@ -77,7 +77,7 @@ final class OfflineAgent: AttemptPolicy, AttemptGate {
             turns.second { answer(verdict) }
         }
         if let refusal { return answer(fail(refusal, after: report.error)) }
-        let note = "attempt \(report.number) failed (\(report.error.code)): waits for the network. \(rule.reason)"
+        let note = "attempt \(report.number) failed (\(report.error.code)): waiting for the network. \(rule.reason)"
         turns.first { answer(AttemptAnswer(.pause(.network), note: note)) }
         tell(host)
     }
@@ -92,13 +92,16 @@ final class OfflineAgent: AttemptPolicy, AttemptGate {
     private func verdict(_ end: OfflineWaiting.End, after failure: NetworkError) -> AttemptAnswer {
         switch end {
         case .released:
-            AttemptAnswer(.replay(after: .zero), note: isOffline ? "was suspended: looks again" : "the network is back")
+            AttemptAnswer(
+                .replay(after: .zero),
+                note: isOffline
+                    ? "the operation was suspended: checking the network again" : "the network is available again")
         case .limitReached: fail(.offlineTooLong, after: failure)
         }
     }
 
     private func fail(_ code: NetworkError.Code, after failure: NetworkError) -> AttemptAnswer {
-        AttemptAnswer(.fail, note: "no more, \(code)", error: .offline(code, policy, after: failure))
+        AttemptAnswer(.fail, note: "no other attempt, \(code)", error: .offline(code, policy, after: failure))
     }
 
     /// Begins to wait, or returns the reason not to.

@@ -231,17 +231,19 @@ extension NetworkError {
         let message =
             switch code {
             case .offlineTooLong:
-                "The network did not return within \(policy.longestWait ?? .zero). Check it and try again, or allow "
-                    + "more (longestWait)."
+                "The network did not return within \(policy.longestWait ?? .zero). "
+                    + "Check the network and try again, or allow a longer wait (longestWait)."
             case .offlineTooOften:
-                "The network came and went, and the operation waited for it \(policy.mostWaits) times. Allow more "
-                    + "(mostWaits), or try again when it is steady."
+                "The network was lost repeatedly, and the operation already waited for it \(policy.mostWaits) times. "
+                    + "Try again when the network is stable, or allow more waits (mostWaits)."
             case .tooManyOffline:
-                "As many operations wait for the network as may. Allow more (the capacity of OfflineWaiting), or try again later."
+                "As many operations as allowed already wait for the network. Try again later, or raise the capacity of "
+                    + "the OfflineWaiting."
             case .bodyNotRepeatable:
-                "The network went while the request was being sent, and its body can be read only once. Send data or a "
-                    + "file, or a stream that can be made anew. The request had failed so: \(failure?.message ?? "")"
-            default: "The network is gone. Check it and try again."
+                "The network was lost while the request was being sent, and the body can be read only once. Send data, "
+                    + "a file, or a stream that can be created again. The request failed with this error: "
+                    + "\(failure?.message ?? "")"
+            default: "The network is unavailable. Check it and try again."
             }
         var error = NetworkError(
             code: code, phase: failure?.phase ?? .waiting, message: message, request: failure?.request,

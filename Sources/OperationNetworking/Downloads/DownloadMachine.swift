@@ -150,7 +150,7 @@ package struct DownloadMachine: Sendable {
             return fail(
                 NetworkError(
                     code: .invalidResponse, phase: .receiving,
-                    message: "The server sent a part of the file, though all of it was asked for."))
+                    message: "The server sent a part of the file instead of the whole file."))
         case (_, 204), (_, 205), (_, 304): action = .leave
         case (_, 200...299): return begin(head)
         case _ where takesEveryStatus: return begin(head)
@@ -209,7 +209,7 @@ package struct DownloadMachine: Sendable {
         let error =
             overflows || offset > writing.end ?? .max
             ? NetworkError(
-                code: .bodyTooLarge, phase: .receiving, message: "The server sent more bytes than it said it would.")
+                code: .bodyTooLarge, phase: .receiving, message: "The server sent more bytes than it announced.")
             : limits.error(forReceived: offset)
         if let error {
             state = .failed(error)
@@ -246,7 +246,7 @@ package struct DownloadMachine: Sendable {
             return .keep(
                 error
                     ?? NetworkError(
-                        code: .invalidResponse, phase: .receiving, message: "The response ended without a head."))
+                        code: .invalidResponse, phase: .receiving, message: "The response ended without headers."))
         case .writing(let writing): return end(writing, error)
         }
     }
@@ -268,7 +268,8 @@ package struct DownloadMachine: Sendable {
 
     private static let crumbs = NetworkError(
         code: .invalidResponse, phase: .receiving,
-        message: "The server sends the file in too many small pieces. Remove the part, to ask for all of it at once.")
+        message:
+            "The server sends the file in too many small parts. Remove the received part to request the whole file.")
 }
 
 /// A validator that distinguishes the versions of a file on a server (RFC 9110, section 8.8).
@@ -344,7 +345,9 @@ package struct DownloadLimits: Hashable, Sendable {
 
     /// Returns the error for a file with the given length, or `nil` if the length is allowed.
     func error(forTotal total: Int64) -> NetworkError? {
-        if let expected, total != expected { return unexpected("The file has \(total) bytes, not \(expected).") }
+        if let expected, total != expected {
+            return unexpected("The file has \(total) bytes instead of the expected \(expected) bytes.")
+        }
         return error(forReceived: total)
     }
 

@@ -145,7 +145,7 @@ extension DownloadDestination {
             if [.notFound, .folderNotFound].contains(error.code) { return false }
             throw NetworkError(
                 code: NetworkError(error).code, phase: .saving,
-                message: "What the download received cannot be thrown away. \(error.message)",
+                message: "The received part of the download cannot be removed. \(error.message)",
                 underlying: NetworkError(error).underlying)
         }
     }

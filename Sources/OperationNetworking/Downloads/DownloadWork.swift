@@ -183,7 +183,8 @@ package final class DownloadWork {
         machine?.fail(
             writing: NetworkError(
                 code: .diskFull, phase: .saving,
-                message: "The file needs \(missing) bytes more, and the volume has room for \(free). Free some."))
+                message: "The file needs \(missing) more bytes, but the volume has only \(free) bytes left. "
+                    + "Free some space."))
         return false
     }
 

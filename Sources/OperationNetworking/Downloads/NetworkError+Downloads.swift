@@ -24,14 +24,14 @@ extension NetworkError {
 
 extension NetworkError {
     static let cancelledDownload = NetworkError(
-        code: .cancelled, phase: .saving, message: "The download was cancelled.")
+        code: .cancelled, phase: .saving, message: "The download was canceled.")
 
     /// The complete file is at its destination, but may not survive a power failure.
     static func uncertain(_ error: FileOperationError) -> NetworkError {
         saving(
             error,
-            "The file is in its place, whole, but could not be brought to the disk for certain: a power cut may "
-                + "take it away. Keep it, or remove it and download it again.")
+            "The complete file is at its destination, but the system did not confirm that it is stored on the disk. "
+                + "A power failure could remove it. Keep the file, or remove it and download it again.")
     }
 
     /// Returns an error with an additional sentence before the message of a file error.
@@ -44,15 +44,15 @@ extension NetworkError {
     static func wrongChecksum(_ algorithm: ChecksumAlgorithm) -> NetworkError {
         NetworkError(
             code: .checksumMismatch, phase: .saving,
-            message: "The file does not have the \(algorithm) checksum that was expected, and was removed.")
+            message: "The file does not have the expected \(algorithm) checksum, and was removed.")
     }
 
     /// The evaluator rejected the file, and the file cannot be removed before the next attempt.
     static func irremovable(_ error: FileOperationError) -> NetworkError {
         saving(
             error,
-            "The operation refused the file that it downloaded, and could not remove that file before another "
-                + "attempt. Remove the file and start a new operation.")
+            "The operation rejected the downloaded file, and could not remove it before another attempt. "
+                + "Remove the file and start a new operation.")
     }
 
     /// Another file has replaced the file that the evaluator rejected.
@@ -60,8 +60,8 @@ extension NetworkError {
         NetworkError(
             code: .destinationExists, phase: .saving,
             message:
-                "The operation refused the file that it downloaded to \(file.url.path), and that file was changed or "
-                + "replaced before another attempt. The operation did not remove the new file. Remove it and start a "
-                + "new operation, or set existingItem to replace.")
+                "The operation rejected the file that it downloaded to \(file.url.path), and that file was changed or "
+                + "replaced before another attempt. The operation did not remove the new file. "
+                + "Remove it and start a new operation, or set existingItem to replace.")
     }
 }

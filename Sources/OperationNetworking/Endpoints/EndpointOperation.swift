@@ -60,7 +60,7 @@ open class EndpointOperation<ResultType: Sendable>: NetworkDataOperation<ResultT
     /// Override this property in a class for all endpoints of one service.
     open var base: NetworkBase {
         guard let given else {
-            preconditionFailure("\(type(of: self)) must override base, or be made with one.")
+            preconditionFailure("\(type(of: self)) must override base, or be created with a base.")
         }
         return given.base
     }
@@ -70,7 +70,7 @@ open class EndpointOperation<ResultType: Sendable>: NetworkDataOperation<ResultT
     /// Override this property in a class for one endpoint.
     open var endpoint: Endpoint<ResultType> {
         guard let given else {
-            preconditionFailure("\(type(of: self)) must override endpoint, or be made with one.")
+            preconditionFailure("\(type(of: self)) must override endpoint, or be created with an endpoint.")
         }
         return given.endpoint
     }

@@ -165,7 +165,8 @@ public struct NetworkBase: Sendable {
             if text.isEmpty { return known }
             return (known.map { $0.isEmpty ? "" : "\($0)&" } ?? "") + text
         } catch {
-            throw NetworkError(code: .invalidURL, phase: .checking, message: "The query: \(error.message)")
+            throw NetworkError(code: .invalidURL, phase: .checking,
+                message: "The query cannot be encoded. \(error.message)")
         }
     }
 
@@ -180,15 +181,15 @@ public struct NetworkBase: Sendable {
             throw NetworkError(
                 code: .invalidURL, phase: .checking,
                 message:
-                    "The path contains “\(scheme)”, and a path is always appended to the base. Pass a URL instead of a "
+                    "The path contains “\(scheme)”, but a path is always appended to the base. Pass a URL instead of a "
                     + "string, as in get(url) and download(url), or use at(_:) of the endpoint.")
         }
         if hasQuestionMark {
             let name = LogRedaction.secrets.withoutSecrets(inPath: String(path.prefix { $0 != "?" })).quoted()
             OperationDiagnostics.report(
                 .queryInPath, by: "NetworkBase",
-                "The path “\(name)?…” contains a question mark, which is sent as %3F and begins no query. If you mean a "
-                    + "query, pass it in the query parameter, as in get(\"albums\", [\"page\": 2]).")
+                "The path “\(name)?…” contains a question mark, which is sent as %3F and does not begin a query. "
+                    + "To send a query, pass it in the query parameter, as in get(\"albums\", [\"page\": 2]).")
         }
     }
 
@@ -202,7 +203,7 @@ public struct NetworkBase: Sendable {
             NetworkError(code: code, phase: .checking, message: message)
         }
         guard let home = WebAddress(url) else {
-            throw refusal(.invalidURL, "The URL of the base is no web address. Begin it with https:// and a host.")
+            throw refusal(.invalidURL, "The URL of the base is not a web address. Begin it with https:// and a host.")
         }
         let text = reference.absoluteString
         // A reference is appended to the whole path of the base, as a path is.
@@ -217,21 +218,23 @@ public struct NetworkBase: Sendable {
             if let own = WebAddress(reference), own.origin == home.origin {
                 address = own
             } else if case .scheme(let scheme) = error {
-                throw refusal(.unsupportedScheme, "Only http and https can be sent, not “\(scheme.quoted(limit: 40))”.")
+                throw refusal(.unsupportedScheme,
+                    "The scheme “\(scheme.quoted(limit: 40))” is not supported. Use http or https.")
             } else {
-                throw refusal(.invalidURL, "The URL is not valid: its host, its port or a character is wrong.")
+                throw refusal(.invalidURL, "The URL is not valid: check its host, its port and its characters.")
             }
         }
         let isElsewhere = address.origin != home.origin
         guard allowsOtherOrigin || !isElsewhere else {
             throw refusal(
                 .otherOrigin,
-                "The URL is at \(address.origin), and the base is at \(home.origin). If the request may go there, pass "
-                    + "allowsOtherOrigin: true. It is then sent without the headers and the credentials of the base.")
+                "The URL is at \(address.origin), but the base is at \(home.origin). If the request may go there, pass "
+                    + "allowsOtherOrigin: true. The request is then sent without the headers and the credentials of "
+                    + "the base.")
         }
         let known = query.isEmpty ? address.query : try added(query, to: address.query)
         guard let url = URL(string: address.origin.description + address.path + (known.map { "?" + $0 } ?? "")) else {
-            throw refusal(.invalidURL, "The URL is not valid. Write it percent-encoded.")
+            throw refusal(.invalidURL, "The URL is not valid. Percent-encode its special characters.")
         }
         return (url, isElsewhere)
     }
@@ -239,7 +242,7 @@ public struct NetworkBase: Sendable {
     private static func refusal(_ path: String) -> NetworkError {
         NetworkError(
             code: .invalidURL, phase: .checking,
-            message: "The path cannot be appended to the base. Write it without `..`, and not percent-encoded.")
+            message: "The path cannot be appended to the base. Write it without `..` and without percent-encoding.")
     }
 }
 

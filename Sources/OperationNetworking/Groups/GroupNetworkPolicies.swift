@@ -208,7 +208,8 @@ extension GroupOperation {
     public func addNetworkObserver(_ observer: any NetworkObserver) {
         if groupEngine?.add(observer) == true { return }
         OperationDiagnostics.report(
-            .timing, by: self, "An observer came after the end of the group and is told nothing. Add it before.")
+            .timing, by: self,
+            "An observer was added after the end of the group and receives no events. Add it before the group ends.")
     }
 
     /// Removes an observer, which then receives no events of network operations in the group that begin from now on.

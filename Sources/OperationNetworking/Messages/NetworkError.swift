@@ -278,7 +278,8 @@ extension NetworkError {
         switch error {
         case let error as NetworkError: self = error
         case is CancellationError:
-            self.init(code: .cancelled, phase: phase, message: "The request was cancelled from within.")
+            self.init(code: .cancelled, phase: phase,
+                message: "The request was canceled because its code threw CancellationError.")
         case _ where isEarly:
             self.init(
                 code: .preparationFailed, phase: phase,
@@ -292,7 +293,7 @@ extension NetworkError {
         default:
             self.init(
                 code: .evaluationFailed, phase: phase,
-                message: "The response could not be made into a result: the evaluator failed.")
+                message: "The response could not be converted to a result: the evaluator failed.")
             cause = error
         }
     }
@@ -305,7 +306,8 @@ extension NetworkError {
         var failure = NetworkError(
             code: .preparationFailed, phase: .checking,
             message:
-                "The request could not be prepared: what a hook of the operation waited for failed. \(error.message)")
+                "The request could not be prepared: a hook of the operation waited for another request, which failed. "
+                + error.message)
         failure.cause = error
         return failure
     }
@@ -329,16 +331,16 @@ extension NetworkError {
             // The names may be keys of a dictionary, which the server chose.
             let steps = path.map { key in key.intValue.map { "[\($0)]" } ?? ".\(key.stringValue.quoted(limit: 40))" }
             let whole = steps.joined()
-            if steps.isEmpty { return "at its top" }
+            if steps.isEmpty { return "at the top level" }
             return whole.count > 300 ? "at …\(whole.suffix(300))" : "at \(whole)"
         }
         return switch error {
         case .keyNotFound(let key, let context):
             "The body has no value for the key \(key.stringValue.quoted()) \(place(context.codingPath))."
         case .typeMismatch(let type, let context):
-            "The body has another type than \(type) \(place(context.codingPath))."
+            "Expected a value of type \(type) \(place(context.codingPath)) of the body, found another type."
         case .valueNotFound(let type, let context):
-            "The body has null in the place of \(type) \(place(context.codingPath))."
+            "Expected a value of type \(type) \(place(context.codingPath)) of the body, found null."
         case .dataCorrupted(let context): "The body cannot be decoded \(place(context.codingPath))."
         @unknown default: "The body cannot be decoded."
         }

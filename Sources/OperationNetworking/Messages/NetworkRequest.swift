@@ -151,7 +151,7 @@ extension NetworkRequest {
     /// - Throws: A ``NetworkError`` if the resulting URL is not valid.
     public func with(query name: String, _ value: String) throws(NetworkError) -> NetworkRequest {
         guard var parts = URLComponents(url: url, resolvingAgainstBaseURL: true) else {
-            throw NetworkError(code: .invalidURL, phase: .checking, message: "The URL cannot be taken apart.")
+            throw NetworkError(code: .invalidURL, phase: .checking, message: "The URL cannot be parsed.")
         }
         // Split as text. Decoding and encoding the other parameters again would change plus signs, and would invalidate
         // a signature.
@@ -217,14 +217,15 @@ extension NetworkRequest {
     public init(_ request: URLRequest, options: TransferOptions = .standard) throws(NetworkError) {
         let method = request.httpMethod ?? "GET"
         guard let url = request.url else {
-            throw NetworkError(code: .invalidURL, phase: .checking, message: "The request has no URL. Give it one.")
+            throw NetworkError(code: .invalidURL, phase: .checking, message: "The request has no URL. Set one.")
         }
         var options = options
         let interval = request.timeoutInterval
         guard interval.isFinite, interval > 0 else {
             throw NetworkError(
                 code: .invalidLimit, phase: .checking,
-                message: "The request's timeoutInterval is no number above zero. Set one, or none in the options.",
+                message: "The timeoutInterval of the request is not greater than zero. "
+                    + "Set a positive number, or remove the limit in the options.",
                 request: RequestSummary(method: method.isToken ? method : "(no method)", url: url))
         }
         // An interval longer than 30 years means no limit. A Duration could not hold every such interval.
@@ -245,8 +246,7 @@ extension NetworkRequest {
         guard let stream = request.httpBodyStream else { return .none }
         // The copies of the URLRequest share the stream, as they do in Foundation. Only the first reader gets its
         // bytes.
-        nonisolated(unsafe) let shared = stream
-        return .stream(shared)
+        return .stream(once: Unchecked(stream))
     }
 }
 

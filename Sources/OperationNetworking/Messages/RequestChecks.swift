@@ -24,11 +24,13 @@ struct RequestChecks {
 
     func checkedMethod() throws(NetworkError) -> String {
         guard method.isToken else {
-            throw refusal(.invalidMethod, "The method is empty or has characters in it that no method has.")
+            throw refusal(.invalidMethod,
+                "The method is empty, or contains a character that is not allowed in methods.")
         }
         let capital = method.uppercased()
         guard capital != "CONNECT" else {
-            throw refusal(.invalidMethod, "CONNECT is for proxies: set one in the session's configuration.")
+            throw refusal(.invalidMethod,
+                "The method CONNECT is reserved for proxies. To use a proxy, set it in the session's configuration.")
         }
         return Self.methods.contains(capital) ? capital : method
     }
@@ -50,7 +52,7 @@ struct RequestChecks {
             throw refusal(.invalidURL, "The URL is not absolute. Begin it with https://.")
         }
         guard URLAuthority.defaultPorts[scheme] != nil else {
-            throw refusal(.unsupportedScheme, "Only http and https can be sent, not \(scheme).")
+            throw refusal(.unsupportedScheme, "The scheme \(scheme) is not supported. Use http or https.")
         }
         let authority: URLAuthority
         do {
@@ -63,20 +65,20 @@ struct RequestChecks {
         guard text.utf8.allSatisfy({ (0x21...0x7E).contains($0) }), let plain = URL(string: text),
             RequestOrigin(of: plain) == origin
         else {
-            throw refusal(.invalidURL, "The URL has characters in it that must be percent-encoded.")
+            throw refusal(.invalidURL, "The URL contains characters that must be percent-encoded.")
         }
         return Target(url: plain, origin: origin, credentials: authority.userInformation.flatMap(Self.credentials))
     }
 
     private func refusal(_ flaw: URLAuthority.Flaw, _ scheme: String) -> NetworkError {
         switch flaw {
-        case .noHost: refusal(.missingHost, "The URL names no host. Write one after \(scheme)://.")
+        case .noHost: refusal(.missingHost, "The URL contains no host. Write a host after \(scheme)://.")
         case .host:
             refusal(
                 .invalidURL,
                 "The host of the URL is not valid. Write a domain name, an IPv4 address, or an IPv6 address in brackets."
             )
-        case .port: refusal(.invalidURL, "The port of the URL is not valid. Choose one from 1 to 65535.")
+        case .port: refusal(.invalidURL, "The port of the URL is not valid. Use a port from 1 to 65535.")
         }
     }
 
@@ -92,7 +94,8 @@ struct RequestChecks {
     ) throws(NetworkError) -> (headers: HeaderFields, body: RequestBody) {
         if !body.isNone, Self.bodyless.contains(method.uppercased()) {
             throw refusal(
-                .bodyNotAllowed, "\(method.uppercased()) goes without a body. Use POST, or put it in the query.")
+                .bodyNotAllowed, "A request with the method \(method.uppercased()) cannot have a body. "
+                    + "Use POST, or put the data into the query.")
         }
         if let length = body.length, length < 0 {
             throw refusal(.bodyLengthMismatch, "The length of the body is negative.")
@@ -114,15 +117,16 @@ struct RequestChecks {
     func checkedValue(_ field: HeaderFields.Field) throws(NetworkError) -> String {
         guard field.name.isToken else {
             throw refusal(
-                .invalidHeaderName, "A header field has a name that is empty or has characters in it that no name has.")
+                .invalidHeaderName,
+                "A header name is empty, or contains a character that is not allowed in header names.")
         }
         guard field.value.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }) else {
             throw refusal(
                 .invalidHeaderValue,
-                "The value of \(field.name) has a line break or another control character in it. Encode it.")
+                "The value of \(field.name) contains a line break or another control character. Encode it.")
         }
         guard !Self.reserved.contains(where: { field.isNamed($0) }) else {
-            throw refusal(.reservedHeader, "\(field.name) is written by the session. Leave it out.")
+            throw refusal(.reservedHeader, "The session sets \(field.name) itself. Leave it out.")
         }
         return field.value.trimmedBlanks
     }
@@ -133,7 +137,7 @@ struct RequestChecks {
         else {
             throw refusal(
                 .bodyLengthMismatch,
-                "Content-Length is not the length of the body. Leave it out: the session writes it.")
+                "Content-Length does not match the length of the body. Leave it out, because the session sets it.")
         }
         return body.isNone ? body : body.withLength(stated)
     }
@@ -142,11 +146,12 @@ struct RequestChecks {
         let timeouts = options.timeouts
         for limit in [timeouts.connect, timeouts.firstByte, timeouts.idle, timeouts.total] {
             guard limit ?? .seconds(1) > .zero else {
-                throw refusal(.invalidLimit, "A time limit is zero or negative. Use nil for none.")
+                throw refusal(.invalidLimit,
+                    "A time limit is zero or negative. Set a positive number, or nil for no limit.")
             }
         }
         guard options.maximumHeaderSize > 0, options.maximumExpansion > 0 else {
-            throw refusal(.invalidLimit, "A size limit is zero or negative.")
+            throw refusal(.invalidLimit, "A size limit is zero or negative. Set a positive number.")
         }
     }
 }

@@ -132,8 +132,8 @@ extension AttemptRecord: CustomStringConvertible {
     /// The attempt as one line of text, for a log.
     public var description: String {
         let answer = status.map { " \($0)" } ?? ""
-        let next = pause.map { ", again after \($0.inSeconds)" } ?? ""
-        let time = "from \(began.inSeconds) on, for \(duration.inSeconds)"
+        let next = pause.map { ", next attempt after \($0.inSeconds)" } ?? ""
+        let time = "started at \(began.inSeconds), lasted \(duration.inSeconds)"
         return "attempt \(number): \(code)\(answer) while \(phase), \(time)\(next)"
     }
 }

@@ -80,10 +80,10 @@ public struct RetryEvent: Sendable {
 extension RetryEvent: CustomStringConvertible {
     /// The decision as one line of text, for a log.
     public var description: String {
-        let outcome = pause.map { "again in \($0.inSeconds)" } ?? "no more"
+        let outcome = pause.map { "next attempt in \($0.inSeconds)" } ?? "no other attempt"
         let because = rule.map { " (\($0.reason))" } ?? ""
         let budget = budgetLeft.map { ", \($0) left in the budget" } ?? ""
-        let time = timeLeft.map { ", \($0.inSeconds) left" } ?? ""
+        let time = timeLeft.map { ", \($0.inSeconds) left in the window" } ?? ""
         let deadline = deadlineLeft.map { ", \($0.inSeconds) until the deadline" } ?? ""
         return "attempt \(attempt) failed (\(error.code)\(error.status.map { " \($0)" } ?? "")): "
             + "\(outcome), \(reason)\(because)\(budget)\(time)\(deadline)"

@@ -145,7 +145,7 @@ extension NetworkLog: NetworkObserver {
         case .suspended: return Entry("⊣", "suspended \(place)", .info)
         case .resumed: return Entry("⊢", "resumed \(place)", .info)
         case .operationEnded where event.ending == .cancelled:
-            return Entry("⊘", "cancelled: \(event.cancellationCause?.code.description ?? "") \(place)", .notice)
+            return Entry("⊘", "canceled: \(event.cancellationCause?.code.description ?? "") \(place)", .notice)
         default: return nil
         }
     }
@@ -157,7 +157,7 @@ extension NetworkLog: NetworkObserver {
             return Entry("✓", "\(event.receivedBytes ?? 0) bytes\(time) \(place)").with(
                 event.responseBody, of: event.head)
         case .takenBack:
-            return Entry("↩", "not sent: what it waited with for a connection is out of date. \(place)", .info)
+            return Entry("↩", "not sent: the request became outdated while it waited for a connection. \(place)", .info)
         default:
             // The log reports the cancellation of the operation itself, not of its attempt.
             return event.error.map { Entry("✗", redaction.text(of: $0), .error).with($0.bodyPrefix, of: event.head) }

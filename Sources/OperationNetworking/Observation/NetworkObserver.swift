@@ -47,7 +47,7 @@ extension AnyNetworkOperation {
     public func addNetworkObserver(_ observer: any NetworkObserver) {
         if state == .notStarted, networkAttempts.add(observer, of: self) { return }
         OperationDiagnostics.report(
-            .timing, by: self, "An observer came after the start and is told nothing. Add it before.")
+            .timing, by: self, "An observer was added after the start and receives no events. Add it before the start.")
     }
 
     /// Removes an observer from the operation.

@@ -95,8 +95,8 @@ public final class DefaultNetworkSession: NetworkSession {
             DispatchQueue.global().async {
                 OperationDiagnostics.report(
                     .sessionFallback, by: "DefaultNetworkSession",
-                    "\(problem.message) URLSession sends the requests of this process instead. Some responses of servers end "
-                        + "a process that uses URLSession on Linux.")
+                    "\(problem.message) URLSession sends the requests of this process instead. "
+                        + "Some server responses crash a process that uses URLSession on Linux.")
             }
         #endif
         return URLSession(configuration: .bare)

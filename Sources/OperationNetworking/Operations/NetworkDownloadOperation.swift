@@ -192,8 +192,9 @@ open class NetworkDownloadOperation<ResultType: Sendable>: NetworkOperation<URL,
         throw NetworkError(
             code: .evaluationFailed, phase: .receiving,
             message:
-                "The bytes of a download go to its file. Return super.makeCollector(for:) in \(type(of: self)), or "
-                + "subclass NetworkOperation<URL, \(ResultType.self)>.")
+                "A download writes its bytes to its file, so it cannot use another collector. "
+                + "Return super.makeCollector(for:) in \(type(of: self)), "
+                + "or subclass NetworkOperation<URL, \(ResultType.self)>.")
     }
 }
 

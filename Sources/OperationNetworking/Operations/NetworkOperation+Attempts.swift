@@ -89,17 +89,17 @@ extension NetworkOperation: AttemptHost {
             return NetworkError(
                 code: .preparationFailed, phase: .waiting,
                 message:
-                    "The older form of createTask(with:using:) sends over Foundation, not over the operation's "
-                    + "\(type(of: operationSession)). Override the form with a NetworkRequest, or give the operation a "
-                    + "URLSession.")
+                    "The older form of createTask(with:using:) needs a URLSession, but the session of the operation is "
+                    + "a \(type(of: operationSession)). Override the form with a NetworkRequest, or give the operation "
+                    + "a URLSession.")
         }
         // An upload task has its own body.
         guard !request.losesBodyInFoundation || task is URLSessionUploadTask else {
             return NetworkError(
                 code: .unsupportedBody, phase: .waiting,
                 message:
-                    "The older form of createTask(with:using:) takes no streamed body. Override the form with a "
-                    + "NetworkRequest, make an upload task, or send data or a whole file.")
+                    "The older form of createTask(with:using:) cannot send a streamed body. "
+                    + "Override the form with a NetworkRequest, create an upload task, or send data or a whole file.")
         }
         return nil
     }
@@ -133,7 +133,8 @@ extension NetworkOperation: AttemptHost {
         }
         guard let collector = answer.collector as? ResponseCollector<TaskResult> else {
             throw NetworkError(
-                code: .evaluationFailed, phase: .evaluating, message: "The collector gives no \(TaskResult.self).")
+                code: .evaluationFailed, phase: .evaluating,
+                message: "The collector does not produce a value of type \(TaskResult.self).")
         }
         let taken = try collector.finish()
         let kept = NetworkOperationOptions.Taken(taken)
@@ -166,7 +167,7 @@ extension NetworkOperation: AttemptHost {
     private static func check(_ rule: () throws -> Void) throws {
         do { try rule() } catch let error as NetworkError { throw error } catch {
             var refusal = NetworkError(
-                code: .responseRefused, phase: .evaluating, message: "A rule of the operation refused the response.")
+                code: .responseRefused, phase: .evaluating, message: "A rule of the operation rejected the response.")
             refusal.cause = error
             throw refusal
         }

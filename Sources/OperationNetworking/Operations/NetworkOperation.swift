@@ -225,7 +225,7 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
         if let request = try settings.withLock({ $0.draft }).request() { return request }
         throw NetworkError(
             code: .preparationFailed, phase: .checking,
-            message: "\(type(of: self)) has no request. Override makeRequest() without calling super, or make the "
+            message: "\(type(of: self)) has no request. Override makeRequest() without calling super, or create the "
                 + "operation with a URL or a request.")
     }
 
@@ -363,7 +363,7 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
         guard let head else {
             throw NetworkError(
                 code: .invalidResponse, phase: .evaluating,
-                message: "\(type(of: self)) was given a response before it sent a request.")
+                message: "\(type(of: self)) received a response before it sent a request.")
         }
         return try makeResult(of: result, head)
     }
@@ -397,8 +397,8 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     private func missingEvaluator(_ phase: NetworkError.Phase) -> NetworkError {
         NetworkError(
             code: .evaluationFailed, phase: phase,
-            message: "\(type(of: self)) has no evaluator, and nothing else says how a \(TaskResult.self) becomes a "
-                + "\(ResultType.self). Give the operation an evaluator, or override evaluate(result:head:).")
+            message: "\(type(of: self)) has no evaluator that converts \(TaskResult.self) to \(ResultType.self). "
+                + "Give the operation an evaluator, or override evaluate(result:head:).")
     }
 
     // Options to set before the start.

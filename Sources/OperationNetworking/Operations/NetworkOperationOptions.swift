@@ -93,5 +93,5 @@ extension CancellationCause {
     /// `CancellationError`.
     public static let networkTaskCancelled = CancellationCause(
         code: .networkTaskCancelled,
-        message: "The operation's network task was cancelled by somebody else than the operation, or from within.")
+        message: "The network task of the operation was canceled, but the operation was not.")
 }

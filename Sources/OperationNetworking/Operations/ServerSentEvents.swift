@@ -95,7 +95,7 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
                         if let event = parser.take(line) { return event }
                         guard parser.isWithinBounds else {
                             throw NetworkError(
-                                code: .bodyTooLarge, phase: .receiving, message: "An event has more than 16 MiB.",
+                                code: .bodyTooLarge, phase: .receiving, message: "An event is larger than 16 MiB.",
                                 request: request.summary)
                         }
                     }
@@ -138,7 +138,7 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
             guard ContentTypeRule.only("text/event-stream").accepts(type ?? "none", requested: []) else {
                 throw NetworkError(
                     code: .unacceptableContentType, phase: .evaluating,
-                    message: "The server sends no events at this address, but another type. Check the URL.",
+                    message: "The content type of the response is not text/event-stream. Check the URL.",
                     request: request.summary)
             }
             failures = 0

@@ -58,7 +58,7 @@ public struct ImageData: Sendable, Hashable {
         guard let format = ImageFormat(of: data) else {
             throw NetworkError(
                 code: .undecodableResult, phase: .evaluating,
-                message: "The body is no image of a kind that is known. Is the address right?")
+                message: "The body is not an image in a known format. Check the URL.")
         }
         self.data = data
         self.format = format

@@ -53,7 +53,7 @@ extension ResponseMaker {
             throw NetworkError(
                 code: .invalidResponse, phase: .evaluating,
                 message: "Foundation cannot represent the response. Use the form of the evaluator, the rule or the "
-                    + "hook that gets the head of the response: it works with every response.")
+                    + "hook that receives a ResponseHead. This form works with every response.")
         }
         return response
     }
@@ -88,11 +88,11 @@ enum ResponseText {
     static func text(_ data: Data, _ contentType: String?) throws(NetworkError) -> String {
         let name = contentType.flatMap(charset)
         guard let encoding = name.map({ encodings[$0] }) ?? .utf8 else {
-            throw refusal("The text is in the character set \(name?.prefix(40) ?? ""), which is not known here.")
+            throw refusal("The text is in the character set \(name?.prefix(40) ?? ""), which is not supported.")
         }
         let bytes = encoding == .utf8 && data.starts(with: [0xEF, 0xBB, 0xBF]) ? data.dropFirst(3) : data
         guard let text = String(bytes: bytes, encoding: encoding) else {
-            throw refusal("The body is no text in the character set \(name ?? "utf-8").")
+            throw refusal("The body is not valid text in the character set \(name ?? "utf-8").")
         }
         return text
     }
@@ -108,7 +108,8 @@ enum ResponseText {
 
     private static func refusal(_ message: String) -> NetworkError {
         NetworkError(
-            code: .undecodableResult, phase: .evaluating, message: "\(message) Use Data as the result and read it.")
+            code: .undecodableResult, phase: .evaluating,
+            message: "\(message) Use Data as the result, and decode the text yourself.")
     }
 }
 

@@ -70,7 +70,7 @@ final class DataCollector: ResponseCollector<Data>, @unchecked Sendable {
         guard bytes.count <= limit - data.count else {
             throw NetworkError(
                 code: .bodyTooLarge, phase: .receiving,
-                message: "The body has more than the \(limit) bytes that may be kept in memory. "
+                message: "The body is larger than the \(limit) bytes that may be kept in memory. "
                     + "Download it to a file, or raise maximumBytesInMemory.")
         }
         data.append(contentsOf: bytes)
@@ -203,7 +203,7 @@ package final class TemporaryFileCollector: ResponseCollector<URL>, TemporaryFil
         return NetworkError(
             code: isFull ? .diskFull : .fileUnwritable, phase: .saving,
             message: isFull
-                ? "The disk has no room for the body. Free some."
+                ? "The disk has no space left for the body. Free some space."
                 : "The body could not be written to a temporary file.",
             underlying: .init(domain: "errno", number: Int(number), text: String(cString: strerror(number))))
     }
@@ -238,7 +238,8 @@ final class TemporaryFile: Sendable {
             if let error = DescriptorShortage.error(number, opening: url.path, phase: .receiving) { throw error }
             throw NetworkError(
                 code: .fileUnwritable, phase: .receiving,
-                message: "No temporary file could be made in \(folder.path). Check that it exists and is writable.",
+                message: "No temporary file could be created in \(folder.path). Check that the folder exists and is "
+                    + "writable.",
                 underlying: .init(domain: "errno", number: Int(number), text: String(cString: strerror(number))))
         }
         return (TemporaryFile(url), descriptor)

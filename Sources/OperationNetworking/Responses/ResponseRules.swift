@@ -76,8 +76,8 @@ public struct ResponseRules: Sendable {
         guard contentTypes.accepts(type, requested: request.headers.values("Accept")) else {
             throw NetworkError(
                 code: .unacceptableContentType, phase: .evaluating,
-                message: "The response is of the type \(type?.quoted() ?? ""), which is none of those accepted. "
-                    + "Is the address right, or does another server answer? Otherwise change rules.contentTypes.")
+                message: "The response has the content type \(type?.quoted() ?? "(none)"), which is not accepted. "
+                    + "Check the URL, or change rules.contentTypes.")
         }
     }
 

@@ -114,7 +114,7 @@ public struct ResponseStream: AsyncSequence, Sendable {
                     if let line = splitter.next() { return line }
                     guard splitter.isWithinBounds else {
                         throw NetworkError(
-                            code: .bodyTooLarge, phase: .receiving, message: "A line has more than 1 MiB.")
+                            code: .bodyTooLarge, phase: .receiving, message: "A line is longer than 1 MiB.")
                     }
                     guard let piece = try await pieces.next() else { return givesRest ? splitter.rest() : nil }
                     splitter.add(piece)
@@ -199,10 +199,10 @@ final class StreamBuffer: NetworkReceiver {
 
     private static let secondCaller = NetworkError(
         code: .awaitedTwice, phase: .receiving,
-        message: "Two tasks await the next piece of one response at the same time. Let one of them iterate over it.")
+        message: "Two tasks wait for the next part of the same response. Iterate over the response in one task.")
 
     private static let noHead = NetworkError(
-        code: .invalidResponse, phase: .awaitingResponse, message: "There was no head.")
+        code: .invalidResponse, phase: .awaitingResponse, message: "The response has no headers.")
 
     private let state = Locked(State())
 

@@ -323,7 +323,7 @@ extension AttemptRank {
 extension WaitReason {
     fileprivate static func originPause(_ left: Duration) -> WaitReason {
         let tenths = left.saturatedNanoseconds / 100_000_000
-        return WaitReason(.pause, "waiting \(tenths / 10).\(tenths % 10) s, for the server asked all to")
+        return WaitReason(.pause, "waiting \(tenths / 10).\(tenths % 10) s, because the server asked clients to wait")
     }
 }
 
@@ -332,7 +332,7 @@ extension NetworkError {
         var error = NetworkError(
             code: .originPaused, phase: .waiting,
             message:
-                "\(origin.name) asked to be left alone for a while. Try again later (retryAfter), or allow more time.")
+                "\(origin.name) asked clients to wait. Try again later (retryAfter), or allow more time.")
         error.retryAfter = left
         return error
     }

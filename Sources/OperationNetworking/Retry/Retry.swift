@@ -95,7 +95,7 @@ extension AnyNetworkOperation {
     public var retry: Retry? {
         get { networkAttempts.policy(of: RetryAgent.self)?.retry }
         set {
-            guard maySet("retry") else { return }
+            guard maySet("retry policy") else { return }
             networkAttempts.markAsSet(.retry)
             networkAttempts.set(newValue)
         }

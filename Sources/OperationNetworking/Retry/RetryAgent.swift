@@ -50,7 +50,7 @@ final class RetryAgent: AttemptPolicy {
             state.withLock { $0.isTooLate = true }
             return NetworkError(
                 code: .timedOut, phase: .waiting,
-                message: "The preparation of another attempt took longer than the window of retry allows.")
+                message: "The preparation of another attempt took longer than the retry window allows.")
         }
         state.withLock { state in
             state.before = (number, state.failure, state.paid)
@@ -151,8 +151,8 @@ final class RetryAgent: AttemptPolicy {
         if reason == .bodyNotRepeatable {
             error = NetworkError(
                 code: .bodyNotRepeatable, phase: failure.phase,
-                message: "The request would be sent again, but its body can be read only once. Send data or a file, or "
-                    + "a stream that can be made anew. The request had failed so: \(failure.message)",
+                message: "The request must be sent again, but its body can be read only once. Send data, a file, or a "
+                    + "stream that can be created again. The request failed with this error: \(failure.message)",
                 request: failure.request, underlying: failure.underlying)
             error.status = failure.status
             error.isUnsent = failure.isUnsent

@@ -94,7 +94,7 @@ extension TypedOperation {
     }
 
     private static func cancelled(_ code: CancellationCause.Code?) -> String {
-        code.map { "cancelled (\($0))" } ?? "a cancellation"
+        code.map { "canceled (\($0))" } ?? "a cancellation"
     }
 }
 
@@ -265,10 +265,10 @@ extension TypedOperation {
         switch end {
         case .outcome(.success(let result)): return "success \(Described.value(result))"
         case .outcome(.failure(let error)): return "failure \(Described.error(error))"
-        case .outcome(.cancelled(let cause)): return "cancelled (\(cause.code)), \(cause.message)"
+        case .outcome(.cancelled(let cause)): return "canceled (\(cause.code)), \(cause.message)"
         case .notYet: return "no end, \(standing)"
         case .notWithin(let limit): return "no end within \(Described.time(limit)), \(standing)"
-        case .notAwaited: return "no end before the test's own task was cancelled, \(standing)"
+        case .notAwaited: return "no end before the test's own task was canceled, \(standing)"
         }
     }
 
@@ -276,8 +276,8 @@ extension TypedOperation {
     private var standing: String {
         if let waitReason { return "it is \(waitReason)" }
         switch state {
-        case .notStarted where !isReady: return "it waits for its dependencies, or for its admission"
-        case .notStarted: return "it was not begun; start it, or add it to a queue"
+        case .notStarted where !isReady: return "it waits for its dependencies or for its admission"
+        case .notStarted: return "it was not started; start it, or add it to a queue"
         case .suspended: return "it is suspended"
         default: return "it is \(state)"
         }
@@ -358,9 +358,9 @@ public func waitUntil(
     let end = ContinuousClock.now + limit
     while !isSo() {
         guard !Task.isCancelled, ContinuousClock.now < end else {
-            let found = Task.isCancelled ? "not so when the test's own task was cancelled" : "not so"
+            let found = Task.isCancelled ? "false when the test's own task was canceled" : "false"
             throw UnmetExpectation(
-                "What was waited for did not come", expected: "\(what), within \(Described.time(limit))", found: found,
+                "The condition did not become true", expected: "\(what), within \(Described.time(limit))", found: found,
                 fileID: fileID, line: line)
         }
         await Task.yield()

@@ -48,7 +48,7 @@ extension AnyNetworkOperation {
         let first = zip(expected, found).enumerated().first { !$1.0.fits($1.1) }?.offset
         let flaw = first ?? min(expected.count, found.count)
         throw UnmetExpectation(
-            "\(Described.subject(self)) did not make the attempts that were expected",
+            "\(Described.subject(self)) did not make the expected attempts",
             expected: expected.map(\.description).joined(separator: ", "),
             found: found.isEmpty ? "no attempt" : found.map(\.description).joined(separator: ", "),
             details: [
@@ -80,7 +80,7 @@ struct AttemptDescription {
                 case .status(let status): "\(status)"
                 case .failure(let code): "\(code)"
                 case .success: "success"
-                case .cancelled: "cancelled"
+                case .cancelled: "canceled"
                 case .unfinished: "…"
                 }
             if let pause { return "\(word), pause \(Described.time(pause))" }
@@ -217,7 +217,7 @@ public struct ExpectedAttempt: Sendable, CustomStringConvertible {
     /// A short description of the expectation.
     public var description: String {
         let word = AttemptDescription.Attempt(kind: kind).description
-        if let putAside { return "\(word), put aside for: \(putAside)" }
+        if let putAside { return "\(word), paused for: \(putAside)" }
         guard let pause else { return word }
         let (least, most) = (Described.time(pause.lowerBound), Described.time(pause.upperBound))
         return "\(word), pause \(least == most ? least : "\(least) to \(most)")"

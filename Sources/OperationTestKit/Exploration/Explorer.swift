@@ -278,8 +278,9 @@ extension Explorer {
         if explorer.isEndless {
             let last = Array(explorer.order.suffix(toldTurns))
             reason =
-                "Nobody came to an end in \(explorer.turns.count) turns: somebody asks again and again for what never "
-                + "comes. These are the last \(last.count) of them. A scene that needs more sets its explorer's turnLimit."
+                "The scenario did not end within \(explorer.turns.count) turns. An actor probably waits for an event "
+                + "that never occurs. These are the last \(last.count) turns. If the scenario needs more turns, raise "
+                + "the turnLimit of its explorer."
             return Played(
                 schedule: schedule, reason: reason, kind: "endless", order: last, turns: explorer.turns, isEndless: true
             )
@@ -378,7 +379,7 @@ extension ExplorerSchedule: LosslessStringConvertible, ExpressibleByStringLitera
     /// Creates a schedule from a literal in its printed form, which must be valid.
     public init(stringLiteral text: String) {
         guard let schedule = Self(text) else {
-            preconditionFailure("\"\(text)\" is no schedule. Put in what was printed, such as 4711 or 4711:0,1,0.")
+            preconditionFailure("\"\(text)\" is not a schedule. Use a printed schedule, such as 4711 or 4711:0,1,0.")
         }
         self = schedule
     }
@@ -411,8 +412,8 @@ public struct ExplorationFailure: Error, Sendable {
         let none = ExplorerSchedule(seed: 0)
         return ExplorationFailure(
             reason:
-                "\(Explorer.scheduleVariable) is \"\(text)\", which is no schedule: nothing was played. Put in what "
-                + "was printed, such as 4711 or 4711:0,1,0, or nothing.",
+                "\(Explorer.scheduleVariable) is \"\(text)\", which is not a schedule, so no round was played. "
+                + "Set it to a printed schedule, such as 4711 or 4711:0,1,0, or remove it.",
             round: 0, rounds: 0, met: none, shortest: none, order: [])
     }
 }
@@ -424,11 +425,11 @@ extension ExplorationFailure: CustomStringConvertible, LocalizedError {
         let isSame = shortest == met
         var lines = [
             reason, "  round \(round) of \(rounds), with seed \(met.seed)",
-            "  order: \(order.isEmpty ? "nobody had a turn" : told)",
-            "  to play this one again: Explorer.replay(\"\(shortest)\"), or "
-                + "\(Explorer.scheduleVariable)=\(shortest) in the environment",
+            "  order: \(order.isEmpty ? "no actor had a turn" : told)",
+            "  to replay it: Explorer.replay(\"\(shortest)\"), or \(Explorer.scheduleVariable)=\(shortest) in the "
+                + "environment",
         ]
-        if !isSame { lines.append("  as it was met first: \"\(met)\"") }
+        if !isSame { lines.append("  first failing schedule: \"\(met)\"") }
         return lines.joined(separator: "\n")
     }
 

@@ -67,7 +67,7 @@ public struct LoopbackAnswer: Sendable {
             let type = LoopbackField("Content-Type", "application/json")
             return .bytes(Array(try JSONEncoder().encode(value)), status: status, fields: [type])
         } catch {
-            return .text("The test's own answer cannot be encoded: \(error)", status: 500)
+            return .text("The response of the test cannot be encoded: \(error)", status: 500)
         }
     }
 

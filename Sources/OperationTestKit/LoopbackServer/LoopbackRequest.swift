@@ -120,23 +120,24 @@ public struct LoopbackViolation: Hashable, Sendable, CustomStringConvertible {
         public static let requestLine = Code(
             description: "requestLine", explanation: "the first line is not a method, a target and HTTP/1.1")
         /// A line is not a header.
-        public static let field = Code(description: "field", explanation: "a line of the head is no header field")
+        public static let field = Code(description: "field", explanation: "a header line is not valid")
         /// A line does not end with a carriage return and a line feed, or contains a carriage return.
         public static let lineEnd = Code(
-            description: "lineEnd", explanation: "a line does not end in carriage return and line feed")
+            description: "lineEnd", explanation: "a line does not end with a carriage return and a line feed")
         /// The `Host` header is missing or empty, or occurs more than once.
-        public static let host = Code(description: "host", explanation: "there is not exactly one Host")
+        public static let host = Code(description: "host",
+            explanation: "the request does not have exactly one Host header")
         /// The length of the body is ambiguous, because of two lengths, a length and chunks, or an invalid number.
-        public static let length = Code(description: "length", explanation: "the length of the body is unclear")
+        public static let length = Code(description: "length", explanation: "the length of the body is ambiguous")
         /// The chunks of a body are invalid.
-        public static let chunk = Code(description: "chunk", explanation: "the body's chunks are wrong")
+        public static let chunk = Code(description: "chunk", explanation: "the chunks of the body are not valid")
         /// Data arrived after the end of a request and before its response.
         ///
         /// The data is a body that exceeds its declared length, or a second request.
         public static let surplus = Code(
-            description: "surplus", explanation: "bytes came behind the end of a request that was not yet answered")
+            description: "surplus", explanation: "bytes arrived after the end of a request and before its response")
         /// The headers are longer than the server accepts.
-        public static let tooLong = Code(description: "tooLong", explanation: "the head has no end")
+        public static let tooLong = Code(description: "tooLong", explanation: "the headers are too long")
     }
 }
 

@@ -71,7 +71,8 @@ public final class LoopbackServer: Sendable {
     /// Returns the URL of a target on this server, with one of its addresses.
     public func url(_ target: String = "/", at address: LoopbackAddress) -> URL {
         guard let url = URL(string: "http://\(address)\(target)") else {
-            preconditionFailure("\(target) is no target of a URL. Write it percent-encoded and beginning with a slash.")
+            preconditionFailure(
+                "\(target) is not a valid target of a URL. Begin it with a slash, and percent-encode it.")
         }
         return url
     }
@@ -291,11 +292,11 @@ public struct LoopbackServerError: Error, Hashable, Sendable, CustomStringConver
         /// Another server already listens on the address.
         public static let addressInUse = Code(
             description: "addressInUse",
-            explanation: "somebody else does already. Use port 0, which chooses a free port, or another path.")
+            explanation: "another server already uses it. Use port 0, which chooses a free port, or another path.")
         /// The machine does not have the address.
         public static let addressNotAvailable = Code(
             description: "addressNotAvailable",
-            explanation: "this machine has no such address. Listen on .ipv4 only, or switch IPv6 on.")
+            explanation: "this machine does not have this address. Listen on .ipv4 only, or enable IPv6.")
         /// The path of a socket is empty or too long for the system.
         public static let invalidPath = Code(
             description: "invalidPath",
@@ -308,10 +309,10 @@ public struct LoopbackServerError: Error, Hashable, Sendable, CustomStringConver
         /// The process does not have the permission to listen on the address.
         public static let permissionDenied = Code(
             description: "permissionDenied",
-            explanation: "the program lacks the permission. Use port 0, or another path.")
+            explanation: "the program does not have permission. Use port 0, or another path.")
         /// Another error, which the error number of the system identifies.
         public static let systemFailed = Code(
-            description: "systemFailed", explanation: "the system refused. Look up the error's number.")
+            description: "systemFailed", explanation: "the system reported an error. Look up its number.")
     }
 }
 

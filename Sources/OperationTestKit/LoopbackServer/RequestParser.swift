@@ -93,7 +93,7 @@ struct RequestParser {
                     position += 2
                     state = .chunkSize
                 } else {
-                    breakOff(.chunk, "a chunk of another size than it says")
+                    breakOff(.chunk, "a chunk does not have its stated size")
                 }
             case .trailers(let fields):
                 guard let line = takeLine() else { return overlong() }
@@ -185,14 +185,14 @@ struct RequestParser {
         let text = String(decoding: digits, as: UTF8.self)
         let isHexadecimal = !digits.isEmpty && text.allSatisfy { $0.isHexDigit && $0.isASCII }
         guard isHexadecimal, let size = Int(text, radix: 16) else {
-            return breakOff(.chunk, "a chunk's size is \(HeadReader.quoted(line))")
+            return breakOff(.chunk, "the size of a chunk is \(HeadReader.quoted(line))")
         }
         state = size == 0 ? .trailers([]) : .chunk(left: size)
     }
 
     private mutating func overlong() -> Event? {
         guard waitingCount > Self.longestHead else { return nil }
-        breakOff(.tooLong, "\(waitingCount) bytes without its end")
+        breakOff(.tooLong, "\(waitingCount) bytes without an end")
         return next()
     }
 

@@ -99,10 +99,11 @@ public final class PlaybackSession: NetworkSession {
         let (unused, strangers) = (unusedExchanges, unmatchedRequests)
         guard !unused.isEmpty || !strangers.isEmpty else { return }
         throw UnmetExpectation(
-            "\(name) was not played as it was recorded",
+            "\(name) was not played as recorded",
             expected: "all of its \(recording.exchanges.count) exchanges, and no other request",
-            found: "\(unused.count) that were not asked for, \(strangers.count) requests that were not recorded",
-            details: unused.map { "not asked for: \($0)" } + strangers.map { "not recorded: \($0)" }, fileID: fileID,
+            found:
+                "\(unused.count) exchanges that were not requested, \(strangers.count) requests that are not recorded",
+            details: unused.map { "not requested: \($0)" } + strangers.map { "not recorded: \($0)" }, fileID: fileID,
             line: line)
     }
 
@@ -163,13 +164,14 @@ public final class PlaybackSession: NetworkSession {
     }
 
     private static let howToRecord =
-        "To record anew, run the code once with a RecordingSession over a real session, and write its recording to the file."
+        "To record again, run the code once with a RecordingSession over a real session, and write its recording to "
+            + "the file."
 
     private func leftOut(_ exchange: RecordedExchange, _ number: Int) -> NetworkError {
         let body = exchange.responseBody
         return Self.error(
-            "Exchange \(number + 1) of \(name), \(exchange), cannot be played: its body of "
-                + "\(body.count) bytes was left out. \((body.gap ?? .tooLong).advice)")
+            "Exchange \(number + 1) of \(name), \(exchange), cannot be played, because its body of \(body.count) bytes "
+                + "was left out. \((body.gap ?? .tooLong).advice)")
     }
 
     private func refusal(of request: StubRequest, _ key: PlaybackKey) -> NetworkError {
@@ -180,12 +182,13 @@ public final class PlaybackSession: NetworkSession {
         let nearest = "exchange \(number + 1), \(recording.exchanges[number])"
         guard !differences.isEmpty else {
             return Self.error(
-                "\(subject) was asked for more often than it is recorded in \(name): the last of them is \(nearest). "
+                "\(subject) was requested more often than it is recorded in \(name). "
+                    + "The last recorded one is \(nearest). "
                     + Self.howToRecord)
         }
         let list = differences.map(\.rawValue).joined(separator: ", ")
         return Self.error(
-            "\(subject) is not recorded in \(name). The nearest is \(nearest), which differs in: \(list). "
+            "\(subject) is not recorded in \(name). The most similar one is \(nearest), which differs in: \(list). "
                 + Self.howToRecord)
     }
 }
@@ -238,7 +241,7 @@ struct PlaybackIndex: Sendable {
 struct PlaybackKey: Hashable, Sendable {
     enum Part: String, CaseIterable {
         case method, host, path, query, body
-        case headers = "header fields"
+        case headers = "headers"
     }
 
     /// The key of an unknown or incomplete body, which matches every body.

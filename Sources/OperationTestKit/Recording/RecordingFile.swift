@@ -64,7 +64,7 @@ struct RecordingFile: Codable {
 
         private func decoded() throws -> Data? {
             guard let base64 else { return nil }
-            guard let data = Data(base64Encoded: base64) else { throw Flaw(detail: "a body is no base64") }
+            guard let data = Data(base64Encoded: base64) else { throw Flaw(detail: "a body is not valid base64") }
             return data
         }
     }
@@ -147,7 +147,8 @@ extension RecordingFile.Exchange {
         var head: ResponseHead?
         if let response {
             guard let url = URL(string: response.url ?? request.url), (200...999).contains(response.status) else {
-                throw RecordingFile.Flaw(detail: "the answer to \(request.method) \(request.url) has no right head")
+                throw RecordingFile.Flaw(
+                    detail: "the response to \(request.method) \(request.url) has no valid URL or status")
             }
             head = ResponseHead(
                 url: url, status: response.status, headers: HeaderFields(lines: response.headers ?? []),

@@ -53,7 +53,7 @@ public struct SessionRecording: Sendable {
         do {
             version = try JSONDecoder().decode(RecordingFile.Version.self, from: data)
         } catch {
-            throw SessionRecordingError(.notARecording, name, "it is no JSON with a format and a version")
+            throw SessionRecordingError(.notARecording, name, "it is not JSON with a format and a version")
         }
         guard version.format == RecordingFile.format else {
             throw SessionRecordingError(.notARecording, name, "its format is \"\(version.format)\"")
@@ -102,17 +102,17 @@ public struct SessionRecording: Sendable {
     private static func place(of error: any Error) -> String {
         switch error {
         case DecodingError.keyNotFound(let key, let context):
-            "there is no \(key.stringValue) \(place(context.codingPath))"
+            "the key \(key.stringValue) is missing \(place(context.codingPath))"
         case DecodingError.typeMismatch(_, let context), DecodingError.valueNotFound(_, let context),
             DecodingError.dataCorrupted(let context):
-            "a value is not as it should be \(place(context.codingPath))"
+            "a value has the wrong type or format \(place(context.codingPath))"
         default: "\(error)"
         }
     }
 
     private static func place(_ path: [any CodingKey]) -> String {
         let steps = path.map { key in key.intValue.map { "[\($0)]" } ?? ".\(key.stringValue)" }
-        return steps.isEmpty ? "at its top" : "at \(steps.joined())"
+        return steps.isEmpty ? "at the top level" : "at \(steps.joined())"
     }
 }
 
@@ -150,15 +150,16 @@ public struct SessionRecordingError: Error, Hashable, Sendable, CustomStringConv
             advice: "Check the path, or record it with a RecordingSession.")
         /// The file is not a recording.
         public static let notARecording = Code(
-            description: "notARecording", explanation: "is no recording",
-            advice: "Mend it, or record it anew with a RecordingSession.")
+            description: "notARecording", explanation: "is not a recording",
+            advice: "Correct it, or record it again with a RecordingSession.")
         /// The file was written by another version of the test kit.
         public static let otherVersion = Code(
             description: "otherVersion", explanation: "was written by another version of the test kit",
-            advice: "Record it anew with a RecordingSession.")
+            advice: "Record it again with a RecordingSession.")
         /// The file cannot be written.
         public static let unwritable = Code(
-            description: "unwritable", explanation: "cannot be written", advice: "Check the folder and its rights.")
+            description: "unwritable", explanation: "cannot be written",
+            advice: "Check the folder and its permissions.")
     }
 }
 
@@ -226,7 +227,7 @@ extension RecordedExchange: CustomStringConvertible {
             switch end {
             case .complete: nil
             case .failed(let error): "\(error.code)"
-            case .cancelled: "cancelled"
+            case .cancelled: "canceled"
             }
         return "\(method) \(url): \([answer, ending].compactMap(\.self).joined(separator: ", "))"
     }
@@ -314,10 +315,10 @@ extension RecordedBody.Gap {
     var advice: String {
         switch self {
         case .opaque:
-            "It cannot be looked into for secrets. Record it with `redaction: .none` and look at the file yourself, "
-                + "or put a body in its place by hand."
-        case .tooLong: "Record it with a greater bodyLimit."
-        default: "Record it anew."
+            "It cannot be searched for secrets. Record it with `redaction: .none` and check the file yourself, or "
+                + "replace the body manually."
+        case .tooLong: "Record it with a larger bodyLimit."
+        default: "Record it again."
         }
     }
 }

@@ -222,7 +222,7 @@ public struct StubAnswer: Sendable {
         do {
             return .data(try JSONEncoder().encode(value), type: "application/json", status: status)
         } catch {
-            return .text("The test's own answer cannot be encoded: \(error)", status: 500)
+            return .text("The response of the test cannot be encoded: \(error)", status: 500)
         }
     }
 

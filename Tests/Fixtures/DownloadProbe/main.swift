@@ -7,7 +7,7 @@ import OperationNetworking
 // A program that downloads one file, to be killed while it does: URL, destination, and a file of eight bytes in which it
 // counts what it received. Prints OK, or the error, at the end.
 
-#if os(Linux)
+#if OPERATIONKIT_LIBCURL
     let arguments = CommandLine.arguments
     guard arguments.count == 4, let url = URL(string: arguments[1]), let counter = ByteCounter(path: arguments[3])
     else {

@@ -7,7 +7,7 @@
 import Foundation
 import OperationNetworking
 
-#if os(Linux)
+#if OPERATIONKIT_LIBCURL
     final class Answer: NetworkReceiver {
         let isOver = DispatchSemaphore(value: 0)
         // Sendable: written by one task, and read after its end.

@@ -6,7 +6,7 @@ import Foundation
 // Looks names up at a name server of its own that does not answer; it must run in a namespace in which 127.0.0.1 is where
 // the system's resolver asks. Prints what went wrong, and "end": ResolverProbe others|bounds|limits|ends
 
-#if os(Linux)
+#if OPERATIONKIT_LIBCURL
     guard let names = NameServer() else {
         print("BAD there is no port for a name server")
         exit(1)

@@ -7,7 +7,7 @@ import OperationNetworking
 // A program that uses a session as a test of it cannot be done inside of the tests: it forks, has other programs run
 // beside it, dies of SIGPIPE if it gets one, has no descriptors left, or no libcurl. Says what happened.
 
-#if os(Linux)
+#if OPERATIONKIT_LIBCURL
     let arguments = CommandLine.arguments
     guard arguments.count == 3, let url = URL(string: arguments[2]) else {
         print("usage: SessionProbe fork|spawn|pipe|descriptors|fallback <url>")

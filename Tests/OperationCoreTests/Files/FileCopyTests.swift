@@ -171,4 +171,31 @@ struct FileCopyTests {
         #expect(error?.code == (byLink ? .tooManySymbolicLinks : .changedMeanwhile))
         #expect(folder.names() == ["secret", "tree"])
     }
+
+    /// A sandbox allows reading the file that the user picked, but not opening its directory.
+    private func withClosedFolder(_ copy: FileCopyOperation) -> FileCopyOperation {
+        copy.intercepted { call in
+            call.kind == .open && call.name?.description.hasSuffix("/closed/") == true ? .fail(EPERM) : .proceed
+        }
+    }
+
+    @Test func `a file is copied from a directory that cannot be opened`() throws {
+        try folder.makeFolder("closed")
+        try folder.write(bytes: 300_000, to: "closed/file")
+        try folder.setPermissions(0o640, of: "closed/file")
+        let copy = withClosedFolder(FileCopyOperation(from: folder["closed/file"], to: folder["copy"]))
+        #expect(try copy.success() == folder["copy"])
+        #expect(try areSame(Data(contentsOf: folder["copy"]), Data.patterned(300_000)))
+        #expect(folder.permissions(of: "copy") == 0o640 && folder.names() == ["closed", "copy"])
+    }
+
+    @Test(arguments: ["tree", "link"])
+    func `anything but a file in a directory that cannot be opened is refused`(name: String) throws {
+        try folder.makeFolder("closed/tree")
+        try folder.write("text", to: "closed/tree/file")
+        try folder.link("closed/link", to: "tree/file")
+        let copy = withClosedFolder(FileCopyOperation(from: folder["closed/\(name)"], to: folder["copy"]))
+        #expect(copy.failure()?.code == .permissionDenied)
+        #expect(folder.names() == ["closed"])
+    }
 }

@@ -16,15 +16,19 @@ struct FileDeviceTests {
 
         /// Nil where the system has none to give.
         init?(isRaw: Bool) {
-            var (near, far) = (Int32(-1), Int32(-1))
-            guard openpty(&near, &far, nil, nil, nil) == 0, let name = ttyname(far) else { return nil }
-            url = URL(fileURLWithPath: String(cString: name))
-            (self.near, self.far) = (near, far)
-            _ = fcntl(near, F_SETFL, O_NONBLOCK)
-            var settings = termios()
-            tcgetattr(far, &settings)
-            if isRaw { cfmakeraw(&settings) }
-            tcsetattr(far, TCSANOW, &settings)
+            #if os(macOS) || os(Linux)
+                var (near, far) = (Int32(-1), Int32(-1))
+                guard openpty(&near, &far, nil, nil, nil) == 0, let name = ttyname(far) else { return nil }
+                url = URL(fileURLWithPath: String(cString: name))
+                (self.near, self.far) = (near, far)
+                _ = fcntl(near, F_SETFL, O_NONBLOCK)
+                var settings = termios()
+                tcgetattr(far, &settings)
+                if isRaw { cfmakeraw(&settings) }
+                tcsetattr(far, TCSANOW, &settings)
+            #else
+                return nil
+            #endif
         }
 
         deinit {

@@ -53,7 +53,7 @@ struct ConformanceCase: Sendable, CustomTestStringConvertible {
 
     /// How long a case may take: not long where many are expected to hang.
     private func patience(_ kind: SessionKind) -> Duration {
-        #if os(Linux)
+        #if canImport(FoundationNetworking)
             if kind == .urlSession { return .seconds(URLSessionDifference.isHang(name) ? 3 : 15) }
         #endif
         return Rounds.isSoak ? .seconds(1_500) : .seconds(90)

@@ -110,7 +110,7 @@ struct OriginTests {
         }
     }
 
-    #if os(Linux)
+    #if OPERATIONKIT_LIBCURL
         private static let parser = CurlURLParser()
 
         @Test(.enabled(if: parser != nil)) func `libcurl reads each URL as we do`() throws {

@@ -31,7 +31,7 @@ struct PrintingTests {
         for value in secrets { #expect(!texts(value).contains("hidden"), "\(texts(value))") }
     }
 
-    #if os(Linux)
+    #if OPERATIONKIT_LIBCURL
         @Test func `a printed configuration shows no password`() {
             var configuration = CurlSession.Configuration()
             configuration.proxy = .url("http://anna:hidden@h:1", user: "anna", password: "hidden")

@@ -93,7 +93,7 @@ struct DefaultSessionTests {
         #expect(standard.session is ExchangeSession)
     }
 
-    #if os(Linux)
+    #if canImport(FoundationNetworking)
         @Test("A URLSession on Linux whose own cookies are not used says so once, and says what to set instead")
         func lostCookies() async throws {
             let configuration = URLSessionConfiguration.ephemeral

@@ -15,7 +15,7 @@ struct Bench: ClientBench {
     let server: LoopbackServer
     /// Closes the session; its tasks end.
     let closeSession: @Sendable () -> Void
-    #if os(Linux)
+    #if OPERATIONKIT_LIBCURL
         private let clock = SessionClock()
     #endif
     private let makeURL: @Sendable (String) throws -> URL
@@ -25,14 +25,14 @@ struct Bench: ClientBench {
         let server = try LoopbackServer(options)
         self.server = server
         makeURL = { server.url($0) }
-        #if os(Linux)
+        #if OPERATIONKIT_LIBCURL
             (session, closeSession) = kind.makeSession(by: clock) { _ in }
         #else
             (session, closeSession) = kind.makeSession()
         #endif
     }
 
-    #if os(Linux)
+    #if OPERATIONKIT_LIBCURL
         /// The same with a real server between session and server.
         init(_ kind: SessionKind, _ options: LoopbackServer.Options, through front: ServerFront) throws {
             self.kind = kind
@@ -54,7 +54,7 @@ struct Bench: ClientBench {
 
     /// Lets that limit pass, as far as the session is concerned.
     func passLimit() async throws {
-        #if os(Linux)
+        #if OPERATIONKIT_LIBCURL
             guard kind == .urlSession else { return try await clock.leap(passableLimit, noticedBy: session) }
         #endif
         try await Task.sleep(for: passableLimit + .milliseconds(300))

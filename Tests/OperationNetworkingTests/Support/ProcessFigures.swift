@@ -14,7 +14,7 @@ enum ProcessFigures {
     /// Has malloc give back to the system what it keeps though nobody uses it; false where that cannot be had, as from the
     /// memory of a sanitizer, which keeps what was freed in order to watch over it.
     static func giveBackFreeMemory() -> Bool {
-        #if os(Linux)
+        #if canImport(Glibc)
             guard dlsym(nil, "__asan_init") == nil, dlsym(nil, "__tsan_init") == nil,
                 let function = dlsym(nil, "malloc_trim")
             else { return false }
@@ -54,7 +54,7 @@ enum ProcessFigures {
 
     /// The addresses of both ends of a connection, as the system writes them: enough to know them again.
     private static func ends(of descriptor: Int32) -> String {
-        #if os(Linux)
+        #if canImport(Glibc)
             func address(_ ask: (Int32, UnsafeMutablePointer<sockaddr>?, UnsafeMutablePointer<socklen_t>?) -> Int32)
                 -> String?
             {

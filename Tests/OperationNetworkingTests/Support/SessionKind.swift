@@ -10,7 +10,7 @@ import OperationNetworking
 
 /// The sessions that the conformance suite is run with.
 enum SessionKind: String, Sendable, CaseIterable {
-    #if os(Linux)
+    #if OPERATIONKIT_LIBCURL
         case curl
         /// What is above a session, over the one on libcurl: with nothing to do it must be as if it were not there.
         case exchangeOverCurl
@@ -18,14 +18,14 @@ enum SessionKind: String, Sendable, CaseIterable {
     /// Foundation's. On Linux it can end the process, so it is only used in child processes there.
     case urlSession
 
-    #if os(Linux)
+    #if OPERATIONKIT_LIBCURL
         static let allCases: [SessionKind] = [.curl, .exchangeOverCurl]
     #endif
 
     /// A fresh session, and how it is closed.
     func makeSession() -> (any NetworkSession, @Sendable () -> Void) {
         switch self {
-        #if os(Linux)
+        #if OPERATIONKIT_LIBCURL
             case .curl, .exchangeOverCurl: makeSession { _ in }
         #endif
         case .urlSession: makeURLSession()
@@ -37,7 +37,7 @@ enum SessionKind: String, Sendable, CaseIterable {
         return (session, { [weak session] () -> Void in session?.closeNetworkTasks() })
     }
 
-    #if os(Linux)
+    #if OPERATIONKIT_LIBCURL
         func makeSession(
             by clock: SessionClock? = nil, _ change: (inout CurlSession.Configuration) -> Void
         ) -> (any NetworkSession, @Sendable () -> Void) {

@@ -6,14 +6,31 @@ import OperationCore
 import OperationNetworking
 import Testing
 
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
 /// A task that counts its suspensions, as those of Foundation do on Apple platforms.
-private final class CountingTask: SuspendableTask, Sendable {
-    private let count = Locked(0)
+private final class CountingTask: SystemTask {
+    private let count: Locked<Int>
+
+    init(suspensions: Int = 0) { count = Locked(suspensions) }
 
     var suspensions: Int { count.withLock { $0 } }
 
     func suspend() { count.withLock { $0 += 1 } }
     func resume() { count.withLock { $0 -= 1 } }
+
+    var taskIdentifier: Int { 1 }
+    var originalRequest: URLRequest? { nil }
+    var response: URLResponse? { nil }
+    var taskDescription: String? {
+        get { nil }
+        set {}
+    }
+    var isUpload: Bool { false }
+    var isFinished: Bool { false }
+    func cancel() {}
 }
 
 @Suite(.timeLimit(.minutes(1)))
@@ -53,5 +70,25 @@ struct CountedSuspensionTests {
         }
         suspension.set(false, on: task)
         #expect(task.suspensions == 0)
+    }
+
+    @Test(arguments: [0, 1], [false, true])
+    func `a task of an older hook starts after a suspension, whether or not the hook resumed it`(
+        suspensions: Int, twice: Bool
+    ) {
+        let system = CountingTask(suspensions: suspensions)
+        let relay = BrakeRelay(FoundationTask(system, isSuspended: suspensions > 0, canPause: true))
+        for _ in 0..<(twice ? 2 : 1) { relay.pass(BrakeOrder(number: 1, isSuspended: true)) }
+        #expect(system.suspensions == 1)
+        for _ in 0..<(twice ? 2 : 1) { relay.pass(BrakeOrder(number: 2, isSuspended: false)) }
+        #expect(system.suspensions == 0)
+    }
+
+    @Test func `a running task of an older hook stays running where Foundation cannot pause it`() {
+        let system = CountingTask()
+        let relay = BrakeRelay(FoundationTask(system, isSuspended: false, canPause: false))
+        relay.pass(BrakeOrder(number: 1, isSuspended: true))
+        relay.pass(BrakeOrder(number: 2, isSuspended: false))
+        #expect(system.suspensions == 0)
     }
 }

@@ -1,7 +1,7 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-#if os(Linux)
+#if OPERATIONKIT_LIBCURL
     import Testing
 
     /// Names that take long to be looked up: in children, whose system asks a name server of ours that does not answer.

@@ -1,7 +1,7 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-#if os(Linux)
+#if OPERATIONKIT_LIBCURL
     import Foundation
     import OperationCore
     import OperationNetworking

@@ -40,7 +40,7 @@ final class Client: Sendable {
     }
 
     private static func transport(_ settings: Settings) -> any NetworkSession {
-        #if os(Linux)
+        #if OPERATIONKIT_LIBCURL
             if CurlSession.problem == nil {
                 var configuration = CurlSession.Configuration()
                 configuration.maximumConnectionsPerHost = settings.perHost

@@ -88,16 +88,20 @@ final class SegmentedFile: Sendable {
 
     private static func sum(_ marks: [SegmentMetadata.Mark]) -> Int64 { marks.reduce(0) { $0 + $1.written } }
 
-    /// Reserves the room, so that a full disk is found out before anything is downloaded.
+    /// Reserves the disk space, so that a full disk is found before anything is downloaded.
+    ///
+    /// Apple platforms have no `posix_fallocate`, and the block counts of their `statvfs` have only 32 bits. There, the
+    /// download fails when the disk is full.
     private static func makeRoom(_ part: OpenDescriptor, _ count: Int64) throws(FileFailure) {
-        // A server may announce more bytes than any disk can hold, and some file systems would try to write them all.
-        var status = statvfs()
-        // Some file systems report no numbers at all.
-        if fstatvfs(part.number, &status) == 0, status.f_blocks > 0, status.f_frsize > 0 {
-            let (room, overflows) = UInt64(status.f_bavail).multipliedReportingOverflow(by: UInt64(status.f_frsize))
-            if !overflows, room < UInt64(clamping: count) { throw failure("needs \(count) bytes", ENOSPC) }
-        }
-        #if os(Linux)
+        #if !canImport(Darwin)
+            // A server may announce more bytes than any disk can hold, and some file systems would try to write all of
+            // them.
+            var status = statvfs()
+            // Some file systems report no numbers at all.
+            if fstatvfs(part.number, &status) == 0, status.f_blocks > 0, status.f_frsize > 0 {
+                let (room, overflows) = UInt64(status.f_bavail).multipliedReportingOverflow(by: UInt64(status.f_frsize))
+                if !overflows, room < UInt64(clamping: count) { throw failure("needs \(count) bytes", ENOSPC) }
+            }
             let number = posix_fallocate(part.number, 0, off_t(count))
             if number == 0 { return }
             // Not all file systems can.

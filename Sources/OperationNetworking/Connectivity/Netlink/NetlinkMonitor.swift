@@ -27,7 +27,7 @@ import OperationCore
             guard let error = refusal ?? feed?.failure else { return nil }
             return ConnectivityMonitorError(
                 error.number,
-                "The kernel does not tell about the network (errno \(error.number)), so it counts as unknown. "
+                "The kernel reports nothing about the network (errno \(error.number)), so its status is unknown. "
                     + Self.advice(error.number))
         }
 
@@ -35,10 +35,10 @@ import OperationCore
         package static func advice(_ number: Int32) -> String {
             switch number {
             case EPERM, EACCES, EAFNOSUPPORT, EPROTONOSUPPORT:
-                "Allow the process netlink sockets (AF_NETLINK), or use a ProbeMonitor."
+                "Allow the process to use netlink sockets (AF_NETLINK), or use a ProbeMonitor."
             case ENOBUFS, ENOMEM, EMFILE, ENFILE, EAGAIN:
-                "The system had no room; make the monitor anew, or use a ProbeMonitor."
-            default: "Make the monitor anew, or use a ProbeMonitor."
+                "The system has no memory or file descriptors left. Create the monitor again, or use a ProbeMonitor."
+            default: "Create the monitor again, or use a ProbeMonitor."
             }
         }
 

@@ -378,9 +378,18 @@ package struct CacheControl: Equatable, Sendable {
             if bytes.count >= 2, bytes.first == quote, bytes.last == quote { bytes = bytes.dropFirst().dropLast() }
             value = String(decoding: bytes, as: UTF8.self)
         }
-        // The smaller value of two directives with the same name counts.
-        if let known = directives[key], Self.number(known) <= Self.number(value) { return }
+        // The stricter value of two directives with the same name counts.
+        if let known = directives[key], Self.isStricter(known, than: value, for: key) { return }
         directives[key] = .some(value)
+    }
+
+    private static func isStricter(_ known: String?, than value: String?, for key: String) -> Bool {
+        switch key {
+        case "min-fresh": number(known) >= number(value)
+        // Without a value, it accepts a response of any age.
+        case "max-stale": known.map { number($0) } ?? .max <= value.map { number($0) } ?? .max
+        default: number(known) <= number(value)
+        }
     }
 
     private static func number(_ value: String?) -> Int {

@@ -43,7 +43,9 @@ package struct CookieStore: Sendable {
         _ fields: [String], limits: CookieLimits, suffixes: PublicSuffixRule, now: Date
     ) -> [Offer] {
         fields.prefix(limits.perResponse).compactMap { SetCookie($0, now: now, sizeLimit: limits.size) }.map { asked in
-            let isNamed = !asked.domain.isEmpty && asked.domain.utf8.allSatisfy { $0 < 0x80 }
+            // Other domains are rejected without asking the rule.
+            let isNamed =
+                !asked.domain.isEmpty && !asked.domain.hasSuffix(".") && asked.domain.utf8.allSatisfy { $0 < 0x80 }
             return Offer(asked: asked, isForPublicSuffix: isNamed && suffixes.isPublicSuffix(asked.domain))
         }
     }

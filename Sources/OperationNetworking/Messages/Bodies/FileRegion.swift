@@ -28,13 +28,13 @@ public struct FileRegion: Sendable, Hashable {
         func refusal(_ reason: String) -> NetworkError {
             NetworkError(code: .bodyUnreadable, phase: .checking, message: "\(url.path) cannot be sent: \(reason)")
         }
-        guard url.isFileURL else { throw refusal("it is the URL of no file. Make it with URL(fileURLWithPath:).") }
+        guard url.isFileURL else { throw refusal("the URL is not a file URL. Create it with URL(fileURLWithPath:).") }
         guard let status = FileRegionStatus(path: url.path) else {
-            throw refusal("it does not exist or cannot be looked at. Check the path.")
+            throw refusal("it does not exist or cannot be accessed. Check the path.")
         }
-        guard status.isRegular else { throw refusal("it is no plain file. Send it as a stream.") }
+        guard status.isRegular else { throw refusal("it is not a regular file. Send it as a stream.") }
         guard offset >= 0, offset <= status.size, (length ?? 0) >= 0, (length ?? 0) <= status.size - offset else {
-            throw refusal("the part begins or ends outside of it, for it has \(status.size) bytes.")
+            throw refusal("the region begins or ends outside the file, which has \(status.size) bytes.")
         }
         self.url = url
         self.offset = offset
@@ -65,7 +65,7 @@ extension FileRegion {
     var changed: NetworkError {
         NetworkError(
             code: .bodyChanged, phase: .sending,
-            message: "\(url.path) was changed since the request was made. Make the request anew.")
+            message: "\(url.path) changed after the request was created. Create the request again.")
     }
 }
 
@@ -230,10 +230,10 @@ final class InputStreamProducer: BodyProducer {
     private let state = Locked(State.empty)
     private let queue = DispatchQueue(label: "OperationKit.InputStreamProducer", autoreleaseFrequency: .workItem)
     // Sendable: only used on `queue`.
-    private nonisolated(unsafe) let stream: InputStream
+    private let stream: Unchecked<InputStream>
     private nonisolated(unsafe) var isOpen = false
 
-    init(_ stream: InputStream) {
+    init(_ stream: Unchecked<InputStream>) {
         self.stream = stream
     }
 
@@ -261,12 +261,12 @@ final class InputStreamProducer: BodyProducer {
 
     private func read() {
         if !isOpen {
-            stream.open()
+            stream.value.open()
             isOpen = true
         }
         var count = 0
         let bytes = [UInt8](unsafeUninitializedCapacity: Self.portion) { buffer, initialized in
-            if let base = buffer.baseAddress { count = stream.read(base, maxLength: Self.portion) }
+            if let base = buffer.baseAddress { count = stream.value.read(base, maxLength: Self.portion) }
             initialized = max(count, 0)
         }
         let next: State
@@ -279,7 +279,7 @@ final class InputStreamProducer: BodyProducer {
                 NetworkError(
                     code: .bodyUnreadable, phase: .sending, message: "The stream of the body could not be read."))
         }
-        if count <= 0 { stream.close() }
+        if count <= 0 { stream.value.close() }
         let waker = state.withLock { state -> BodyWaker? in
             guard case .reading(let waker) = state else { return nil }
             state = next

@@ -330,7 +330,7 @@ struct FormWriter {
     static func pairs(of root: FormNode, by options: FormEncoder) throws(FormEncodingError) -> [Pair] {
         guard case .keyed(let children) = root.content else {
             throw FormEncodingError(
-                .notKeyed, at: [], "A form is made of names and values. Send something with keys, or a dictionary.")
+                .notKeyed, at: [], "A form consists of names and values. Send a value with keys, or a dictionary.")
         }
         var writer = FormWriter(options)
         for child in children { writer.write(child.node, name: child.key) }

@@ -19,7 +19,7 @@ struct FormValueEncoder: Encoder {
     func write(_ value: some Encodable) throws {
         guard codingPath.count <= MixedValue.deepest else {
             throw FormEncodingError(
-                .tooDeep, at: codingPath, "It is nested more than \(MixedValue.deepest) levels deep.")
+                .tooDeep, at: codingPath, "The value is nested more than \(MixedValue.deepest) levels deep.")
         }
         switch value {
         case let date as Date:
@@ -51,7 +51,7 @@ struct FormValueEncoder: Encoder {
     private func notANumber() -> FormEncodingError {
         FormEncodingError(
             .notANumber, at: codingPath,
-            "The number, or date, is infinite or none at all, which a form cannot say. Give it as text.")
+            "The number or the date is not finite, so a form cannot contain it. Send it as text.")
     }
 
     func container<Key: CodingKey>(keyedBy type: Key.Type) -> KeyedEncodingContainer<Key> {
@@ -289,7 +289,7 @@ struct MixedValue: Encodable {
                 value as Any, .init(codingPath: encoder.codingPath, debugDescription: reason))
         }
         guard encoder.codingPath.count <= Self.deepest else {
-            throw refuse("It is nested more than \(Self.deepest) levels deep.")
+            throw refuse("The value is nested more than \(Self.deepest) levels deep.")
         }
         switch Self.unwrapped(value) {
         case nil, is NSNull:
@@ -307,7 +307,7 @@ struct MixedValue: Encodable {
             var container = encoder.singleValueContainer()
             try container.encode(dictionary.mapValues(MixedValue.init))
         case let other?:
-            throw refuse("A \(type(of: other)) is not Encodable. Give it as text or number.")
+            throw refuse("The type \(type(of: other)) is not Encodable. Send the value as text or as a number.")
         }
     }
 

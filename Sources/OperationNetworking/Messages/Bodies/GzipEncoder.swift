@@ -224,5 +224,5 @@ final class GzipProducer: BodyProducer {
 extension NetworkError {
     static let noCompression = NetworkError(
         code: .compressionUnavailable, phase: .checking,
-        message: "Nothing can be compressed on this system, for there is no zlib. Send the body as it is.")
+        message: "The body cannot be compressed, because zlib is missing on this system. Send the body uncompressed.")
 }

@@ -220,13 +220,13 @@ extension RequestBody {
         if let type = part.contentType {
             guard !type.isEmpty, type.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
                 throw refusal(
-                    "The content type of a part is empty or has a line break or another control character in it.")
+                    "The content type of a part is empty, or contains a line break or another control character.")
             }
         }
         guard part.body.contentEncoding == nil else {
             throw refusal(
-                "A part of a form is compressed, and a form cannot say so. Compress the whole form: "
-                    + ".multipart(form).gzipped().")
+                "A part of the form is compressed, and a form cannot mark a compressed part. "
+                    + "Compress the whole form: .multipart(form).gzipped().")
         }
         guard part.body.length ?? 0 >= 0 else { throw refusal("The length of a part is negative.") }
     }
@@ -238,7 +238,8 @@ extension RequestBody {
             boundary.utf8.allSatisfy(allowed.contains)
         else {
             throw refusal(
-                "The boundary is none: choose 1 to 70 letters, digits and signs of '()+_,-./:=? that do not end in a space."
+                "The boundary is not valid. Use 1 to 70 letters, digits, spaces and characters of '()+_,-./:=? and do "
+                    + "not end it with a space."
             )
         }
     }
@@ -286,7 +287,7 @@ struct MultipartPlan: Sendable {
             guard !overflows else {
                 throw NetworkError(
                     code: .bodyLengthMismatch, phase: .checking,
-                    message: "The parts are longer together than any body can be. Check their lengths.")
+                    message: "The parts together are longer than any body can be. Check their lengths.")
             }
             sum = next
         }

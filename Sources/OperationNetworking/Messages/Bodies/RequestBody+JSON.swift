@@ -52,7 +52,7 @@ extension JSONEncoder {
 extension NetworkError {
     /// Returns an error that names the position of the value that could not be encoded, but never the value itself.
     static func unencodable(_ format: String, _ error: any Error) -> NetworkError {
-        var reason = "one of its values refused."
+        var reason = "a value cannot be encoded."
         if case .invalidValue(let value, let context)? = error as? EncodingError {
             let place = context.codingPath.map(\.stringValue).joined(separator: ".")
             reason = (place.isEmpty ? "" : "at \(place): ") + Self.refusal(of: value)
@@ -60,7 +60,7 @@ extension NetworkError {
             reason = error.message
         }
         var failure = NetworkError(
-            code: .bodyNotEncodable, phase: .checking, message: "The body cannot be written as \(format): \(reason)",
+            code: .bodyNotEncodable, phase: .checking, message: "The body cannot be encoded as \(format): \(reason)",
             underlying: .init(domain: "\(type(of: error))", number: 0, text: reason))
         failure.cause = error
         return failure
@@ -75,6 +75,6 @@ extension NetworkError {
             default: true
             }
         return isFinite
-            ? "a value of the type \(type(of: value)) cannot be written." : "a number is infinite or none at all."
+            ? "a value of the type \(type(of: value)) cannot be encoded." : "a number is not finite."
     }
 }

@@ -90,13 +90,20 @@ public struct RequestBody: Sendable {
     ///
     /// The body can be sent only once. Pass a stream that is not open. The session closes the stream at its end.
     public static func stream(_ stream: sending InputStream, length: Int64? = nil) -> RequestBody {
-        let once = Locked<StreamBox?>(StreamBox(stream: stream))
+        .stream(once: Unchecked(stream), length: length)
+    }
+
+    /// Creates a body from a stream that no other code reads.
+    static func stream(once stream: Unchecked<InputStream>, length: Int64? = nil) -> RequestBody {
+        // Sendable: only the one producer that receives the stream reads it.
+        let once = Locked<Unchecked<InputStream>?>(stream)
         return .stream(length: length, canBeSentAgain: false) {
-            guard let box = once.withLock({ exchange(&$0, with: nil) }) else {
+            guard let stream = once.withLock({ exchange(&$0, with: nil) }) else {
                 throw NetworkError(
-                    code: .bodyNotRepeatable, phase: .checking, message: "The stream was read already. Make a new one.")
+                    code: .bodyNotRepeatable, phase: .checking,
+                    message: "The stream was already read. Create a new stream.")
             }
-            return InputStreamProducer(box.stream)
+            return InputStreamProducer(stream)
         }
     }
 
@@ -123,11 +130,6 @@ public struct RequestBody: Sendable {
             source: source, length: length, canBeSentAgain: canBeSentAgain, contentType: contentType,
             contentEncoding: contentEncoding, use: use)
     }
-}
-
-private struct StreamBox: @unchecked Sendable {
-    // Sendable: only the one producer that receives it reads the stream.
-    let stream: InputStream
 }
 
 /// Records whether a body that can be sent only once was requested.
@@ -238,7 +240,7 @@ package final class BodyReader {
         switch portion {
         case .bytes(let given):
             guard given > 0, given <= buffer.count else {
-                throw Self.mismatch("The producer of the body says that it gave more bytes than there was room for.")
+                throw Self.mismatch("The producer of the body reported more bytes than fit into the buffer.")
             }
             guard given <= rest else { throw Self.tooLong }
             // The sender does not ask again after the stated number of bytes, so check now that no bytes follow.
@@ -301,14 +303,14 @@ package final class BodyReader {
         if let error = error as? NetworkError { return error }
         // The error's text may contain anything, even bytes of the body.
         var failure = NetworkError(
-            code: .bodyUnreadable, phase: .sending, message: "What makes the body of the request failed.",
+            code: .bodyUnreadable, phase: .sending, message: "The producer of the request's body failed.",
             underlying: .init(domain: "body", number: 0, text: "\(type(of: error))"))
         failure.cause = error
         return failure
     }
 
     private static let tooLong = mismatch(
-        "The body has more bytes than its stated length. State the right one, or none.")
+        "The body has more bytes than its stated length. State the correct length, or no length.")
 
     private static func mismatch(_ message: String) -> NetworkError {
         NetworkError(code: .bodyLengthMismatch, phase: .sending, message: message)

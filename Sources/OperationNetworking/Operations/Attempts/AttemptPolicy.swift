@@ -192,6 +192,6 @@ extension NetworkError {
         NetworkError(
             code: .responseRefused, phase: .evaluating,
             message:
-                "The server answered \(head.status), and says beside it that the credential is of no use (isRejected).")
+                "The server answered \(head.status), but the response rejects the credential (isRejected).")
     }
 }

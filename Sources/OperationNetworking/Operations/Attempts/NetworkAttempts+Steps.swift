@@ -192,7 +192,7 @@ extension NetworkAttempts {
         }
         guard let request, let head, let collector else {
             return failed(
-                NetworkError(code: .invalidResponse, phase: .receiving, message: "The session gave no response."),
+                NetworkError(code: .invalidResponse, phase: .receiving, message: "The session delivered no response."),
                 .receiving, number)
         }
         do {

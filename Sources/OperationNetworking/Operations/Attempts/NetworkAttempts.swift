@@ -388,7 +388,7 @@ extension NetworkAttempts.State {
             [.preparing, .clearing].contains(machine.phase) ? .checking : head == nil ? .awaitingResponse : .receiving
         let error = NetworkError(
             code: .timedOut, phase: phase,
-            message: "The attempt took longer than retry.attemptTimeout allows. Allow more, or ask for less at once.")
+            message: "The attempt took longer than retry.attemptTimeout allows. Allow more time, or request less data.")
         return error.completed(request: presentRequest, head: head)
     }
 }

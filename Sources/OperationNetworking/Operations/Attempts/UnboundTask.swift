@@ -141,11 +141,11 @@ final class TaskCreation: Sendable {
 extension NetworkError {
     fileprivate static let unboundTask = NetworkError(
         code: .unboundTask, phase: .awaitingResponse,
-        message: "The task that createTask(with:using:) returned does not belong to the operation: its session is not "
-            + "the one that the hook was given, and the task was resumed, canceled, held or returned before, or the "
-            + "hook made several tasks in this way. The response would never reach the operation. Make the task with "
-            + "the session that the hook is given, return it without calling it, or give the other session to the "
-            + "operation.")
+        message: "The task that createTask(with:using:) returned does not belong to the operation, so its response "
+            + "cannot reach the operation. The task does not use the session that the hook received. It was also "
+            + "resumed, canceled, held or returned before, or the hook created several such tasks. Create the task "
+            + "with the session that the hook receives, return the task without calling it, or set the other session "
+            + "for the operation.")
 }
 
 /// A receiver that ignores everything.
@@ -157,27 +157,44 @@ private final class SilentReceiver: NetworkReceiver {
 
 /// A `URLSessionTask` that a subclass created in the older form of the hook, and whose end its own code handles.
 ///
-/// On Linux, a running task is not suspended, because Foundation would send the request again and mix the bytes.
-final class FoundationTask: NetworkTask {
-    private let task: URLSessionTask
+/// Foundation counts suspensions, and orders about the brakes of a task may come twice. So the task is called only when
+/// something changes.
+package final class FoundationTask: NetworkTask {
+    #if canImport(FoundationNetworking)
+        /// Whether a running task can be suspended.
+        ///
+        /// On Linux it cannot, because Foundation would send the request again and mix the bytes.
+        private static let canPause = false
+    #else
+        private static let canPause = true
+    #endif
 
-    init(_ task: URLSessionTask) {
-        self.task = task
+    private let task: any SystemTask
+    private let canPause: Bool
+    private let suspension: Locked<CountedSuspension>
+
+    convenience init(_ task: URLSessionTask) {
+        // The hook may have resumed the task.
+        self.init(task, isSuspended: task.state == .suspended, canPause: Self.canPause)
     }
 
-    func resume() { task.resume() }
-
-    func suspend() {
-        #if canImport(Darwin)
-            task.suspend()
-        #endif
+    package init(_ task: any SystemTask, isSuspended: Bool, canPause: Bool) {
+        (self.task, self.canPause) = (task, canPause)
+        suspension = Locked(CountedSuspension(isSuspended: isSuspended))
     }
 
-    func cancel() {
+    package func resume() { suspension.withLock { $0.set(false, on: task) } }
+
+    package func suspend() {
+        guard canPause else { return }
+        suspension.withLock { $0.set(true, on: task) }
+    }
+
+    package func cancel() {
         // On Linux, canceling waits for the session's queue, which may wait for a lock of the caller.
         DispatchQueue.global().async { [task] in task.cancel() }
     }
 
-    func hold() {}
-    func proceed() {}
+    package func hold() {}
+    package func proceed() {}
 }

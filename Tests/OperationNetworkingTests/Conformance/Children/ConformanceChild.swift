@@ -1,7 +1,7 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-#if os(Linux)
+#if canImport(FoundationNetworking)
     import Foundation
 
     /// A process that runs cases of the conformance suite, so that it may come to grief instead of the tests.

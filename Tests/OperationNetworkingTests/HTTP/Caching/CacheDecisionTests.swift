@@ -45,6 +45,10 @@ struct CacheDecisionTests {
             (tagged, ["Cache-Control": "max-stale=5"], 65, .serve(0, age: 65)),
             (tagged, ["Cache-Control": "max-stale=5"], 66, .revalidate(0)),
             (tagged, ["Cache-Control": "max-stale=99, max-age=62"], 63, .revalidate(0)),
+            // Of two directives with the same name, the stricter one counts.
+            (tagged, ["Cache-Control": "min-fresh=10, min-fresh=5"], 51, .revalidate(0)),
+            (tagged, ["Cache-Control": "max-stale=5, max-stale"], 66, .revalidate(0)),
+            (tagged, ["Cache-Control": "max-stale, max-stale=5"], 66, .revalidate(0)),
             (with("max-age=60, must-revalidate"), ["Cache-Control": "max-stale"], 61, .revalidate(0)),
             (with("max-age=60, no-cache"), ["Cache-Control": "max-stale"], 1, .revalidate(0)),
             (tagged, ["Cache-Control": "only-if-cached"], 59, .serve(0, age: 59)),

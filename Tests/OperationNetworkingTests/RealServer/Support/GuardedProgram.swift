@@ -1,7 +1,7 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-#if os(Linux)
+#if OPERATIONKIT_LIBCURL
     import Foundation
 
     /// A program that ends when it is told to, and in any case with this process, however that ends: a shell beside it waits

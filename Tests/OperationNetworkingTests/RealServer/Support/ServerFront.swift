@@ -1,7 +1,7 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-#if os(Linux)
+#if OPERATIONKIT_LIBCURL
     import Foundation
 
     /// An nginx between a session and a loopback server, which then hears of everything what nginx makes of it.
