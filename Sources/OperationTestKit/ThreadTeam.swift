@@ -43,7 +43,8 @@ public final class ThreadTeam: Sendable {
     /// There must not be more closures than threads. Only one call may run at a time.
     @available(*, noasync, message: "This method blocks the thread. Call it inside TestThread.run.")
     public func run(_ bodies: [@Sendable () -> Void]) {
-        precondition(bodies.count <= members.count,
+        precondition(
+            bodies.count <= members.count,
             "A team of \(members.count) threads cannot run \(bodies.count) closures at the same time.")
         for (member, body) in zip(members, bodies) { member.begin(body) }
         for member in members.prefix(bodies.count) { member.waitUntilDone() }

@@ -448,7 +448,7 @@ extension CancellationCause {
     static func allAskersLeft(_ last: CancellationCause?) -> CancellationCause {
         CancellationCause(
             code: .allAskersLeft,
-            message: "The operation was cancelled because all who had asked for its result were cancelled.",
+            message: "The operation was canceled because all operations that shared its result were canceled.",
             underlyingCause: last)
     }
 
@@ -456,21 +456,21 @@ extension CancellationCause {
         CancellationCause(
             code: .runRefused,
             message:
-                "The operation was cancelled because the queue in which it was to run did not take it: \(error.message)",
+                "The operation was canceled because its queue did not accept it: \(error.message)",
             underlyingError: error)
     }
 
     static func alreadyPresent(_ name: String, queue: String) -> CancellationCause {
         CancellationCause(
             code: .alreadyPresent,
-            message: "The operation was cancelled because \(name) is in queue \(queue) with the same key, and is kept. "
-                + "Add it with the policy replace or append if it is to run.")
+            message: "The operation was canceled because \(name) is in queue \(queue) with the same key, and is kept. "
+                + "To run the new operation, add it with the policy replace or append.")
     }
 
     static func replaced(_ name: String, queue: String) -> CancellationCause {
         CancellationCause(
             code: .replaced,
-            message: "The operation was cancelled because \(name) was added to queue \(queue) with the same key "
-                + "and took its place.")
+            message: "The operation was canceled because \(name) was added to queue \(queue) with the same key and "
+                + "replaced it.")
     }
 }

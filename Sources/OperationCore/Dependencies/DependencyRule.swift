@@ -99,16 +99,16 @@ public struct DependencyError: Error, Sendable, Equatable, CustomStringConvertib
         let message =
             path.count == 2
             ? "\(path[0]) cannot depend on itself."
-            : "This dependency would make operations wait for each other: \(path.joined(separator: " → ")) "
-                + "(each waits for the next). Remove one of these dependencies."
+            : "This dependency would close a cycle in which each operation waits for the next one: "
+                + "\(path.joined(separator: " → ")). Remove one of these dependencies."
         return DependencyError(code: .cycle, message: message, path: path)
     }
 
     static func alreadyStarted(_ name: String, dependency: String) -> DependencyError {
         DependencyError(
             code: .alreadyStarted,
-            message: "\(name) was started, so it cannot wait for \(dependency) any more. "
-                + "Add dependencies before an operation is started or given to a queue.",
+            message: "\(name) was already started, so it cannot wait for \(dependency). "
+                + "Add dependencies before you start an operation or add it to a queue.",
             path: [])
     }
 }

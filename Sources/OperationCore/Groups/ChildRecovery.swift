@@ -142,7 +142,9 @@ extension GroupScope {
     ///   - limit: The maximum number of calls of the closure. The default is `1`.
     ///   - hook: The closure that decides about the child if it gives no result. It is called in its own task.
     /// - Throws: An ``OperationFailure`` with the child's own error or cause, if the child was not recovered.
-    @available(*, noasync, message: "Use run(_:weight:recoveringAtMost:by:) in an async body: this blocks the thread.")
+    @available(
+        *, noasync,
+        message: "This method blocks the thread. In an async body, use run(_:weight:recoveringAtMost:by:).")
     public func perform<ResultType, ErrorType>(
         _ child: TypedOperation<ResultType, ErrorType>, weight: Double = 1, recoveringAtMost limit: Int = 1,
         by hook: @escaping @Sendable (FailedChild<ResultType>) async throws -> ChildRecovery<ResultType>

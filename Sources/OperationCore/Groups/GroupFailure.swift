@@ -70,12 +70,12 @@ public struct GroupFailure: Error, Sendable, CustomStringConvertible, LocalizedE
             let recovery = child.recoveryFailure.map { "; its recovery \($0)" } ?? ""
             switch child.failure {
             case .failed(let error): return "\(child.name), a child of \(group), failed: \(error)\(recovery)"
-            case .cancelled(let cause): return "\(child.name), a child of \(group), was cancelled: \(cause)\(recovery)"
+            case .cancelled(let cause): return "\(child.name), a child of \(group), was canceled: \(cause)\(recovery)"
             }
         }
         if let sourceError { return "The sequence of elements of \(group) failed: \(sourceError)" }
         if let underlyingError { return "The body of \(group) failed: \(underlyingError)" }
-        return "\(group) has no result: too few of its children gave one."
+        return "\(group) has no result, because too few of its children succeeded."
     }
 
     /// The message, and the failures of the other children.
@@ -225,8 +225,8 @@ public struct GroupError: Error, Sendable, Equatable, CustomStringConvertible, L
     static func blocksTask(_ operation: ManagedOperation) -> GroupError {
         GroupError(
             .wrongThread,
-            "\(operation.displayName) was not started: `startAndWait()` would block the thread of the group's async body. "
-                + "Call `try await group.run(operation)` there, or use a synchronous body and call "
+            "\(operation.displayName) was not started: `startAndWait()` would block the thread of the group's async "
+                + "body. Call `try await group.run(operation)` there, or use a synchronous body and call "
                 + "`try group.perform(operation)`.")
     }
 
@@ -236,19 +236,21 @@ public struct GroupError: Error, Sendable, Equatable, CustomStringConvertible, L
     }
 
     init(_ code: Code, _ operation: ManagedOperation) {
-        let what = "\(operation.displayName) is no child of the group"
+        let what = "\(operation.displayName) did not become a child of the group"
         self.code = code
         message =
             switch code {
-            case .ended: "\(what), since the group has ended. Add what it is to run before its last child ends."
-            case .inQueue: "\(what), since it is in a queue. A group gives its children to a queue by itself."
-            case .inGroup: "\(what), since it is one already, of this group or another. Make another operation."
-            case .alreadyStarted: "\(what), since it was started by hand. Leave that to the group."
-            case .alreadyFinished: "\(what), since it has ended. An operation runs once; make another."
-            case .cycle: "\(what), since it is the group itself or one around it. Each would wait for the other."
+            case .ended: "\(what), because the group has ended. Add operations before its last child ends."
+            case .inQueue: "\(what), because it is in a queue. A group adds its children to a queue itself."
+            case .inGroup:
+                "\(what), because it is already a child of this group or of another one. Create another operation."
+            case .alreadyStarted: "\(what), because it was started directly. Let the group start its children."
+            case .alreadyFinished: "\(what), because it has ended. An operation runs only once, so create another one."
+            case .cycle:
+                "\(what), because it is the group itself or a group that contains it. Each would wait for the other."
             default:
-                "\(what): `perform` was not called on the thread of the group's body. Call it there, or use the async "
-                    + "form of a body."
+                "\(what), because `perform` was not called on the thread of the group's body. "
+                    + "Call it there, or use the async form of a body."
             }
     }
 }
@@ -256,7 +258,7 @@ public struct GroupError: Error, Sendable, Equatable, CustomStringConvertible, L
 extension CancellationCause {
     static func groupCancelled(_ place: GroupPlace, because cause: CancellationCause?) -> CancellationCause {
         CancellationCause(
-            code: .groupCancelled, message: "The operation was cancelled with its group ({group}).", place: place,
+            code: .groupCancelled, message: "The operation was canceled with its group ({group}).", place: place,
             underlyingCause: cause)
     }
 
@@ -267,17 +269,18 @@ extension CancellationCause {
             if sourceError != nil {
                 "the sequence of the group's elements failed"
             } else {
-                failure.map { "its sibling \($0.name) gave no result" } ?? "the group cannot succeed any more"
+                failure.map { "its sibling \($0.name) did not succeed" } ?? "the group can no longer succeed"
             }
         return CancellationCause(
-            code: .groupFailed, message: "The operation was cancelled because \(what) ({group}).", place: place,
+            code: .groupFailed, message: "The operation was canceled because \(what) ({group}).", place: place,
             underlyingError: sourceError ?? failure?.failure.underlyingError,
             underlyingCause: sourceError == nil ? failure?.failure.cancellation : nil)
     }
 
     static func groupDecided(_ place: GroupPlace) -> CancellationCause {
         CancellationCause(
-            code: .groupDecided, message: "The operation was cancelled because its group ({group}) has its result.",
+            code: .groupDecided,
+            message: "The operation was canceled because its group ({group}) already has its result.",
             place: place)
     }
 
@@ -288,8 +291,8 @@ extension CancellationCause {
     static func childCancelled(_ cause: CancellationCause) -> CancellationCause {
         CancellationCause(
             code: .childCancelled,
-            message: "The group was cancelled because a child was whose result its body needs. Catch the child's "
-                + "cancellation in the body if it can do without.",
+            message: "The group was canceled because a child was canceled whose result the body needs. "
+                + "If the body can continue without this result, catch the cancellation in the body.",
             underlyingCause: cause)
     }
 }

@@ -65,7 +65,7 @@ public struct GroupScope: Sendable {
     /// - Throws: An ``OperationFailure`` with the error of the child or the cause of its cancellation. The cause has
     ///   the code `groupRefused` if the thread is not that of the body, if the group is over, or if the group would
     ///   wait for itself.
-    @available(*, noasync, message: "Use run(_:) in an async body: this blocks the thread.")
+    @available(*, noasync, message: "This method blocks the thread. In an async body, use run(_:).")
     public func perform<ResultType, ErrorType>(
         _ child: TypedOperation<ResultType, ErrorType>, weight: Double = 1
     ) throws(OperationFailure<ErrorType>) -> ResultType {
@@ -79,7 +79,7 @@ public struct GroupScope: Sendable {
     ///   - weight: The weight of the child in the group's progress. The default is `1`.
     ///   - makeError: A closure that receives the failure of the child and returns the error to throw.
     /// - Throws: The error that `makeError` returns.
-    @available(*, noasync, message: "Use run(_:orThrow:) in an async body: this blocks the thread.")
+    @available(*, noasync, message: "This method blocks the thread. In an async body, use run(_:orThrow:).")
     public func perform<ResultType, ErrorType, NewError: Error>(
         _ child: TypedOperation<ResultType, ErrorType>, weight: Double = 1,
         orThrow makeError: (OperationFailure<ErrorType>) -> NewError
@@ -153,7 +153,7 @@ extension GroupScope {
     ///
     /// - Parameter part: The closure that runs the part of the body, on the calling thread.
     /// - Throws: The error that `part` throws.
-    @available(*, noasync, message: "Use the async form in an async body.")
+    @available(*, noasync, message: "In an async body, use the async form.")
     public func shield<Value, Failure: Error>(
         _ part: (GroupScope) throws(Failure) -> Value
     ) throws(Failure) -> Value {

@@ -347,13 +347,14 @@ extension CancellationCause.Code {
 extension CancellationCause {
     static func ownerCancelled(_ owner: String) -> CancellationCause {
         CancellationCause(
-            code: .ownerCancelled, message: "The operation was cancelled with all others of its owner, \(owner).")
+            code: .ownerCancelled,
+            message: "The operation was canceled with all other operations of its owner, \(owner).")
     }
 
     static func ownerGone(_ owner: String) -> CancellationCause {
         CancellationCause(
             code: .ownerGone,
-            message: "The operation was cancelled because its owner, \(owner), was freed. "
-                + "Give operations that are to outlive it another owner, or none.")
+            message: "The operation was canceled because its owner, \(owner), was deallocated. "
+                + "Give operations that should outlive this owner another owner, or no owner.")
     }
 }

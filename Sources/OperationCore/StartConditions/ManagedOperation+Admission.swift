@@ -293,8 +293,8 @@ extension ManagedOperation {
         if replaced == nil {
             OperationDiagnostics.report(
                 .admission, by: self,
-                "Its \(name()) was set after the start, or while the operation asks for admission, and has no effect. "
-                    + "Set it before the operation is started or given to a queue.")
+                "The \(name()) was set after the start or during the admission, and has no effect. "
+                    + "Set it before you start the operation or add it to a queue.")
         }
     }
 }

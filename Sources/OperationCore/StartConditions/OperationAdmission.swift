@@ -345,22 +345,22 @@ extension CancellationCause {
     static func conditionFailed(_ name: String, _ reason: String) -> CancellationCause {
         CancellationCause(
             code: .conditionFailed,
-            message: "The operation was cancelled because its condition \"\(name)\" failed: \(reason).")
+            message: "The operation was canceled because its condition \"\(name)\" failed: \(reason).")
     }
 
     static func throttled(key: String, until end: OperationInstant?, now: OperationInstant) -> CancellationCause {
         let reason =
-            end.map { "it may run again at \($0), in \(max(now.duration(to: $0), .zero))" }
-            ?? "it is running, and has to rest after that"
+            end.map { "the key may run again at \($0), in \(max(now.duration(to: $0), .zero))" }
+            ?? "the key is running, and must rest after that"
         return CancellationCause(
             code: .throttled,
-            message: "The operation came too early for its key \"\(key)\": \(reason). "
-                + "Make another then, or choose .wait.")
+            message: "The operation was canceled because its key \"\(key)\" may not run yet: \(reason). "
+                + "Create another operation then, or choose .wait.")
     }
 
     static func replaced(key: String, by name: String) -> CancellationCause {
         CancellationCause(
             code: .replaced,
-            message: "The operation waited for its key \"\(key)\", and \(name) took its place.")
+            message: "The operation was canceled because \(name) replaced it while it waited for its key \"\(key)\".")
     }
 }

@@ -81,7 +81,7 @@ extension OperationCondition {
     /// Returns a condition that is satisfied if another condition fails.
     public static func not(_ other: OperationCondition) -> OperationCondition {
         OperationCondition("not \(other.name)") { context in
-            await other.evaluate(context) == .satisfied ? .failed("\(other.name) holds") : .satisfied
+            await other.evaluate(context) == .satisfied ? .failed("\(other.name) is satisfied") : .satisfied
         }
     }
 
@@ -117,7 +117,7 @@ extension OperationCondition {
                 guard case .failed(let reason) = await condition.evaluate(context) else { return .satisfied }
                 reasons.append(reason)
             }
-            return .failed(reasons.isEmpty ? "there is nothing that could hold" : reasons.joined(separator: ", and "))
+            return .failed(reasons.isEmpty ? "there are no conditions" : reasons.joined(separator: ", and "))
         }
     }
 }
@@ -130,7 +130,7 @@ extension OperationCondition {
     public static let dependenciesSucceeded = OperationCondition("dependencies succeeded") { context in
         for dependency in context.dependencies {
             guard let unsuccessful = UnsuccessfulDependency(dependency) else { continue }
-            let end = unsuccessful.cause.code == .dependencyFailed ? "failed" : "was cancelled"
+            let end = unsuccessful.cause.code == .dependencyFailed ? "failed" : "was canceled"
             return .failed("\(dependency.displayName) \(end)")
         }
         return .satisfied
@@ -139,8 +139,8 @@ extension OperationCondition {
     /// A condition that is satisfied if no dependency was canceled.
     ///
     /// Failed dependencies do not matter.
-    public static let noDependencyCancelled = OperationCondition("no dependency was cancelled") { context in
+    public static let noDependencyCancelled = OperationCondition("no dependency was canceled") { context in
         let cancelled = context.dependencies.first(where: \.isCancelled)
-        return cancelled.map { .failed("\($0.displayName) was cancelled") } ?? .satisfied
+        return cancelled.map { .failed("\($0.displayName) was canceled") } ?? .satisfied
     }
 }

@@ -70,7 +70,8 @@ extension QueueRecord {
             ("dependencies", run.waitingForDependencies), ("held", run.held), ("place", run.waitingForPlace),
         ]
         for (kind, time) in parts where time > .zero {
-            events += span("\(run.name): \(kind)", kind, run.id, from: moment, to: moment.advanced(by: time))
+            let shown = kind == "place" ? "slot" : kind
+            events += span("\(run.name): \(shown)", kind, run.id, from: moment, to: moment.advanced(by: time))
             moment = moment.advanced(by: time)
         }
         if let from = run.handlerEnqueued, let to = run.handlerBegan {

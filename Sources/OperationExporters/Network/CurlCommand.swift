@@ -127,7 +127,7 @@ private struct CurlCommand {
     private func missing(_ count: String?) -> Body {
         let count = count.map { "the \($0) bytes" } ?? "the bytes"
         return .missing(
-            "Replace BODY by the path of a file with \(count) of the body, which this command does not contain.")
+            "Replace BODY with the path of a file with \(count) of the body, which this command does not contain.")
     }
 
     private func makeBody(of region: FileRegion) -> Body {

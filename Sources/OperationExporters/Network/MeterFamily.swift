@@ -42,8 +42,9 @@ extension MeterCounters {
                 [("reason", $0.word)]
             },
             counter(
-                prefix, "refreshes_total", "Refreshes of credentials, by outcome. The outcome set means that the "
-                    + "program set a credential itself.", refreshes
+                prefix, "refreshes_total",
+                "Refreshes of credentials, by outcome. The outcome set means that the program set a credential itself.",
+                refreshes
             ) { [("outcome", $0.word)] },
             counter(
                 prefix, "sent_body_bytes_total",

@@ -165,7 +165,8 @@ public struct NetworkBase: Sendable {
             if text.isEmpty { return known }
             return (known.map { $0.isEmpty ? "" : "\($0)&" } ?? "") + text
         } catch {
-            throw NetworkError(code: .invalidURL, phase: .checking,
+            throw NetworkError(
+                code: .invalidURL, phase: .checking,
                 message: "The query cannot be encoded. \(error.message)")
         }
     }
@@ -218,7 +219,8 @@ public struct NetworkBase: Sendable {
             if let own = WebAddress(reference), own.origin == home.origin {
                 address = own
             } else if case .scheme(let scheme) = error {
-                throw refusal(.unsupportedScheme,
+                throw refusal(
+                    .unsupportedScheme,
                     "The scheme “\(scheme.quoted(limit: 40))” is not supported. Use http or https.")
             } else {
                 throw refusal(.invalidURL, "The URL is not valid: check its host, its port and its characters.")

@@ -329,8 +329,8 @@ extension ExchangeMachine {
     package static var toldWhileHeld: NetworkError {
         NetworkError(
             code: .truncatedBody, phase: .receiving,
-            message: "The session went on with a response although its task was held, and what came then is lost. "
-                + "After hold() a session must tell neither bytes nor a complete end until proceed().")
+            message: "The session continued a response while its task was held, so a part of the response is lost. "
+                + "After hold(), a session must not deliver bytes or a successful end before proceed().")
     }
 
     /// Returns whether the rest of an intermediate response is being read.

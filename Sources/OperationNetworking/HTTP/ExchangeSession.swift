@@ -247,7 +247,8 @@ package struct Hop: Sendable {
         if let original, original.options == options, original.headers == headers { return original }
         guard let url = address.url else {
             throw NetworkError(
-                code: .invalidURL, phase: .checking, message: "The address \(address.origin) cannot be made a URL.")
+                code: .invalidURL, phase: .checking,
+                message: "The address \(address.origin) cannot be converted to a URL.")
         }
         return try NetworkRequest(method, url: url, headers: headers, body: body, options: options)
     }

@@ -59,7 +59,7 @@ extension ExchangeTask {
     private func bodyTooLarge(_ status: Int?, _ limit: Int64) -> NetworkError {
         var error = error(
             .bodyTooLarge, .receiving,
-            "The body is larger than \(limit) bytes. Raise bodyBytes of the limits, or ask for a part of it.")
+            "The body is larger than \(limit) bytes. Raise bodyBytes of the limits, or request a part of it.")
         error.status = status
         return error
     }
@@ -182,7 +182,9 @@ extension ExchangeTask {
             }
         case .end: finish(nil)
         case .failed:
-            finish(error(.truncatedBody, .receiving, "The body in the cache can no longer be read. Ask again."))
+            finish(
+                error(
+                    .truncatedBody, .receiving, "The body in the cache can no longer be read. Send the request again."))
         }
     }
 }

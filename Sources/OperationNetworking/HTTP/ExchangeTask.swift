@@ -79,7 +79,7 @@ extension ExchangeTask {
     func proceed() { release(.receiver) }
 
     func cancel() {
-        finish(error(.cancelled, presentPhase, "The request was cancelled."), isAbrupt: true)
+        finish(error(.cancelled, presentPhase, "The request was canceled."), isAbrupt: true)
     }
 
     func setBrake(_ brake: ExchangeBrakes) {

@@ -119,19 +119,21 @@ package enum RedirectFailure: Error, Hashable, Sendable {
     package var message: String {
         switch self {
         case .tooMany(let limit):
-            "The server redirected more than \(limit) times. Raise maximumCount of the redirect policy if that is right."
+            "The server redirected more than \(limit) times. If so many redirects are expected, raise maximumCount of "
+                + "the redirect policy."
         case .loop:
-            "The server redirected to a request that was made before. Ask for another address, or tell its owner."
-        case .ambiguous: "The server redirected to several addresses at once. Tell its owner."
+            "The server redirected to a URL that was already requested. Report the problem to the owner of the server."
+        case .ambiguous: "The redirect names several URLs. Report the problem to the owner of the server."
         case .badAddress(.scheme(let scheme)):
-            "The server redirected to an address of the scheme “\(scheme.quoted(limit: 40))”. Only http and https are followed."
-        case .badAddress: "The server redirected to something that is no address. Tell its owner."
+            "The server redirected to a URL with the scheme “\(scheme.quoted(limit: 40))”. "
+                + "Only http and https are followed."
+        case .badAddress: "The redirect does not name a valid URL. Report the problem to the owner of the server."
         case .downgrade:
-            "The server redirected from https to http, where anybody can listen. Set allowsDowngrade of the redirect "
-                + "policy if that is right."
+            "The server redirected from https to http, which is not encrypted. "
+                + "If that is acceptable, set allowsDowngrade of the redirect policy."
         case .bodyCannotBeSentAgain:
-            "The server redirected and wants the body again, which can be sent once only. Make one that can be sent "
-                + "again, or ask the new address."
+            "The redirect requires the body again, but the body can be read only once. "
+                + "Use a body that can be read again, or request the new URL directly."
         }
     }
 }

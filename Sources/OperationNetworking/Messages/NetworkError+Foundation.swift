@@ -36,7 +36,8 @@ extension NetworkError {
         -1001: Kind(.timedOut, .awaitingResponse, "The server did not respond in time."),
         -1002: Kind(.unsupportedScheme, .checking, "The scheme of the URL is not supported. Use http or https."),
         -1003: Kind(.cannotFindHost, .connecting, "The host name could not be resolved. Check the URL."),
-        -1004: Kind(.cannotConnect, .connecting,
+        -1004: Kind(
+            .cannotConnect, .connecting,
             "The server does not accept connections. Check the host and the port."),
         -1005: Kind(.connectionLost, .receiving, "The connection broke."),
         -1006: Kind(.cannotFindHost, .connecting, "The host name could not be resolved. Check the network."),
@@ -55,7 +56,8 @@ extension NetworkError {
         -1019: Kind(.notConnected, .connecting, "A phone call is in progress."),
         -1020: Kind(.notConnected, .connecting, "Cellular data is not allowed."),
         -1021: Kind(.bodyNotRepeatable, .sending, "The body must be sent again, but it can be read only once."),
-        -1022: Kind(.unsupportedScheme, .checking,
+        -1022: Kind(
+            .unsupportedScheme, .checking,
             "App Transport Security allows only https. Use https, or change the settings of the app."),
         -1100: Kind(.bodyUnreadable, .checking, "The file does not exist."),
         -1101: Kind(.bodyUnreadable, .checking, "The file is a folder."),
@@ -69,7 +71,8 @@ extension NetworkError {
         -1204: Kind(.untrustedCertificate, .connecting, "The server's certificate is not valid yet."),
         -1205: Kind(.clientCertificateRejected, .connecting, "The server rejected the client certificate."),
         -1206: Kind(.clientCertificateRejected, .connecting, "The server requires a client certificate."),
-        -2000: Kind(.transferFailed, .checking,
+        -2000: Kind(
+            .transferFailed, .checking,
             "The resource is not in the cache, and the request allows no other source."),
         -3000: Kind(.fileUnwritable, .receiving, "The file could not be created."),
         -3001: Kind(.fileUnwritable, .receiving, "The file could not be opened."),

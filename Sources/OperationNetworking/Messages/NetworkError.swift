@@ -278,7 +278,8 @@ extension NetworkError {
         switch error {
         case let error as NetworkError: self = error
         case is CancellationError:
-            self.init(code: .cancelled, phase: phase,
+            self.init(
+                code: .cancelled, phase: phase,
                 message: "The request was canceled because its code threw CancellationError.")
         case _ where isEarly:
             self.init(

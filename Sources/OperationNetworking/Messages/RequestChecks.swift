@@ -24,12 +24,14 @@ struct RequestChecks {
 
     func checkedMethod() throws(NetworkError) -> String {
         guard method.isToken else {
-            throw refusal(.invalidMethod,
+            throw refusal(
+                .invalidMethod,
                 "The method is empty, or contains a character that is not allowed in methods.")
         }
         let capital = method.uppercased()
         guard capital != "CONNECT" else {
-            throw refusal(.invalidMethod,
+            throw refusal(
+                .invalidMethod,
                 "The method CONNECT is reserved for proxies. To use a proxy, set it in the session's configuration.")
         }
         return Self.methods.contains(capital) ? capital : method
@@ -146,7 +148,8 @@ struct RequestChecks {
         let timeouts = options.timeouts
         for limit in [timeouts.connect, timeouts.firstByte, timeouts.idle, timeouts.total] {
             guard limit ?? .seconds(1) > .zero else {
-                throw refusal(.invalidLimit,
+                throw refusal(
+                    .invalidLimit,
                     "A time limit is zero or negative. Set a positive number, or nil for no limit.")
             }
         }

@@ -51,10 +51,11 @@ package struct ResponseHeadParser {
         if line.first == 0x0D, !content.isEmpty { return .refused("a line begins with a carriage return") }
         if content.isStatusLine {
             // The transport may mistake the line for a header, and what follows for the body of the response before.
-            return stage == .inHead ? .refused("a status line came in the middle of a head") : begin(content)
+            return stage == .inHead
+                ? .refused("a status line arrived before the headers were complete") : begin(content)
         }
         switch stage {
-        case .beforeHead: return content.isEmpty ? .none : .refused("a header field came before the status line")
+        case .beforeHead: return content.isEmpty ? .none : .refused("a header arrived before the status line")
         case .inHead where content.isEmpty: return end()
         case .inHead:
             if let problem = fields.append(line: content) { return .refused(problem) }
@@ -85,11 +86,12 @@ package struct ResponseHeadParser {
     private mutating func end() -> Event {
         var whole = head
         whole.fields = exchange(&fields, with: HeaderFields())
-        if head.status == 101 { return .refused("the server switched to a protocol that nobody asked for") }
+        if head.status == 101 { return .refused("the server switched to a protocol that the request did not ask for") }
         if head.status < 200 {
             stage = .beforeHead
             informationalCount += 1
-            return informationalCount > 100 ? .refused("more than 100 informational responses came") : .head(whole)
+            return informationalCount > 100
+                ? .refused("the server sent more than 100 informational responses") : .head(whole)
         }
         if let problem = whole.fields.framingProblem { return .refused(problem) }
         stage = .afterHead
@@ -136,13 +138,13 @@ extension HeaderFields {
     /// Adds the header in a line, or a continuation line to the last header, and returns a problem if there is one.
     fileprivate mutating func append(line: UnsafeRawBufferPointer) -> String? {
         if line[0] == 0x20 || line[0] == 0x09 {
-            guard let last = removeLast() else { return "a header field has no name" }
+            guard let last = removeLast() else { return "a header has no name" }
             add(last.name, "\(last.value) \(String(headerBytes: line).withoutControls.trimmedBlanks)".trimmedBlanks)
             return nil
         }
-        guard let colon = line.firstIndex(of: 0x3A), colon > 0 else { return "a header field has no name" }
+        guard let colon = line.firstIndex(of: 0x3A), colon > 0 else { return "a header has no name" }
         let name = UnsafeRawBufferPointer(rebasing: line[..<colon]).withoutBlanksBehind
-        guard !name.hasControls else { return "the name of a header field has a control character in it" }
+        guard !name.hasControls else { return "the name of a header contains a control character" }
         let value = UnsafeRawBufferPointer(rebasing: line[(colon + 1)...]).withoutBlanksBehind.withoutBlanksBefore
         guard value.hasControls else {
             add(String(headerBytes: name), String(headerBytes: value, ofField: name))
@@ -150,7 +152,7 @@ extension HeaderFields {
         }
         // Another reader of the same bytes could find another framing in them.
         if name.isName("content-length") || name.isName("transfer-encoding") {
-            return "the framing of the body has a control character in it"
+            return "the Content-Length or Transfer-Encoding header contains a control character"
         }
         // A cookie with a control character is not valid (RFC 6265bis, 5.7). In other values such a character becomes a
         // blank (RFC 9110, 5.5).
@@ -187,14 +189,14 @@ extension HeaderFields {
         if lengths.count > 1 { return "the response states two different lengths" }
         guard let length = lengths.first else { return nil }
         let isNumber = !length.isEmpty && length.utf8.allSatisfy { (0x30...0x39).contains($0) } && Int64(length) != nil
-        return isNumber ? nil : "the stated length of the response is none"
+        return isNumber ? nil : "the stated length of the response is not a valid number"
     }
 
     private var codingProblem: String? {
         let codings = values("Transfer-Encoding").flatMap { $0.split(separator: ",") }
             .map { String($0).trimmedBlanks.asciiLowercased }.filter { !$0.isEmpty && $0 != "identity" }
         return codings.isEmpty || codings == ["chunked"]
-            ? nil : "the response was coded for the transfer in a way that nobody asked for"
+            ? nil : "the response has a transfer coding that the request did not ask for"
     }
 }
 

@@ -292,7 +292,7 @@ extension TypedOperation {
 /// ```
 /// GET https://example.com/songs did not end as expected, SongTests.swift:31
 ///   expected: failure timedOut
-///   found:    failure unacceptableStatus 503, The server answered with status 503.
+///   found:    failure unacceptableStatus 503, The server answered 503 (Service Unavailable).
 ///   attempts: 503 → 1 s → 503
 /// ```
 public struct UnmetExpectation: Error, Hashable, Sendable {

@@ -391,7 +391,7 @@ extension ExplorerSchedule: LosslessStringConvertible, ExpressibleByStringLitera
 /// The token of the last user is still there.
 ///   round 38 of 1000, with seed 37
 ///   order: load, sign out, load
-///   to play this one again: Explorer.replay("37:0,1,0"), or OPERATIONKIT_SCHEDULE=37:0,1,0 in the environment
+///   to replay it: Explorer.replay("37:0,1,0"), or OPERATIONKIT_SCHEDULE=37:0,1,0 in the environment
 /// ```
 public struct ExplorationFailure: Error, Sendable {
     /// The description of the error that the round threw.
@@ -426,8 +426,8 @@ extension ExplorationFailure: CustomStringConvertible, LocalizedError {
         var lines = [
             reason, "  round \(round) of \(rounds), with seed \(met.seed)",
             "  order: \(order.isEmpty ? "no actor had a turn" : told)",
-            "  to replay it: Explorer.replay(\"\(shortest)\"), or \(Explorer.scheduleVariable)=\(shortest) in the "
-                + "environment",
+            "  to replay it: Explorer.replay(\"\(shortest)\"), or "
+                + "\(Explorer.scheduleVariable)=\(shortest) in the environment",
         ]
         if !isSame { lines.append("  first failing schedule: \"\(met)\"") }
         return lines.joined(separator: "\n")

@@ -125,8 +125,8 @@ public struct LoopbackViolation: Hashable, Sendable, CustomStringConvertible {
         public static let lineEnd = Code(
             description: "lineEnd", explanation: "a line does not end with a carriage return and a line feed")
         /// The `Host` header is missing or empty, or occurs more than once.
-        public static let host = Code(description: "host",
-            explanation: "the request does not have exactly one Host header")
+        public static let host = Code(
+            description: "host", explanation: "the request does not have exactly one Host header")
         /// The length of the body is ambiguous, because of two lengths, a length and chunks, or an invalid number.
         public static let length = Code(description: "length", explanation: "the length of the body is ambiguous")
         /// The chunks of a body are invalid.

@@ -240,8 +240,7 @@ struct PlaybackIndex: Sendable {
 /// The parts of a request that are compared.
 struct PlaybackKey: Hashable, Sendable {
     enum Part: String, CaseIterable {
-        case method, host, path, query, body
-        case headers = "headers"
+        case method, host, path, query, body, headers
     }
 
     /// The key of an unknown or incomplete body, which matches every body.

@@ -47,8 +47,6 @@ typedef uint32_t useconds_t;
 typedef unsigned long clock_t;
 typedef int64_t blkcnt_t;
 typedef int32_t blksize_t;
-typedef uint32_t fsblkcnt_t;
-typedef uint32_t fsfilcnt_t;
 typedef uint32_t socklen_t;
 typedef uint8_t sa_family_t;
 typedef uint16_t in_port_t;
@@ -301,22 +299,6 @@ extern int access(const char *, int);
 #define RENAME_EXCL 0x00000004
 extern int renameatx_np(int, const char *, int, const char *, unsigned int);
 extern int renamex_np(const char *, const char *, unsigned int);
-// https://developer.apple.com/library/archive/documentation/System/Conceptual/ManPages_iPhoneOS/man3/statvfs.3.html
-struct statvfs {
-    unsigned long f_bsize;
-    unsigned long f_frsize;
-    fsblkcnt_t f_blocks;
-    fsblkcnt_t f_bfree;
-    fsblkcnt_t f_bavail;
-    fsfilcnt_t f_files;
-    fsfilcnt_t f_ffree;
-    fsfilcnt_t f_favail;
-    unsigned long f_fsid;
-    unsigned long f_flag;
-    unsigned long f_namemax;
-};
-extern int statvfs(const char *, struct statvfs *);
-extern int fstatvfs(int, struct statvfs *);
 // https://developer.apple.com/library/archive/documentation/System/Conceptual/ManPages_iPhoneOS/man2/statfs.2.html
 typedef struct fsid {
     int32_t val[2];
@@ -439,7 +421,6 @@ extern void *malloc(size_t);
 extern void *calloc(size_t, size_t);
 extern void *realloc(void *, size_t);
 extern void free(void *);
-extern size_t malloc_size(const void *);
 extern int posix_memalign(void **, size_t, size_t);
 extern char *getenv(const char *);
 extern int setenv(const char *, const char *, int);
@@ -563,13 +544,6 @@ typedef enum : unsigned int {
 } qos_class_t;
 // Its manual page, pthread_set_qos_class_self_np(3), says no more than the header: it changes the calling thread alone.
 extern int pthread_set_qos_class_self_np(qos_class_t, int);
-// https://developer.apple.com/documentation/os/1646466-os_unfair_lock_lock
-typedef struct os_unfair_lock_s {
-    uint32_t _os_unfair_lock_opaque;
-} os_unfair_lock, *os_unfair_lock_t;
-extern void os_unfair_lock_lock(os_unfair_lock_t _Nonnull) __attribute__((swift_attr("@_unavailableFromAsync")));
-extern void os_unfair_lock_unlock(os_unfair_lock_t _Nonnull) __attribute__((swift_attr("@_unavailableFromAsync")));
-extern _Bool os_unfair_lock_trylock(os_unfair_lock_t _Nonnull) __attribute__((swift_attr("@_unavailableFromAsync")));
 
 // Processes
 // https://developer.apple.com/library/archive/documentation/System/Conceptual/ManPages_iPhoneOS/man2/intro.2.html

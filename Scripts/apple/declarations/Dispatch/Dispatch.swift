@@ -93,22 +93,6 @@ public struct DispatchWorkItemFlags: OptionSet, RawRepresentable, Sendable {
     public static let enforceQoS = DispatchWorkItemFlags(rawValue: 32)
 }
 
-// https://developer.apple.com/documentation/dispatch/dispatchworkitem
-public class DispatchWorkItem {
-    public init(
-        qos: DispatchQoS = .unspecified, flags: DispatchWorkItemFlags = [], block: @escaping @convention(block) () -> Void
-    ) {}
-    public func perform() {}
-    public func wait() {}
-    public func wait(timeout: DispatchTime) -> DispatchTimeoutResult { .success }
-    public func notify(
-        qos: DispatchQoS = .unspecified, flags: DispatchWorkItemFlags = [], queue: DispatchQueue,
-        execute: @escaping @Sendable @convention(block) () -> Void
-    ) {}
-    public func cancel() {}
-    public var isCancelled: Bool { false }
-}
-
 // https://developer.apple.com/documentation/dispatch/dispatchspecifickey
 public final class DispatchSpecificKey<T>: @unchecked Sendable {
     public init() {}
@@ -149,18 +133,14 @@ extension DispatchQueue {
         group: DispatchGroup? = nil, qos: DispatchQoS = .unspecified, flags: DispatchWorkItemFlags = [],
         execute work: @escaping @Sendable @convention(block) () -> Void
     ) {}
-    public func async(execute workItem: DispatchWorkItem) {}
-    public func async(group: DispatchGroup, execute workItem: DispatchWorkItem) {}
     public func sync<T>(execute work: () throws -> T) rethrows -> T { try work() }
     public func sync<T>(flags: DispatchWorkItemFlags, execute work: () throws -> T) rethrows -> T { try work() }
     public func sync(execute block: () -> Void) {}
-    public func sync(execute workItem: DispatchWorkItem) {}
     @preconcurrency
     public func asyncAfter(
         deadline: DispatchTime, qos: DispatchQoS = .unspecified, flags: DispatchWorkItemFlags = [],
         execute work: @escaping @Sendable @convention(block) () -> Void
     ) {}
-    public func asyncAfter(deadline: DispatchTime, execute: DispatchWorkItem) {}
     @preconcurrency
     public func asyncAfter(
         wallDeadline: DispatchWallTime, qos: DispatchQoS = .unspecified, flags: DispatchWorkItemFlags = [],
@@ -229,7 +209,6 @@ extension DispatchSourceProtocol {
     public func setEventHandler(
         qos: DispatchQoS = .unspecified, flags: DispatchWorkItemFlags = [], handler: DispatchSourceHandler?
     ) {}
-    public func setEventHandler(handler: DispatchWorkItem) {}
     public func setCancelHandler(
         qos: DispatchQoS = .unspecified, flags: DispatchWorkItemFlags = [], handler: DispatchSourceHandler?
     ) {}

@@ -262,7 +262,9 @@ public struct NSFastEnumerationIterator: IteratorProtocol {
     public init(_ enumerable: any NSFastEnumeration) {}
     public mutating func next() -> Any? { fatalError() }
 }
+// https://developer.apple.com/documentation/foundation/nsenumerator
 extension NSEnumerator: Sequence {
+    @available(*, noasync)
     public func makeIterator() -> NSFastEnumerationIterator { fatalError() }
 }
 extension NSArray: Sequence {

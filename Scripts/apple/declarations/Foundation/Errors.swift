@@ -46,7 +46,10 @@ extension Error {
     public var localizedDescription: String { fatalError() }
 }
 
-// The protocols by which structures of errors are seen as `NSError`. The compiler knows them by name.
+// The protocols by which structures of errors are seen as `NSError`. The compiler knows them by name, and Apple's documentation has no
+// page for them. The proposal says what they do. The Foundation of Linux declares them, too, in Sources/Foundation/NSError.swift.
+// https://github.com/swiftlang/swift-evolution/blob/main/proposals/0112-nserror-bridging.md
+// https://github.com/swiftlang/swift-corelibs-foundation
 public protocol _ObjectiveCBridgeableError: Error {
     init?(_bridgedNSError error: __shared NSError)
 }

@@ -88,6 +88,7 @@ typedef NS_OPTIONS(NSUInteger, NSFileManagerItemReplacementOptions) {
     NSFileManagerItemReplacementWithoutDeletingBackupItem = 1UL << 1
 } NS_SWIFT_NAME(FileManager.ItemReplacementOptions);
 
+// https://developer.apple.com/documentation/foundation/filemanagerdelegate
 NS_SWIFT_NAME(FileManagerDelegate)
 @protocol NSFileManagerDelegate <NSObject>
 @end
@@ -234,6 +235,7 @@ NS_SWIFT_NAME(Pipe)
 + (NSPipe *)pipe NS_SWIFT_UNAVAILABLE("Use init() instead.");
 @end
 
+// https://developer.apple.com/documentation/foundation/streamdelegate
 NS_SWIFT_NAME(StreamDelegate)
 @protocol NSStreamDelegate <NSObject>
 @end

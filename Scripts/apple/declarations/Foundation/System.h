@@ -145,6 +145,7 @@ NS_SWIFT_NAME(DateFormatter)
 @property (getter=isLenient) BOOL lenient;
 @end
 
+// https://developer.apple.com/documentation/foundation/xmlparserdelegate
 NS_SWIFT_NAME(XMLParserDelegate)
 @protocol NSXMLParserDelegate <NSObject>
 @end

@@ -423,7 +423,8 @@ extension ManagedOperation {
         guard !siblings.isEmpty, let group = core.withLock({ $0.parent }) else { return nil }
         let width = group.state.withLock { $0.machine.width }
         return QueueExplanation.Hold(
-            kind: "groupWidth", detail: "all slots of its group are occupied (width \(width))", holders: siblings)
+            kind: "groupWidth",
+            detail: "its group runs at most \(width) \(width == 1 ? "child" : "children") at a time", holders: siblings)
     }
 
     /// The reasons why an operation that has begun has not ended.

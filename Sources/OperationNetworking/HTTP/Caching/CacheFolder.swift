@@ -30,7 +30,7 @@ package struct CacheFolder {
         OperationDiagnostics.report(
             .untrustedFile, by: "HTTPCache",
             "The folder \(url.path) belongs to another user, or other users can write to it, so the cache stays empty. "
-                + "Use a folder of your own with the permissions 0700.")
+                + "Use your own folder with the permissions 0700.")
     }
 
     /// Whether no other user could have put a file into the folder.

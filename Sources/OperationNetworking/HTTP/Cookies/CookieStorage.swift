@@ -77,9 +77,9 @@ public struct FileCookieStorage: CookieStorage {
         case .failure(.untrusted):
             OperationDiagnostics.report(
                 .untrustedFile, by: "FileCookieStorage",
-                "The file \(file.path) belongs to another user, or other users can write to it, or it is a link, so its "
-                    + "cookies are not used, and no cookies are saved there. Remove it, set its permissions to 0600, or "
-                    + "use a file in a folder of your own.")
+                "The file \(file.path) belongs to another user, other users can write to it, or it is a link. Its "
+                    + "cookies are not used, and no cookies are saved there. Remove it, set its permissions to 0600, "
+                    + "or use a file in your own folder.")
             return []
         case .failure(let error):
             throw FileOperationError(

@@ -82,15 +82,16 @@
 
         static let exhausted = NetworkError(
             code: .resourcesExhausted, phase: .waiting,
-            message: "The session could not get a thread or a file descriptor. Raise the limits (ulimit -u, ulimit -n)."
+            message:
+                "The session could not create a thread or a file descriptor. Raise the limits (ulimit -u, ulimit -n)."
         )
 
         static let closed = NetworkError(
-            code: .sessionClosed, phase: .waiting, message: "The session is closed. Make a new one.")
+            code: .sessionClosed, phase: .waiting, message: "The session is closed. Create a new session.")
 
         private static let forked = NetworkError(
             code: .sessionUnavailable, phase: .waiting,
-            message: "The session was made before the process was forked. Start another program (Process) instead.")
+            message: "The session was created before the process was forked. Start another program (Process) instead.")
 
         private var unavailability: NetworkError? {
             if case .failure(let error) = CurlLibrary.shared { return error }

@@ -94,44 +94,54 @@
             case _ where [23, 24].contains(systemError):
                 (.resourcesExhausted, "Too many files and sockets are open. Raise the limit (ulimit -n).")
             case _ where [35, 55, 56].contains(code) && isAboutOurCertificate:
-                (.clientCertificateRejected, "The server refused our certificate, or wants one.")
+                (.clientCertificateRejected, "The server rejected the client certificate, or requires one.")
             case _ where isRefused && Self.endsOfStreams.contains(code):
                 (
                     .connectionLost,
-                    "The server closed the connection and said that it did not process the request. Send the request again."
+                    "The server closed the connection and reported that it did not process the request. "
+                        + "Send the request again."
                 )
             case 0 where hasReceivedHeaders:
-                (.connectionLost, "The connection ended before the head of the response was complete. Try again.")
-            case 0: (.invalidResponse, "The response has no head: the server does not speak HTTP.")
-            case 1, 8: (.invalidResponse, "What the server sent is no valid HTTP. Check the port and the server.")
+                (.connectionLost, "The connection ended before the headers of the response were complete. Try again.")
+            case 0:
+                (
+                    .invalidResponse,
+                    "The response has no headers, so the server does not use HTTP. Check the port and the server."
+                )
+            case 1, 8: (.invalidResponse, "The response is not valid HTTP. Check the port and the server.")
             // libcurl reports this if the first header line begins with a blank.
             case 43 where phase == .awaitingResponse || phase == .receiving:
-                (.invalidResponse, "What the server sent is no valid HTTP: a header field has no name.")
-            case 3: (.invalidURL, "The URL cannot be sent. Check it.")
-            case 5: (.cannotFindHost, "The name of the proxy could not be looked up. Check the proxy and the network.")
-            case 6: (.cannotFindHost, "The name of the host could not be looked up. Check the URL and the network.")
+                (.invalidResponse, "The response is not valid HTTP: a header has no name.")
+            case 3: (.invalidURL, "The URL is not valid. Check it.")
+            case 5: (.cannotFindHost, "The name of the proxy could not be resolved. Check the proxy and the network.")
+            case 6: (.cannotFindHost, "The host name could not be resolved. Check the URL and the network.")
             case 7: connecting
-            case 16, 92, 95: (.connectionLost, "The connection, or its stream, broke. Try again if that does no harm.")
+            case 16, 92, 95:
+                (
+                    .connectionLost,
+                    "The connection or its stream broke. Try again if the request can safely be repeated."
+                )
             case 18 where phase != .receiving:
-                (.connectionLost, "The server closed the connection, or the stream, without an answer.")
+                (.connectionLost, "The server closed the connection or the stream without a response.")
             case 18: (.truncatedBody, "The connection ended before the body was complete. Try again.")
             case 23, 61: (.undecodableBody, "The body could not be decompressed.")
             case 26: (.bodyUnreadable, "The body of the request could not be read.")
             // libcurl has no room for such a long line. Older versions report a lack of memory.
             case 27 where isInHead, 100 where isInHead:
-                (.headerTooLarge, "A line of the response's head is too long.")
-            case 27: (.resourcesExhausted, "There was no memory left.")
+                (.headerTooLarge, "A header line of the response is too long.")
+            case 27: (.resourcesExhausted, "The process is out of memory.")
             case 28: (.timedOut, "No connection was ready within the time limit (timeouts.connect).")
             case 47: (.tooManyRedirects, "The server redirected too many times.")
-            case 52: (.connectionLost, "The server closed the connection without an answer.")
+            case 52: (.connectionLost, "The server closed the connection without a response.")
             case 55: (.connectionLost, "The connection broke while the request was sent.")
-            case 56 where isMalformed: (.invalidResponse, "What the server sent is no valid HTTP.")
-            case 56 where phase == .connecting: (.proxyFailed, "The proxy refused to connect, or broke off.")
-            case 56: (.connectionLost, "The connection broke while the answer was awaited or received.")
-            case 63: (.bodyTooLarge, "The body is larger than can be counted.")
+            case 56 where isMalformed: (.invalidResponse, "The response is not valid HTTP.")
+            case 56 where phase == .connecting: (.proxyFailed, "The proxy refused the connection or closed it.")
+            case 56: (.connectionLost, "The connection broke before the response was complete.")
+            case 63: (.bodyTooLarge, "The size of the body exceeds the largest possible number.")
             case 65: (.bodyNotRepeatable, "The connection broke, and the body cannot be sent again.")
             // libcurl sends credentials only to proxies.
-            case 67, 94, 97: (.proxyFailed, "The proxy refused or failed. Check the proxy and its credentials.")
+            case 67, 94, 97:
+                (.proxyFailed, "The proxy refused the request or failed. Check the proxy and its credentials.")
             default: securing
             }
         }
@@ -159,20 +169,22 @@
             case 99:
                 (
                     .resourcesExhausted,
-                    "This system has no port left for a connection to there, or no address. Use fewer connections."
+                    "The system has no local port or address left for a connection to this host. Use fewer connections."
                 )
-            default: (.cannotConnect, "The server does not accept connections. Check host, port and server.")
+            default:
+                (.cannotConnect, "The server does not accept connections. Check the host, the port and the server.")
             }
         }
 
         private var securing: (NetworkError.Code, String) {
             switch code {
-            case 51, 60, 83, 91: (.untrustedCertificate, "The server's certificate is not to be trusted.")
-            case 77, 82: (.untrustedCertificate, "The certificates to be trusted cannot be read. Check tls.trust.")
-            case 90: (.untrustedCertificate, "The server's key is none of the pinned ones.")
-            case 58, 98: (.clientCertificateRejected, "Our certificate is missing, cannot be read, or was refused.")
+            case 51, 60, 83, 91: (.untrustedCertificate, "The server's certificate is not trusted.")
+            case 77, 82: (.untrustedCertificate, "The trusted certificates cannot be read. Check tls.trust.")
+            case 90: (.untrustedCertificate, "The server's key is not one of the pinned keys.")
+            case 58, 98:
+                (.clientCertificateRejected, "The client certificate is missing, cannot be read, or was rejected.")
             case 35, 53, 54, 59, 64, 66, 80, 101:
-                (.secureConnectionFailed, "TLS could not be agreed upon with the server.")
+                (.secureConnectionFailed, "The TLS handshake with the server failed.")
             default: rare
             }
         }
@@ -180,11 +192,13 @@
         /// The meaning of codes with which no transfer of this package is known to end.
         private var rare: (NetworkError.Code, String) {
             switch code {
-            case 2, 99: (.resourcesExhausted, "The system had no memory, or no sockets, for the transfer.")
-            case 4, 41, 48: (.sessionUnavailable, "The libcurl of this system lacks what the request needs.")
-            case 45, 96: (.cannotConnect, "No connection could be made. Check host, port and network.")
-            case 89: (.resourcesExhausted, "No connection is free for the transfer. Try again.")
-            case 100: (.transferFailed, "Something in the transfer is larger than libcurl takes.")
+            case 2, 99: (.resourcesExhausted, "The system has no memory or no sockets left for the transfer.")
+            case 4, 41, 48:
+                (.sessionUnavailable, "The libcurl of this system does not support a feature that the request needs.")
+            case 45, 96:
+                (.cannotConnect, "No connection could be established. Check the host, the port and the network.")
+            case 89: (.resourcesExhausted, "No connection is available for the transfer. Try again.")
+            case 100: (.transferFailed, "A value in the transfer is larger than libcurl allows.")
             default: (.transferFailed, "The transfer failed.")
             }
         }

@@ -36,13 +36,13 @@
             }
             guard OKCurl.globalInit(Int(OKCurlGlobalAll)) == 0, let info = OKCurl.versionInfo(0)?.pointee,
                 let text = info.version
-            else { throw Self.refusal("libcurl could not be initialised.") }
+            else { throw Self.refusal("libcurl could not be initialized.") }
             number = info.number
             features = Int(info.features)
             version = String(cString: text) + (info.tlsVersion.map { " " + String(cString: $0) } ?? "")
             if let refusal = Self.refusal(ofVersion: number, version) { throw refusal }
             guard has(OKCurlFeatureTLS), has(OKCurlFeatureAsynchronousNames) else {
-                throw Self.refusal("libcurl \(version) was built without TLS or without asynchronous name look-up.")
+                throw Self.refusal("libcurl \(version) was built without TLS or without asynchronous name resolution.")
             }
         }
 

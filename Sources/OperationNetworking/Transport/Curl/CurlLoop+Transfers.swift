@@ -44,7 +44,7 @@
             if multi == nil { multi = CurlMulti(configuration, for: self) }
             if let multi {
                 guard let refusal = multi.add(transfer.handle) else { return brake(task) }
-                transfer.fail(.transferFailed, "libcurl did not take the request.", refusal)
+                transfer.fail(.transferFailed, "libcurl did not accept the request.", refusal)
             } else {
                 transfer.fail(CurlEngine.exhausted)
             }

@@ -66,7 +66,7 @@
         /// Closes the session and waits until its thread has ended.
         ///
         /// The method does not wait if you call it on that thread, for example from a receiver.
-        @available(*, noasync, message: "It blocks the thread. Call close() instead.")
+        @available(*, noasync, message: "This method blocks the thread. Call close() instead.")
         public func closeAndWait() {
             engine.close()
             engine.waitForThread()
@@ -128,7 +128,7 @@
             switch kind {
             case .environment: "the environment's proxy"
             case .none: "no proxy"
-            case .explicit: "a proxy of one's own"
+            case .explicit: "an explicit proxy"
             }
         }
 

@@ -14,8 +14,8 @@
             guard headerCount <= task.request.options.maximumHeaderSize else {
                 fail(
                     .headerTooLarge,
-                    "The head of the response is larger than \(task.request.options.maximumHeaderSize) bytes. "
-                        + "Raise maximumHeaderSize in the request's options if that is right.")
+                    "The headers of the response are larger than \(task.request.options.maximumHeaderSize) bytes. "
+                        + "If the server needs such headers, raise maximumHeaderSize in the request's options.")
                 return 0
             }
             task.confined.machine.responded()
@@ -31,7 +31,7 @@
         private func receive(line: UnsafeRawBufferPointer, _ task: CurlTask) {
             switch parser.receive(line) {
             case .none: break
-            case .refused(let reason): fail(.invalidResponse, "The response is no valid HTTP: \(reason).")
+            case .refused(let reason): fail(.invalidResponse, "The response is not valid HTTP: \(reason).")
             case .head(let parts): receive(parts, task)
             }
         }
@@ -40,7 +40,7 @@
             let isFinal = parts.status >= 200
             if isFinal {
                 guard status == nil else {
-                    return fail(.invalidResponse, "The server sent a second head to one request.")
+                    return fail(.invalidResponse, "The server sent two responses to one request.")
                 }
                 status = parts.status
                 task.tellSent(handle.wholeCount)
@@ -62,7 +62,7 @@
             guard codings.count == 1, let decoder = ContentDecoder(coding: coding) else {
                 return fail(
                     .undecodableBody,
-                    "The body is compressed in a way that nobody asked for: Content-Encoding is none of "
+                    "The body is compressed in an unsupported way: Content-Encoding is not one of "
                         + "\(ContentDecoder.codings).")
             }
             intake = BodyIntake(decoder, maximumExpansion: task.request.options.maximumExpansion)
@@ -133,8 +133,8 @@
                 let limit = task.request.options.maximumExpansion
                 fail(
                     .expansionTooLarge,
-                    "The decompressed body is more than \(limit) times as large as what was received. "
-                        + "Raise maximumExpansion in the request's options if that is right.")
+                    "The decompressed body is more than \(limit) times as large as the received data. "
+                        + "If you expect this ratio, raise maximumExpansion in the request's options.")
             }
         }
     }
@@ -299,7 +299,7 @@
             case (_, nil): return .portion(used: 0, made: 0)
             case (.fresh, let first?):
                 guard let made = OKInflateMake(isGzip ? 31 : Self.hasHeader(first) ? 15 : -15) else {
-                    return .refused("there was no memory left")
+                    return .refused("the process is out of memory")
                 }
                 stream = made
             case (.between, 0?) where isGzip:
@@ -311,7 +311,7 @@
                     ? .refused("too many zeros follow its end") : .portion(used: count, made: 0)
             case (.between(let ended), let first?):
                 guard isGzip, first == 0x1F, OKInflateReset(ended) else {
-                    return .refused("something follows its end")
+                    return .refused("other data follows its end")
                 }
                 stream = ended
             }

@@ -165,9 +165,9 @@
                 fail(
                     .truncatedBody,
                     status == 417
-                        ? "The server refused what it was asked to expect, and libcurl threw away why. Try again with "
-                            + "expectsContinue switched off."
-                        : "The connection, or the stream, ended before the body was complete. Try again.")
+                        ? "The server refused the Expect header, and libcurl discarded the body of the response. "
+                            + "Turn off expectsContinue and try again."
+                        : "The connection or the stream ended before the body was complete. Try again.")
             }
             return 0
         }
@@ -176,14 +176,16 @@
             fail(
                 .bodyNotRepeatable,
                 isRefused
-                    ? "The server did not process the request, and the body cannot be sent again. Make the request again."
-                    : "The connection broke, and the body of the request cannot be sent again. Make the request anew.")
+                    ? "The server did not process the request, and the body cannot be sent again. "
+                        + "Create the request again."
+                    : "The connection broke, and the body of the request cannot be sent again. "
+                        + "Create the request again.")
         }
 
         private func failUnanswered() {
             fail(
                 .connectionLost,
-                "The connection broke before the server answered. It may have acted upon the request, which is therefore "
+                "The connection broke before the server responded. The server may have processed the request, so it is "
                     + "not sent again.")
         }
     }

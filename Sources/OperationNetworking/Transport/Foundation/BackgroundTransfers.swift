@@ -125,8 +125,8 @@ extension BackgroundTransfers {
             let error = NetworkError(
                 code: .resourcesExhausted, phase: .saving,
                 message:
-                    "\(release.removed) transfers ended before there was a closure for them, and were removed, because "
-                    + "at most \(Ledger.mostHeld) are held. Pass onOrphan when you make the session.")
+                    "\(release.removed) transfers ended before onOrphan was set, and were removed, because the session "
+                    + "keeps at most \(Ledger.mostHeld). Pass onOrphan when you create the session.")
             deliveries.async { rule(Orphan(error: error)) }
         }
     }
@@ -162,13 +162,13 @@ extension BackgroundTransfers {
             throw NetworkError(
                 code: .bodyNotRepeatable, phase: .checking,
                 message:
-                    "An upload of an earlier run cannot be restarted: its body is not known any more. Make an upload "
-                    + "operation with the body.")
+                    "An upload of an earlier run cannot be restarted, because its body is no longer known. "
+                    + "Create an upload operation with the body.")
         }
         guard request != nil || resumeData != nil else {
             throw NetworkError(
                 code: .invalidURL, phase: .checking,
-                message: "The orphan names neither a request nor resume data, so there is nothing to restart.")
+                message: "The orphan has neither a request nor resume data, so there is nothing to restart.")
         }
         perform { [self] in
             guard let system else { return }
@@ -179,7 +179,7 @@ extension BackgroundTransfers {
             } catch {
                 // Another thread invalidated the session, or the system refuses the data.
                 OperationDiagnostics.report(
-                    .sessionStorage, by: "BackgroundSession", "A transfer is not restarted. \(error.message)")
+                    .sessionStorage, by: "BackgroundSession", "A transfer was not restarted. \(error.message)")
             }
         }
     }
@@ -278,8 +278,8 @@ extension BackgroundTransfers {
         NetworkError(
             code: .transferFailed, phase: .saving,
             message:
-                "The system completed the download in an earlier run of the program, but its file is gone. Download "
-                + "it again.")
+                "The system completed the download in an earlier run of the program, but its file no longer exists. "
+                + "Download it again.")
     }
 
     private static func name(_ number: Int) -> String { "response-\(number)" }
@@ -308,8 +308,8 @@ extension BackgroundTransfers {
         deliveries.async {
             OperationDiagnostics.report(
                 .sessionStorage, by: "BackgroundSession",
-                "More than \(Ledger.mostHeld) transfers ended before there was a closure for them, so the oldest is "
-                    + "removed. Pass onOrphan when you make the session.")
+                "More than \(Ledger.mostHeld) transfers ended before onOrphan was set, so the oldest was removed. "
+                    + "Pass onOrphan when you create the session.")
         }
     }
 }
@@ -357,16 +357,16 @@ private final class BackgroundTaskMaker: URLSessionTaskMaking {
             guard original.url == request.url, (original.httpMethod ?? "GET") == request.method else {
                 throw NetworkError(
                     code: .sessionUnavailable, phase: .waiting,
-                    message: "The transfer has another method or URL than the request that was to be attached to it. "
-                        + "Make the request with those of the transfer.")
+                    message: "The request cannot be attached to the transfer, because its method or URL differs. "
+                        + "Create the request with the method and the URL of the transfer.")
             }
         }
         guard ledger.adopt(task.taskIdentifier, tell) else {
             throw NetworkError(
                 code: .sessionUnavailable, phase: .waiting,
                 message:
-                    "The transfer has ended, or an operation waits for it already, so no request can be attached to "
-                    + "it. An end without an operation goes to onOrphan.")
+                    "No request can be attached to the transfer, because it has ended or an operation already waits "
+                    + "for it. A transfer that ends without an operation is passed to onOrphan.")
         }
         return URLSessionWork(task: task, canBeSuspended: true)
     }

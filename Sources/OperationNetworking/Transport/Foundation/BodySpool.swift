@@ -93,7 +93,7 @@ final class BodySpool: Sendable {
     private static func unwritable(_ number: Int32) -> NetworkError {
         NetworkError(
             code: .fileUnwritable, phase: .sending,
-            message: "The body could not be written to a temporary file. Is there room on the disk?",
+            message: "The body could not be written to a temporary file. Check the free space on the disk.",
             underlying: .init(domain: "errno", number: Int(number), text: String(cString: strerror(number))))
     }
 }
@@ -133,7 +133,7 @@ package final class SpooledFile: Sendable {
         return NetworkError(
             code: isFull ? .diskFull : .fileUnwritable, phase: .saving,
             message: isFull
-                ? "The system received the response, but there is no room on the disk to keep it. Free some."
+                ? "The system received the response, but the disk has no space left to keep it. Free some space."
                 : "The system received the response, but its file could not be kept. Check the temporary folder.",
             underlying: .init(domain: error.domain, number: error.code, text: words))
     }
@@ -221,7 +221,7 @@ extension SpooledFile {
             let reason = error as NSError
             return NetworkError(
                 code: .transferFailed, phase: .receiving,
-                message: "The system received the response, but the file into which it wrote it cannot be read.",
+                message: "The system received the response, but the file that contains the response cannot be read.",
                 underlying: .init(domain: reason.domain, number: reason.code, text: "\(error)"))
         }
     }

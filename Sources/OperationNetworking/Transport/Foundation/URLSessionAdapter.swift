@@ -109,7 +109,7 @@ final class URLSessionAdapter: Sendable {
     }
 
     static var closed: NetworkError {
-        NetworkError(code: .sessionClosed, phase: .waiting, message: "The session is closed. Make a new one.")
+        NetworkError(code: .sessionClosed, phase: .waiting, message: "The session is closed. Create a new session.")
     }
 }
 

@@ -159,9 +159,9 @@ struct URLSessionFailure {
         func says(_ words: String...) -> Bool { words.contains { text.contains($0) } }
         switch failure.code.rawValue {
         case -1 where says("certificate", "self-signed", "self signed"):
-            return (.untrustedCertificate, "The server's certificate is not to be trusted.")
+            return (.untrustedCertificate, "The server's certificate is not trusted.")
         case -1 where says("ssl", "tls"):
-            return (.secureConnectionFailed, "TLS could not be agreed upon with the server.")
+            return (.secureConnectionFailed, "The TLS handshake with the server failed.")
         case -1 where says("transfer closed", "outstanding read data"):
             return (.truncatedBody, "The connection ended before the body was complete. Try again.")
         case -1
@@ -169,15 +169,15 @@ struct URLSessionFailure {
             return (.undecodableBody, "The body could not be decompressed.")
         // libcurl has no room for such a long line.
         case -1 where says("too large", "header size") || says("out of memory") && phase != .receiving:
-            return (.headerTooLarge, "The head of the response is too large.")
+            return (.headerTooLarge, "The headers of the response are too large.")
         case -1 where says("chunk", "hexadecimal", "weird", "malformed", "header", "http/", "content-length"):
-            return (.invalidResponse, "What the server sent is no valid HTTP. Check the port and the server.")
+            return (.invalidResponse, "The response is not valid HTTP. Check the port and the server.")
         case -1 where says("unreachable", "no route"):
             return (.notConnected, "The host cannot be reached from here. Check the network.")
         case -1 where says("recv failure", "send failure", "broken pipe", "reset", "stream", "connection died"):
             return (.connectionLost, "The connection broke.")
         // The scheme was checked before, so the response is of an unknown kind.
-        case -1002: return (.invalidResponse, "What the server sent is no valid HTTP. Check the port and the server.")
+        case -1002: return (.invalidResponse, "The response is not valid HTTP. Check the port and the server.")
         case -1011 where says("empty reply"), -1005:
             return (.connectionLost, "The connection broke before the response was complete.")
         default: return nil

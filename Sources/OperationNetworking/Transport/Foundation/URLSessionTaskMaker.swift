@@ -78,17 +78,17 @@ extension URLSessionTaskMaker: URLSessionTaskMaking {
             if hasCookies { noteLostCookies() }
             guard hasCredentials else { return }
             report(
-                "The credentials in its urlCredentialStorage are not used on Linux. Set the challenges of an "
-                    + "ExchangeConfiguration, or set urlCredentialStorage to nil.")
+                "The credentials in the urlCredentialStorage of the session are not used on Linux. "
+                    + "Set the challenges of an ExchangeConfiguration, or set urlCredentialStorage to nil.")
         }
 
         /// Reports once that the session has cookies that its requests do not use.
         func noteLostCookies() {
             guard wantsCookies, !hasReportedCookies.exchange(true, ordering: .relaxed) else { return }
             report(
-                "The cookies of its httpCookieStorage are not used on Linux, and no cookie of a server is kept. Make an "
-                    + "ExchangeSession over the session and set the cookies of its configuration to a CookieJar, or set "
-                    + "httpCookieStorage to nil.")
+                "The cookies in the httpCookieStorage of the session are not used on Linux, and no cookies from "
+                    + "servers are kept. Create an ExchangeSession over the session and set the cookies of its "
+                    + "configuration to a CookieJar, or set httpCookieStorage to nil.")
         }
 
         private func report(_ message: String) {
@@ -186,7 +186,7 @@ extension URLSessionTaskMaker: URLSessionTaskMaking {
             guard let session = session.session, session.configuration.identifier == nil else {
                 throw NetworkError(
                     code: .sessionUnavailable, phase: .waiting,
-                    message: "A URLSession for the background cannot carry this. Make a BackgroundSession.")
+                    message: "A background URLSession cannot send this request. Use a BackgroundSession.")
             }
             let plain = URLRequest(carrying: request, timeout: URLRequest.longInterval)
             let task = try session.makingTask {
@@ -220,7 +220,7 @@ extension URLSessionTaskMaker: URLSessionTaskMaking {
                 // There is no documented way to ask a session beforehand.
                 if reason.contains("invalidated") { throw URLSessionAdapter.closed }
                 throw NetworkError(
-                    code: .preparationFailed, phase: .waiting, message: "URLSession does not make the task: \(reason)")
+                    code: .preparationFailed, phase: .waiting, message: "URLSession did not create the task: \(reason)")
             }
         }
     }

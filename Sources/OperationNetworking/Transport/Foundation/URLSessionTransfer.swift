@@ -115,7 +115,7 @@ extension URLSessionTransfer {
         _ = deadlines.received(at: now)
         guard let response = response as? HTTPURLResponse, var head = ResponseHead(response, to: request) else {
             return NetworkError(
-                code: .invalidResponse, phase: .awaitingResponse, message: "What the server sent is no valid HTTP.")
+                code: .invalidResponse, phase: .awaitingResponse, message: "The response is not valid HTTP.")
         }
         if isContinued { head = head.asWhole(length: nil) }
         headerCount += head.headers.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count + 4 }
@@ -123,14 +123,14 @@ extension URLSessionTransfer {
         guard headerCount <= limit else {
             return NetworkError(
                 code: .headerTooLarge, phase: .awaitingResponse,
-                message: "The head of the response is larger than \(limit) bytes. "
-                    + "Raise maximumHeaderSize in the request's options if that is right.")
+                message: "The headers of the response are larger than \(limit) bytes. "
+                    + "If the server needs such headers, raise maximumHeaderSize in the request's options.")
         }
         guard head.status >= 200 else {
             guard head.status != 101 else {
                 return NetworkError(
                     code: .invalidResponse, phase: .awaitingResponse,
-                    message: "The server switched to a protocol that nobody asked for.")
+                    message: "The server switched to a protocol that the request did not ask for.")
             }
             task.tell(.informational(head))
             return nil
@@ -139,7 +139,7 @@ extension URLSessionTransfer {
         if let problem = head.headers.framingProblem {
             return NetworkError(
                 code: .invalidResponse, phase: .awaitingResponse,
-                message: "The response is no valid HTTP: \(problem).")
+                message: "The response is not valid HTTP: \(problem).")
         }
         self.head = head
         status = head.status
@@ -170,8 +170,9 @@ extension URLSessionTransfer {
         return NetworkError(
             code: .resourcesExhausted, phase: .receiving,
             message:
-                "More than \(URLSessionAdapter.maximumPendingBytes >> 20) MiB came in while the task was suspended or held, "
-                + "and Foundation cannot stop a server. Take it in more quickly, or use another session.")
+                "More than \(URLSessionAdapter.maximumPendingBytes >> 20) MiB arrived while the task was suspended or "
+                + "held, because Foundation cannot pause a server. Receive the data more quickly, or use another "
+                + "session.")
     }
 
     /// Returns an error if the body grew too much, which can be detected only if its compressed length is known.
@@ -183,8 +184,8 @@ extension URLSessionTransfer {
         guard receivedCount / packed >= Int64(limit) else { return nil }
         return NetworkError(
             code: .expansionTooLarge, phase: .receiving,
-            message: "The decompressed body is more than \(limit) times as large as what was received. "
-                + "Raise maximumExpansion in the request's options if that is right.")
+            message: "The decompressed body is more than \(limit) times as large as the received data. "
+                + "If you expect this ratio, raise maximumExpansion in the request's options.")
     }
 
     /// Returns the reason why a transfer that Foundation ended failed, or `nil` if it succeeded.

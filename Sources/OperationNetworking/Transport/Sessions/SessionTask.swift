@@ -183,7 +183,7 @@ extension SessionTask {
         if !demands.withLock({ $0.end(asCancelled: false) }) {
             guard demands.withLock({ $0.end(asCancelled: true) }) else { return }
             error = NetworkError(
-                code: .cancelled, phase: error?.phase ?? .receiving, message: "The request was cancelled.")
+                code: .cancelled, phase: error?.phase ?? .receiving, message: "The request was canceled.")
         }
         error?.request = request.summary
         // An earlier connection may have sent the request.
@@ -234,7 +234,7 @@ extension TaskHost {
         case .cancel(let holding):
             if holding == .place { leaveLine(task) }
             if holding == .transfer { abandon(task) }
-            finish(task, NetworkError(code: .cancelled, phase: phase, message: "The request was cancelled."))
+            finish(task, NetworkError(code: .cancelled, phase: phase, message: "The request was canceled."))
         }
     }
 

@@ -15,17 +15,17 @@ package struct TransferDeadlines: Sendable {
             let text =
                 switch self {
                 case .connect: "No connection was ready within the time limit (timeouts.connect)."
-                case .firstByte: "The server did not begin to answer within the time limit (timeouts.firstByte)."
-                case .idle: "Nothing moved for longer than the time limit (timeouts.idle)."
+                case .firstByte: "The response did not begin within the time limit (timeouts.firstByte)."
+                case .idle: "No data was sent or received within the time limit (timeouts.idle)."
                 case .total: "The transfer was not complete within the time limit (timeouts.total)."
                 }
-            return "\(text) Raise it in the request's options, or see what keeps the server."
+            return "\(text) Raise the limit in the request's options, or check why the server is slow."
         }
 
         /// The error message for a connection whose host name, or that of its proxy, was not resolved in time.
         static let lookupMessage =
-            "The name of the server (or its proxy) was not looked up within the time limit (timeouts.connect). "
-            + "Raise it in the request's options, or see whether the system's name server answers."
+            "The name of the server or its proxy was not resolved within the time limit (timeouts.connect). "
+            + "Raise the limit in the request's options, or check whether the system's name server responds."
     }
 
     private enum Stage {
