@@ -61,7 +61,7 @@ struct AnswerTests {
         for (url, session) in [(url, stub as any NetworkSession), (server.url(), DefaultNetworkSession.standard)] {
             let error = try await fetch(url, session).expectFailure(.unacceptableStatus, status: 500)
             let text = error.bodyPrefix.map { String(decoding: $0, as: UTF8.self) }
-            #expect(text?.hasPrefix("The test's own answer cannot be encoded") == true)
+            #expect(text?.hasPrefix("The response of the test cannot be encoded") == true)
         }
     }
 

@@ -43,7 +43,7 @@ struct GateTests {
     @Test func `who waits for so long only is told that nobody opened it, and leaves nothing behind`() async throws {
         let gate = Gate()
         let unmet = await #expect(throws: UnmetExpectation.self) { try await gate.passage(within: .milliseconds(5)) }
-        #expect(unmet?.expected == "open, within 5 ms" && unmet?.found == "shut")
+        #expect(unmet?.expected == "open, within 5 ms" && unmet?.found == "closed")
         #expect(unmet?.place.hasPrefix("GateTests.swift:") == true)
         #expect(gate.waitingCount == 0)
         let test = Task { try await gate.passage(within: .seconds(600)) }

@@ -203,9 +203,6 @@ extension GroupMachine {
         return hasWon
     }
 
-    /// Removes a child that was added by mistake and has not begun.
-    package mutating func expel(_ slot: Slot) { leave(slot) }
-
     private mutating func leave(_ slot: Slot) {
         switch entries[Int(slot)].stage {
         case .free: return

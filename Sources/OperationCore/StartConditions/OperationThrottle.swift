@@ -59,9 +59,6 @@ public final class OperationThrottle: Sendable {
     package func waiters(of key: String) -> [ManagedOperation] {
         state.withLock { $0.machine.waiting(for: key) }.compactMap(\.operation)
     }
-
-    /// The number of keys in the register.
-    package var keyCount: Int { state.withLock { $0.machine.count } }
 }
 
 // For operations.

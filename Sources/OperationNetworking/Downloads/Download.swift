@@ -71,35 +71,6 @@ package final class Download: Sendable {
         }
     }
 
-    /// Creates the receiver for the prepared request.
-    ///
-    /// - Parameters:
-    ///   - watcher: The receiver of the attempt to which the download belongs.
-    ///   - refuses: A closure that is called on the download's queue with the headers of each response. It returns
-    ///     whether the response must not be written to the file.
-    ///   - mayLeave: A closure that is called on the session's thread when the request gets a slot. It returns whether
-    ///     the request may still be sent.
-    ///   - tellHead: A closure that is called on the download's queue when a response contains the file or the rest of
-    ///     it. The closure also receives the numbers of resumed and discarded bytes.
-    ///   - tellSent: A closure that the session calls while the request body is sent.
-    ///   - tellProgress: A closure that is called on the download's queue after each written portion.
-    ///   - tellMetrics: A closure that is called on the download's queue before the end, if the session measured the
-    ///     transfer.
-    ///   - whenDone: A closure that is called once on the download's queue.
-    package func makeReceiver(
-        watcher: (any HopWatcher)? = nil, refuses: @escaping @Sendable (ResponseHead) -> Bool = { _ in false },
-        mayLeave: @escaping @Sendable (any NetworkTask) -> Bool = { _ in true },
-        tellHead: @escaping @Sendable (ResponseHead, DownloadStart) -> Void = { _, _ in },
-        tellSent: @escaping @Sendable (Int64, Int64?) -> Void = { _, _ in },
-        tellProgress: @escaping @Sendable (DownloadProgress) -> Void = { _ in },
-        tellMetrics: @escaping @Sendable (TransferMetrics) -> Void = { _ in },
-        whenDone: @escaping @Sendable (DownloadConclusion) -> Void
-    ) -> any NetworkReceiver {
-        DownloadReceiver(
-            self, watcher: watcher, refuses: refuses, mayLeave: mayLeave, tellHead: tellHead, tellSent: tellSent,
-            tellProgress: tellProgress, tellMetrics: tellMetrics, whenDone: whenDone)
-    }
-
     /// Starts a run as soon as the previous run has ended, even if that run was abandoned.
     func takeTurn(_ begin: @escaping @Sendable () -> Void) {
         if turn.withLock({ $0.take(begin) }) { begin() }
@@ -129,6 +100,30 @@ package final class Download: Sendable {
     }
 }
 
+/// The closures that a run of a download calls.
+package struct DownloadCallbacks: Sendable {
+    /// The watcher of the attempt to which the download belongs, if it observes each request.
+    var watcher: (any HopWatcher)?
+    /// Returns whether a response must not be written to the file. Called on the download's queue.
+    var refuses: @Sendable (ResponseHead) -> Bool = { _ in false }
+    /// Returns whether the request may still be sent. Called on the session's thread when the request gets a slot.
+    var mayLeave: @Sendable (any NetworkTask) -> Bool = { _ in true }
+    /// Called on the download's queue when a response contains the file or the rest of it.
+    ///
+    /// The closure also receives the numbers of resumed and discarded bytes.
+    var tellHead: @Sendable (ResponseHead, DownloadStart) -> Void = { _, _ in }
+    /// Called by the session while the request body is sent.
+    var tellSent: @Sendable (Int64, Int64?) -> Void = { _, _ in }
+    /// Called on the download's queue after each written portion.
+    package var tellProgress: @Sendable (DownloadProgress) -> Void = { _ in }
+    /// Called on the download's queue before the end, if the session measured the transfer.
+    var tellMetrics: @Sendable (TransferMetrics) -> Void = { _ in }
+    /// Called once on the download's queue.
+    var whenDone: @Sendable (DownloadConclusion) -> Void
+
+    package init(whenDone: @escaping @Sendable (DownloadConclusion) -> Void) { self.whenDone = whenDone }
+}
+
 /// A download over a session, with as many requests as the server makes necessary.
 ///
 /// A run does not send a request again after a failure. That is the task of the retry.
@@ -136,37 +131,17 @@ package final class DownloadRun: Sendable {
     private let request: NetworkRequest
     private let session: any NetworkSession
     private let download: Download
-    private let hopWatcher: (any HopWatcher)?
-    private let refuses: @Sendable (ResponseHead) -> Bool
-    private let mayLeave: @Sendable (any NetworkTask) -> Bool
-    private let tellHead: @Sendable (ResponseHead, DownloadStart) -> Void
-    private let tellSent: @Sendable (Int64, Int64?) -> Void
-    private let tellProgress: @Sendable (DownloadProgress) -> Void
-    private let tellMetrics: @Sendable (TransferMetrics) -> Void
-    private let whenDone: @Sendable (DownloadConclusion) -> Void
+    private let callbacks: DownloadCallbacks
     private let steering = Locked(DownloadSteering())
 
     package init(
         _ request: NetworkRequest, over session: any NetworkSession, with download: Download,
-        watcher: (any HopWatcher)? = nil, refuses: @escaping @Sendable (ResponseHead) -> Bool = { _ in false },
-        mayLeave: @escaping @Sendable (any NetworkTask) -> Bool = { _ in true },
-        tellHead: @escaping @Sendable (ResponseHead, DownloadStart) -> Void = { _, _ in },
-        tellSent: @escaping @Sendable (Int64, Int64?) -> Void = { _, _ in },
-        tellProgress: @escaping @Sendable (DownloadProgress) -> Void = { _ in },
-        tellMetrics: @escaping @Sendable (TransferMetrics) -> Void = { _ in },
-        whenDone: @escaping @Sendable (DownloadConclusion) -> Void
+        _ callbacks: DownloadCallbacks
     ) {
         self.request = request
         self.session = session
         self.download = download
-        self.hopWatcher = watcher
-        self.refuses = refuses
-        self.mayLeave = mayLeave
-        self.tellHead = tellHead
-        self.tellSent = tellSent
-        self.tellProgress = tellProgress
-        self.tellMetrics = tellMetrics
-        self.whenDone = whenDone
+        self.callbacks = callbacks
     }
 
     /// Starts the run, or resumes it after it was suspended.
@@ -197,7 +172,7 @@ package final class DownloadRun: Sendable {
 
     private func stop() {
         switch steering.withLock({ $0.cancel() }) {
-        case .ended: whenDone(.failed(.cancelledDownload))
+        case .ended: callbacks.whenDone(.failed(.cancelledDownload))
         case .task(let task): task.cancel()
         case .noTask: break
         }
@@ -213,15 +188,14 @@ package final class DownloadRun: Sendable {
     }
 
     private func send(_ request: NetworkRequest) {
-        let receiver = download.makeReceiver(
-            watcher: hopWatcher, refuses: refuses, mayLeave: mayLeave, tellHead: tellHead, tellSent: tellSent,
-            tellProgress: tellProgress, tellMetrics: tellMetrics
-        ) { [self] conclusion in
+        var callbacks = callbacks
+        callbacks.whenDone = { [self] conclusion in
             guard case .again = conclusion else { return end(conclusion) }
             let (isWanted, last) = steering.withLock { $0.askAgain() }
             withExtendedLifetime(last) {}
             if isWanted { ask() } else { end(conclusion) }
         }
+        let receiver = DownloadReceiver(download, callbacks)
         let task = session.makeTask(with: request, receiver: receiver)
         if steering.withLock({ $0.take(task) }) { settle() } else { task.cancel() }
     }
@@ -247,9 +221,9 @@ package final class DownloadRun: Sendable {
             download.passTurn()
             switch conclusion {
             // The file is at its destination, even if the run was canceled meanwhile.
-            case .saved: whenDone(conclusion)
-            case .failed(let error) where error.code == .cancelled: whenDone(conclusion)
-            case .answered, .failed, .again: whenDone(isCancelled ? .failed(.cancelledDownload) : conclusion)
+            case .saved: callbacks.whenDone(conclusion)
+            case .failed(let error) where error.code == .cancelled: callbacks.whenDone(conclusion)
+            case .answered, .failed, .again: callbacks.whenDone(isCancelled ? .failed(.cancelledDownload) : conclusion)
             }
         }
     }

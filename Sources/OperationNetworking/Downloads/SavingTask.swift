@@ -16,20 +16,19 @@ final class SavingTask: NetworkTask, AbandonableTask {
     ) {
         let telling = SavingNotification(receiver, didSave)
         self.telling = telling
-        run = DownloadRun(
-            request, over: session, with: download,
-            watcher: HopObserverReceiver.watcher(behind: receiver) == nil ? nil : telling,
-            // The attempt policies see the headers of each response as soon as they arrive.
-            refuses: { telling.refuses($0) },
-            mayLeave: { telling.mayLeave($0) },
-            tellHead: { head, start in
-                didStart(start)
-                telling.host?.foresee(head)
-            },
-            tellSent: { telling.host?.sent($0, of: $1) },
-            tellProgress: { telling.host?.saved($0) },
-            tellMetrics: { telling.keep($0) },
-            whenDone: { telling.end($0) })
+        var callbacks = DownloadCallbacks(whenDone: { telling.end($0) })
+        callbacks.watcher = HopObserverReceiver.watcher(behind: receiver) == nil ? nil : telling
+        // The attempt policies see the headers of each response as soon as they arrive.
+        callbacks.refuses = { telling.refuses($0) }
+        callbacks.mayLeave = { telling.mayLeave($0) }
+        callbacks.tellHead = { head, start in
+            didStart(start)
+            telling.host?.foresee(head)
+        }
+        callbacks.tellSent = { telling.host?.sent($0, of: $1) }
+        callbacks.tellProgress = { telling.host?.saved($0) }
+        callbacks.tellMetrics = { telling.keep($0) }
+        run = DownloadRun(request, over: session, with: download, callbacks)
     }
 
     func resume() {
@@ -183,35 +182,12 @@ final class SavingSession: NetworkSession {
 /// The receiver of the response to one request of a download.
 final class DownloadReceiver: NetworkReceiver {
     private let download: Download
-    /// The watcher of the attempt, if it observes each request.
-    private let hopWatcher: (any HopWatcher)?
-    private let refuses: @Sendable (ResponseHead) -> Bool
-    private let mayLeave: @Sendable (any NetworkTask) -> Bool
-    private let tellHead: @Sendable (ResponseHead, DownloadStart) -> Void
-    private let tellSent: @Sendable (Int64, Int64?) -> Void
-    private let tellProgress: @Sendable (DownloadProgress) -> Void
-    private let tellMetrics: @Sendable (TransferMetrics) -> Void
-    private let whenDone: @Sendable (DownloadConclusion) -> Void
+    private let callbacks: DownloadCallbacks
     private let inbox = Locked(DownloadInbox())
 
-    init(
-        _ download: Download, watcher: (any HopWatcher)?, refuses: @escaping @Sendable (ResponseHead) -> Bool,
-        mayLeave: @escaping @Sendable (any NetworkTask) -> Bool,
-        tellHead: @escaping @Sendable (ResponseHead, DownloadStart) -> Void,
-        tellSent: @escaping @Sendable (Int64, Int64?) -> Void,
-        tellProgress: @escaping @Sendable (DownloadProgress) -> Void,
-        tellMetrics: @escaping @Sendable (TransferMetrics) -> Void,
-        whenDone: @escaping @Sendable (DownloadConclusion) -> Void
-    ) {
+    init(_ download: Download, _ callbacks: DownloadCallbacks) {
         self.download = download
-        self.hopWatcher = watcher
-        self.refuses = refuses
-        self.mayLeave = mayLeave
-        self.tellHead = tellHead
-        self.tellSent = tellSent
-        self.tellProgress = tellProgress
-        self.tellMetrics = tellMetrics
-        self.whenDone = whenDone
+        self.callbacks = callbacks
     }
 
     func task(_ task: any NetworkTask, didReceive head: ResponseHead) {
@@ -232,11 +208,11 @@ final class DownloadReceiver: NetworkReceiver {
         }
     }
 
-    func taskMayLeave(_ task: any NetworkTask) -> Bool { mayLeave(task) }
+    func taskMayLeave(_ task: any NetworkTask) -> Bool { callbacks.mayLeave(task) }
 
-    var nextReceiver: (any NetworkReceiver)? { hopWatcher.map { HopObserverReceiver($0) } }
+    var nextReceiver: (any NetworkReceiver)? { callbacks.watcher.map { HopObserverReceiver($0) } }
 
-    func task(_ task: any NetworkTask, didSend count: Int64, of total: Int64?) { tellSent(count, total) }
+    func task(_ task: any NetworkTask, didSend count: Int64, of total: Int64?) { callbacks.tellSent(count, total) }
 
     private func settle(for task: any NetworkTask) {
         if inbox.withLock({ $0.settle() }) { work(for: task) }
@@ -260,8 +236,8 @@ final class DownloadReceiver: NetworkReceiver {
                     task.cancel()
                 }
                 if let metrics = batch.metrics {
-                    hopWatcher?.measured(metrics)
-                    tellMetrics(metrics)
+                    callbacks.watcher?.measured(metrics)
+                    callbacks.tellMetrics(metrics)
                 }
                 if let end = batch.end { return conclude(end, work) }
                 memory = batch.bytes
@@ -271,21 +247,21 @@ final class DownloadReceiver: NetworkReceiver {
 
     private func take(_ batch: DownloadInbox.Batch, _ work: DownloadWork) -> Bool {
         if let head = batch.head {
-            let goesOn = work.receive(head, refuses: refuses)
-            if work.asksAnew { hopWatcher?.left(head) } else { hopWatcher?.answered(head) }
+            let goesOn = work.receive(head, refuses: callbacks.refuses)
+            if work.asksAnew { callbacks.watcher?.left(head) } else { callbacks.watcher?.answered(head) }
             guard goesOn else { return false }
-            if let head = work.presentHead { tellHead(head, work.start) }
+            if let head = work.presentHead { callbacks.tellHead(head, work.start) }
         }
         guard !batch.bytes.isEmpty else { return true }
         let goesOn = batch.bytes.withUnsafeBytes { work.receive($0) }
-        if goesOn { tellProgress(work.progress) }
+        if goesOn { callbacks.tellProgress(work.progress) }
         return goesOn
     }
 
     private func conclude(_ end: Result<Void, NetworkError>, _ work: DownloadWork) {
         switch end {
-        case .success: whenDone(work.end(nil))
-        case .failure(let error): whenDone(work.end(error))
+        case .success: callbacks.whenDone(work.end(nil))
+        case .failure(let error): callbacks.whenDone(work.end(error))
         }
     }
 }

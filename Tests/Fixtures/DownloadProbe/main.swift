@@ -20,14 +20,15 @@ import OperationNetworking
     var options = DownloadOptions()
     options.checkpointInterval = .milliseconds(20)
     let download = Download(to: .file(URL(fileURLWithPath: arguments[2])), options: options)
-    DownloadRun(try NetworkRequest(url: url), over: session, with: download) { conclusion in
+    let callbacks = DownloadCallbacks { conclusion in
         if case .saved(let file, _, _) = conclusion {
             print("OK \(file.length)")
             exit(0)
         }
         print(conclusion)
         exit(1)
-    }.resume()
+    }
+    DownloadRun(try NetworkRequest(url: url), over: session, with: download, callbacks).resume()
     while true { sleep(60) }
 #else
     print("There is no session for this platform yet.")

@@ -47,7 +47,7 @@ struct InputTests {
         for receiver in [cancelled, failed, replaced] { receiver.start() }
         let code: CancellationCause.Code = end == .fails ? .dependencyFailed : .dependencyCancelled
         #expect(cancelled.cancellationCause?.code == code)
-        let text = end == .fails ? "failed: first" : "cancelled: [requested] upstream"
+        let text = end == .fails ? "failed: first" : "canceled: [requested] upstream"
         #expect(failed.outcome == .failure(.converted(text)))
         #expect(replaced.outcome == .success("-1 none"))
         #expect(cancelled.log + failed.log == [])

@@ -75,8 +75,8 @@ struct GroupPictureTests {
         #expect(
             "\(queue.explain(inner))" == "inner runs in queue groups: waiting for its children: last, running, second.")
         #expect(
-            "\(queue.explain(nested.second))" == "second is not in queue groups: a child of inner, waiting for the "
-                + "group's start or for a place in it: by the width of its group, which is 1, held by running.")
+            "\(queue.explain(nested.second))" == "second is not in queue groups (a child of inner that waits for the "
+                + "group to start it): its group runs at most 1 child at a time (held by running).")
         #expect("\(queue.explain(nested.running))" == "running runs in queue groups.")
         await nested.end()
     }

@@ -14,8 +14,8 @@ struct FileOperationErrorTests {
     @Test func `it says what failed, where, why, and what to do`() {
         #expect(
             error.message
-                == "Copying failed at /to/file (its other end is /from/file): no space is left on the volume. "
-                + "Free some and try again.")
+                == "Copying failed at /to/file (the other path is /from/file): no space is left on the volume. "
+                + "Free some space and try again.")
         #expect(error.description == "[noSpace] \(error.message)")
         #expect(error.errorDescription == error.message)
         let read = FileOperationError(code: .notFound, action: .reading, path: "/file", systemErrorNumber: ENOENT)

@@ -71,7 +71,7 @@ final class LastReference: Sendable {
 }
 
 /// Whether something becomes true that another thread is about to bring about; gives way to it for some seconds at most.
-@available(*, noasync, message: "This blocks the thread: call it inside TestThread.run.")
+@available(*, noasync, message: "This function blocks the thread. Call it inside TestThread.run.")
 func comesTrue(_ condition: () -> Bool) -> Bool {
     let start = ContinuousClock.now
     while !condition() {

@@ -394,7 +394,7 @@ struct AsyncSourceTests {
         try queue.add(group)
         try await waitUntil("it says what it waits for") { "\(queue.explain(group))".contains("the next element") }
         group.suspend()
-        #expect("\(queue.explain(group))" == "pages runs in queue maps: it began, and was suspended.")
+        #expect("\(queue.explain(group))" == "pages runs in queue maps: it began and was suspended.")
         group.resume()
         gate.open()
         #expect(try await group.value == [])

@@ -25,8 +25,8 @@ struct GroupCancellationTests {
         #expect(album.cancellationCause?.path == ["music"] && leaf.cancellationCause?.path == ["music", "album 3"])
         #expect(
             leaf.cancellationCause?.description
-                == "[groupCancelled] The operation was cancelled with its group (music › album 3). ← [groupCancelled] "
-                + "The operation was cancelled with its group (music). ← [requested] the screen is gone")
+                == "[groupCancelled] The operation was canceled with its group (music › album 3). ← [groupCancelled] "
+                + "The operation was canceled with its group (music). ← [requested] the screen is gone")
         leaf.finish(withResult: 1)
         await music.ended()
         #expect(album.isFinished && leaf.isFinished)
@@ -232,7 +232,7 @@ struct GroupCancellationTests {
         try queue.add(probe)
         await probe.ended()
         #expect(children.allSatisfy { $0.state == .notStarted })
-        #expect("\(queue.explain(children[0]))".contains("its group, which is suspended"))
+        #expect("\(queue.explain(children[0]))".contains("its group is suspended"))
         children[0].cancel()
         await children[0].ended()
         await group.ended()

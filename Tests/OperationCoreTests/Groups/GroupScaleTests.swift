@@ -197,7 +197,7 @@ struct GroupScaleTests {
         }
         #expect(
             causes == [
-                "[groupCancelled] The operation was cancelled with its group (many). ← [requested] enough true"
+                "[groupCancelled] The operation was canceled with its group (many). ← [requested] enough true"
             ])
         #expect(left == 0)
     }

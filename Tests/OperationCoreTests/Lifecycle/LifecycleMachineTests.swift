@@ -4,7 +4,7 @@
 import OperationCore
 import Testing
 
-/// All that can happen to a machine.
+/// Every event that a lifecycle machine handles.
 private enum Event: CaseIterable {
     case startReady, startUnready, startDelayed, startPreparing, startUnadmitted, enterBody
     case dependenciesEnded, turnCame, turnCameDelayed, turnCameUnadmitted, delayEnded
@@ -18,7 +18,7 @@ struct LifecycleMachineTests {
     typealias Style = LifecycleMachine.Style
 
     @Test(
-        "The outcome is decided once, told once and ended once, whatever happens",
+        "The outcome is decided, reported and ended only once, whatever events follow",
         arguments: [
             Style.atOnce, .afterWindDown, .whenBodyReturns,
         ])
@@ -27,14 +27,14 @@ struct LifecycleMachineTests {
             if let ending = before.ending {
                 #expect(after.ending == ending, "\(event) changed \(before) to \(after)")
             }
-            if before.isTold { #expect(after.isTold, "\(event) took back what was told: \(before)") }
+            if before.isTold { #expect(after.isTold, "\(event) took back a reported outcome: \(before)") }
             if before.isFinished { #expect(after == before, "\(event) moved a finished machine: \(after)") }
             if after.isFinished { #expect(after.isTold && after.isStarted, "\(event) ended \(before) early") }
         }
     }
 
     @Test(
-        "From every state there is a way to the end",
+        "Every reachable state can reach the finished state",
         arguments: [
             Style.atOnce, .afterWindDown, .whenBodyReturns,
         ])
@@ -45,7 +45,7 @@ struct LifecycleMachineTests {
     }
 
     @Test(
-        "Who is told of a decision is told by the event that made it",
+        "Canceling reports the outcome immediately, and finishing reports it unless it is kept",
         arguments: [
             Style.atOnce, .afterWindDown, .whenBodyReturns,
         ])
@@ -62,7 +62,7 @@ struct LifecycleMachineTests {
     }
 
     @Test(
-        "A body runs at most once, and never after an outcome was decided",
+        "The body runs at most once, and never after the outcome is decided",
         arguments: [
             Style.atOnce, .afterWindDown, .whenBodyReturns,
         ])
@@ -73,7 +73,7 @@ struct LifecycleMachineTests {
         }
     }
 
-    @Test("An error that a rule gave waits for nothing but the start")
+    @Test("An error from a dependency rule ignores other dependencies and waits only for the start")
     func ruleWaitsForNothing() {
         for (before, event, after) in transitions(style: .atOnce)
         where event == .failByRule && before.ending == nil && !before.isExecuting {
@@ -100,7 +100,7 @@ struct LifecycleMachineTests {
         #expect(LifecycleMachine().acceptsDependencies)
     }
 
-    // Walking through all that is reachable.
+    // Walks all reachable states.
 
     private func states(style: Style) -> [LifecycleMachine] {
         var found = [LifecycleMachine()]

@@ -151,8 +151,8 @@ struct AwaitTests {
     @Test func `failures describe themselves`() {
         #expect("\(OperationFailure.failed(Flaw.first))" == "failed: first")
         let cancelled = OperationFailure<Flaw>.cancelled(.requested)
-        #expect("\(cancelled)" == "cancelled: [requested] The operation was cancelled.")
-        #expect(cancelled.errorDescription == "The operation was cancelled.")
-        #expect(cancelled.localizedDescription == "The operation was cancelled.")
+        #expect("\(cancelled)" == "canceled: [requested] The operation was canceled.")
+        #expect(cancelled.errorDescription == "The operation was canceled.")
+        #expect(cancelled.localizedDescription == "The operation was canceled.")
     }
 }

@@ -6,9 +6,9 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite("An owner that is gone before the start", .timeLimit(.minutes(3)))
+@Suite("Owners that are freed before the operation starts", .timeLimit(.minutes(3)))
 struct OwnerGoneTests {
-    @Test func `started by hand it is cancelled and its body does not run`() {
+    @Test func `starting an operation whose owner is freed cancels it and its body does not run`() {
         let operation = orphan()
         #expect(operation.state == .notStarted)
         operation.start()
@@ -18,7 +18,7 @@ struct OwnerGoneTests {
         #expect(operation.calls.events.isEmpty)
     }
 
-    @Test func `run and started to be kept alive it is cancelled too`() async {
+    @Test func `run and startAndKeepAlive cancel an operation whose owner is freed`() async {
         let first = orphan(), second = orphan()
         await #expect(throws: OperationFailure<Flaw>.self) { try await first.run() }
         #expect(first.cancellationCause?.code == .ownerGone)
@@ -26,7 +26,7 @@ struct OwnerGoneTests {
         #expect(second.cancellationCause?.code == .ownerGone)
     }
 
-    @Test func `in a plain queue it is cancelled and the next one runs`() async {
+    @Test func `an OperationQueue cancels an operation whose owner is freed and runs the next one`() async {
         let queue = OperationQueue()
         queue.maxConcurrentOperationCount = 1
         let operation = orphan(), next = HandDriven(hooks: .init(main: { $0.finish(withResult: 1) }))
@@ -36,7 +36,7 @@ struct OwnerGoneTests {
         #expect(operation.isFinished && operation.calls.events.isEmpty)
     }
 
-    @Test func `in a queue of ours it is cancelled and the next one runs`() async throws {
+    @Test func `a QueueManager cancels an operation whose owner is freed and runs the next one`() async throws {
         let queue = QueueManager("gone", width: 1)
         let operation = orphan(), next = HandDriven(hooks: .init(main: { $0.finish(withResult: 1) }))
         try queue.add(operation)
@@ -47,7 +47,7 @@ struct OwnerGoneTests {
         #expect(operation.calls.events.isEmpty)
     }
 
-    @Test func `an owner that goes while a queue of ours holds the operation is seen`() async throws {
+    @Test func `an operation is canceled if its owner is freed while it waits in a QueueManager`() async throws {
         let queue = QueueManager("going", width: 1)
         let first = HandDriven(), second = HandDriven()
         var screen: Screen? = Screen()
@@ -61,7 +61,7 @@ struct OwnerGoneTests {
         #expect(second.cancellationCause?.code == .ownerGone)
     }
 
-    @Test func `an owner that goes during the delay is seen when it ends`() {
+    @Test func `an operation whose owner is freed during the start delay is canceled after the delay`() {
         let clock = ManualClock()
         let operation = HandDriven()
         operation.clock = clock
@@ -78,7 +78,7 @@ struct OwnerGoneTests {
         #expect(operation.isFinished && clock.pendingCount == 0)
     }
 
-    @Test func `an owner that goes while dependencies run is seen when they end`() async {
+    @Test func `an operation whose owner is freed while dependencies run is canceled after them`() async {
         let dependency = HandDriven(), operation = HandDriven()
         operation.addDependency(dependency)
         autoreleasing {
@@ -93,14 +93,14 @@ struct OwnerGoneTests {
         #expect(operation.calls.events.isEmpty)
     }
 
-    @Test func `a result that was given before the start is kept`() {
+    @Test func `a result that was set before the start is kept although the owner is freed`() {
         let operation = orphan()
         operation.finish(withResult: 1)
         operation.start()
         #expect(operation.outcome == .success(1))
     }
 
-    @Test func `owned by what is alive or a name it runs in each way of starting`() async throws {
+    @Test func `an operation with a live owner or a named owner runs however it is started`() async throws {
         let screen = Screen()
         for owner in [OperationOwner.object(screen), "gone tests: a name"] {
             let operations = (0..<3).map { _ in HandDriven(hooks: .init(main: { $0.finish(withResult: 1) })) }

@@ -6,9 +6,9 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite("The book of owners", .timeLimit(.minutes(Rounds.minutes)))
+@Suite("The index of owners", .timeLimit(.minutes(Rounds.minutes)))
 struct OwnerIndexTests {
-    @Test("Whatever enters and leaves, the book agrees with a slow list of pairs")
+    @Test("After random insertions and removals, the index agrees with a list of pairs")
     func agreesWithModel() {
         for seed in Rounds.firstSeed..<Rounds.firstSeed + UInt64(Rounds.count(ci: 300, soak: 20_000)) {
             var random = SeededGenerator(seed: seed)
@@ -26,14 +26,14 @@ struct OwnerIndexTests {
                 }
                 let own = book.answer(.name(name)).members.map(ObjectIdentifier.init)
                 let expected = model.filter { $0.name == name }.map { ObjectIdentifier($0.membership) }
-                // In the order in which they came, whoever left.
+                // In insertion order, whichever members were removed.
                 #expect(own == expected, "seed \(seed)")
                 #expect(book.groupCount == Set(model.map(\.name)).count, "seed \(seed)")
             }
         }
     }
 
-    @Test func `what was taken back before it came is not entered and taking back twice is harmless`() {
+    @Test func `a membership withdrawn before it is entered stays out, and a second withdrawal is harmless`() {
         var book = OwnerIndex()
         let operation = Operation()
         let membership = OwnerMembership(of: operation, to: "a")
@@ -47,7 +47,7 @@ struct OwnerIndexTests {
         #expect(book.groupCount == 0)
     }
 
-    @Test func `an owner that is gone gets no entry and its old ones are only found by who asks for the gone one`() {
+    @Test func `a freed owner gets no new entries, and its old entries are found only as freed`() {
         var book = OwnerIndex()
         let operation = Operation()
         var screen: Screen? = Screen()
@@ -64,7 +64,7 @@ struct OwnerIndexTests {
         #expect(book.groupCount == 0)
     }
 
-    @Test("Among a million entries of a thousand owners, those of one are found without a look at the others")
+    @Test("With a million entries of 1,000 owners, a lookup visits only the entries of one owner")
     func scale() {
         let (owners, each) = (1_000, 1_000)
         var book = OwnerIndex()
@@ -84,7 +84,7 @@ struct OwnerIndexTests {
         #expect(book.visits == each)
     }
 
-    @Test("Cancelling one of a thousand owners of very many operations cancels its own and no others")
+    @Test("With 1,000 owners of many operations, canceling one cancels only its own operations")
     func scaleForReal() async throws {
         let each = Rounds.count(ci: 100, soak: 1_000)
         let counts = try await TestThread.run {

@@ -8,7 +8,7 @@ import Testing
 
 @Suite(.serialized, .timeLimit(.minutes(3)))
 struct OwnerLifetimeTests {
-    @Test func `an operation and its owner keep neither each other nor anything else alive`() {
+    @Test func `an operation and its owner do not keep each other alive`() {
         let census = LiveObjects()
         autoreleasing {
             let screen = census.track(Screen()), operation = census.track(HandDriven())
@@ -26,7 +26,7 @@ struct OwnerLifetimeTests {
         #expect(census.count == 0)
     }
 
-    @Test func `an operation leaves its owner when it ends and when it is freed`() {
+    @Test func `an operation is removed from its owner when it finishes and when it is freed`() {
         let name = "owner lifetime tests: leaving"
         func count() -> Int { OwnerRegistry.shared.entryCount(.name(name)) }
         let finished = HandDriven(), cancelled = HandDriven()
@@ -46,7 +46,7 @@ struct OwnerLifetimeTests {
         #expect(finished.owner == .named(name))
     }
 
-    @Test func `operations that are not of this package leave when they end or are freed`() {
+    @Test func `plain operations are removed from the registry when they finish or are freed`() {
         let census = LiveObjects()
         let before = OwnerRegistry.shared.plainCount
         for round in 0..<2_000 {
@@ -57,19 +57,19 @@ struct OwnerLifetimeTests {
             }
         }
         #expect(census.count == 0)
-        // Not at once, but a bounded number: twice those that are alive, and a few.
+        // The registry removes entries in batches, so a bounded number remains.
         #expect(OwnerRegistry.shared.plainCount <= 2 * before + 200)
         #expect(OperationOwner.cancelOperations(ownedBy: "owner lifetime tests") == 0)
     }
 
-    @Test func `one that ended is not entered any more`() {
+    @Test func `marking a finished operation does not register it`() {
         let operation = BlockOperation {}
         operation.start()
         OperationOwner.mark(operation, as: "owner lifetime tests: ended")
         #expect(OperationOwner.owner(of: operation) == nil)
     }
 
-    @Test func `an operation whose deinit cancels those of its owner is freed`() {
+    @Test func `an operation whose deinit cancels the operations of its owner is freed`() {
         let census = LiveObjects()
         let screen = Screen()
         let other = HandDriven()

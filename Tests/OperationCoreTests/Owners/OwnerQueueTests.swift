@@ -6,9 +6,9 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite("Owners over queues", .timeLimit(.minutes(3)))
+@Suite("Owners and queues", .timeLimit(.minutes(3)))
 struct OwnerQueueTests {
-    @Test func `only what is in the plain queue is cancelled there`() async {
+    @Test func `OperationQueue.cancelOperations(ownedBy:) cancels only operations in that queue`() async {
         let screen = Screen()
         let queue = OperationQueue(), other = OperationQueue()
         queue.isSuspended = true
@@ -29,7 +29,7 @@ struct OwnerQueueTests {
         await outside.end()
     }
 
-    @Test func `only what is in the queue of ours is cancelled there`() async throws {
+    @Test func `QueueManager.cancelOperations(ownedBy:) cancels only operations in that queue`() async throws {
         let queue = QueueManager("owners", width: 1), other = QueueManager("others", width: 1)
         let name = OperationOwner.named("owner queue tests: \(UInt64.random(in: 0 ... .max))")
         let inside = (0..<3).map { _ in HandDriven() }, outside = HandDriven()
@@ -44,7 +44,7 @@ struct OwnerQueueTests {
         #expect(outside.cancellationCause == .requested("enough"))
     }
 
-    @Test func `operations of any kind can be marked`() async {
+    @Test func `plain operations can be marked with an owner and canceled by it`() async {
         let screen = Screen()
         let queue = OperationQueue()
         queue.isSuspended = true

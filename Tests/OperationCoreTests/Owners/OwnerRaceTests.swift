@@ -6,9 +6,9 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite("Races over owners", .timeLimit(.minutes(Rounds.minutes)))
+@Suite("Races between owners", .timeLimit(.minutes(Rounds.minutes)))
 struct OwnerRaceTests {
-    @Test("Each of many operations that threads give, end and cancel is counted as cancelled once or succeeds")
+    @Test("Each operation is either counted as canceled once or succeeds, whatever other threads do")
     func addingEndingCancelling() async throws {
         let rounds = Rounds.count(ci: 400, soak: 20_000)
         let failure = try await TestThread.run { () -> String? in
@@ -22,7 +22,7 @@ struct OwnerRaceTests {
         #expect(failure == nil)
     }
 
-    @Test("An owner that goes while operations are given to it and begun leaves none that runs on")
+    @Test("If an owner is freed while operations start, none of its operations stays running")
     func ownerGoes() async throws {
         let rounds = Rounds.count(ci: 2_000, soak: 100_000)
         let failure = try await TestThread.run { () -> String? in
@@ -45,7 +45,7 @@ struct OwnerRaceTests {
                             withExtendedLifetime(last) {}
                         }
                     ])
-                // Who saw the owner was given to it while it lived, and its deinit came after.
+                // An operation that got the owner got it before the owner's deinit ran.
                 for operation in operations where operation.owner != "owner race: none" && !operation.isCancelled {
                     return "round \(round): \(operation.state)"
                 }
@@ -57,7 +57,7 @@ struct OwnerRaceTests {
     }
 }
 
-/// One round: three threads give operations to two owners, two of them exchange owners, two end, three cancel.
+/// One round: three threads assign operations to two owners, two finish operations, and three cancel.
 @available(*, noasync)
 private func race(_ round: Int, _ team: ThreadTeam, _ census: LiveObjects) -> String? {
     NoticeHub.install()

@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-/// An operation whose user wanted the name for something else.
+/// An operation whose subclass declares a property with the same name.
 private final class Parcel: AsyncOperation<Int, Flaw>, @unchecked Sendable {
     let owner = 7
     override func main() {}
@@ -14,7 +14,7 @@ private final class Parcel: AsyncOperation<Int, Flaw>, @unchecked Sendable {
 
 @Suite(.timeLimit(.minutes(3)))
 struct OwnerTests {
-    @Test func `all operations of an object are cancelled and no others`() {
+    @Test func `canceling by an object cancels all operations that it owns and no others`() {
         let (one, other) = (Screen(), Screen())
         let own = (0..<5).map { _ in HandDriven() }
         let foreign = HandDriven(), free = HandDriven()
@@ -30,7 +30,7 @@ struct OwnerTests {
         #expect(OperationOwner.cancelOperations(ownedBy: one) == 0)
     }
 
-    @Test func `an operation is canceled after those that may depend on it although its handler is enqueued`() async {
+    @Test func `operations of an owner are canceled in reverse order even with a handler enqueued`() async {
         let screen = Screen(), queue = DispatchQueue(label: "callbacks"), events = EventRecorder<String>()
         let operations = ["first", "second"].map { name in
             HandDriven(name, hooks: .init(cancel: { _ in events.record(name) }))
@@ -41,7 +41,7 @@ struct OwnerTests {
         }
         queue.suspend()
         operations[0].enqueueHandler(on: queue) {}
-        // The owner keeps no operation, and nothing else here keeps the second one.
+        // The owner keeps no operation alive, and nothing else here keeps the second one.
         withExtendedLifetime(operations) {
             #expect(OperationOwner.cancelOperations(ownedBy: screen) == 2)
             #expect(events.events == ["second", "first"])
@@ -50,7 +50,7 @@ struct OwnerTests {
         await queue.drain()
     }
 
-    @Test func `a name is matched by equality`() {
+    @Test func `owners with equal names are the same owner`() {
         let first = HandDriven(), second = HandDriven(), third = HandDriven()
         first.owner = "owner tests: a user"
         second.owner = .named(["owner tests", "a user"].joined(separator: ": "))
@@ -61,7 +61,7 @@ struct OwnerTests {
         #expect(first.cancellationCause?.message.contains("\"owner tests: a user\"") == true)
     }
 
-    @Test func `a cause of ones own is what they are told`() {
+    @Test func `a custom cancellation cause is passed to the operations of the owner`() {
         let screen = Screen()
         let operation = HandDriven()
         operation.owner = .object(screen)
@@ -69,7 +69,7 @@ struct OwnerTests {
         #expect(operation.cancellationCause == .requested("logged out"))
     }
 
-    @Test func `one that is given to another belongs to that one only`() {
+    @Test func `an operation belongs only to the owner that was assigned last`() {
         let (one, other) = (Screen(), Screen())
         let operation = HandDriven()
         operation.owner = .object(one)
@@ -82,7 +82,7 @@ struct OwnerTests {
         #expect(OperationOwner.cancelOperations(ownedBy: one) == 1)
     }
 
-    @Test func `operations that ended or have a result are not touched`() {
+    @Test func `canceling by owner does not affect operations that are finished or have a result`() {
         let screen = Screen()
         let ended = HandDriven(), kept = HandDriven(), late = HandDriven()
         for operation in [ended, kept] { operation.owner = .object(screen) }
@@ -97,7 +97,7 @@ struct OwnerTests {
         #expect(ended.owner == .object(screen))
     }
 
-    @Test func `operations that were begun by an owner that goes are not cancelled by that`() {
+    @Test func `an operation that is executing continues when its owner is freed`() {
         let operation = HandDriven()
         autoreleasing {
             let screen = Screen()
@@ -109,7 +109,7 @@ struct OwnerTests {
         #expect(operation.outcome == .success(1))
     }
 
-    @Test func `those of an owner that is gone can be cancelled by what an operation has as its owner`() throws {
+    @Test func `operations of a freed owner can be canceled through the owner property`() throws {
         let operation = HandDriven()
         autoreleasing {
             let screen = Screen()
@@ -121,7 +121,7 @@ struct OwnerTests {
         #expect(operation.cancellationCause?.code == .ownerGone)
     }
 
-    @Test func `the last that came is cancelled first so that none begins in between`() {
+    @Test func `canceling by owner starts with the newest operation, so that no dependent starts`() {
         let screen = Screen()
         let first = HandDriven(), second = HandDriven()
         second.addDependency(first)
@@ -134,7 +134,7 @@ struct OwnerTests {
         #expect(second.calls.events.isEmpty)
     }
 
-    @Test func `that is the order too where some have left`() {
+    @Test func `operations are canceled newest first even if others have already finished`() {
         let screen = Screen(), order = EventRecorder<String>()
         let operations = (0..<6).map { HandDriven("\($0)") }
         for operation in operations {
@@ -147,7 +147,7 @@ struct OwnerTests {
         #expect(order.events == ["0", "3", "5", "4", "2", "1"])
     }
 
-    @Test func `in queues of ours nothing begins meanwhile, in whatever order they came`() throws {
+    @Test func `canceling by owner starts no other operation of the owner in a QueueManager`() throws {
         let workers = ManualWorkers(), screen = Screen()
         let queues = [workers.makeQueue("one", width: 1), workers.makeQueue("two", width: 1)]
         let ended = HandDriven("ended"), first = HandDriven("first"), second = HandDriven("second")
@@ -161,13 +161,13 @@ struct OwnerTests {
         try queues[1].add(third)
         workers.runAll()
         ended.finish(withResult: 1)
-        // As if other threads went on while one cancels.
+        // Simulates other threads that continue during the cancellation.
         for operation in [first, second, third] { operation.whenEnded { workers.runAll() } }
         #expect(OperationOwner.cancelOperations(ownedBy: screen) == 3)
         for operation in [first, second, third] {
             #expect(Look(operation) == .cancelled && operation.calls.events.isEmpty)
         }
-        // The queues go on.
+        // The queues still run other operations.
         try queues[1].add(other)
         workers.runAll()
         #expect(other.state == .executing)
@@ -175,7 +175,7 @@ struct OwnerTests {
         gate.cancel()
     }
 
-    @Test func `a handler may cancel the operations of its owner`() async {
+    @Test func `a handler can cancel the operations of its owner`() async {
         let screen = Screen()
         let first = HandDriven(), second = HandDriven()
         let gate = Gate()
@@ -193,7 +193,7 @@ struct OwnerTests {
         #expect(second.isCancelled)
     }
 
-    @Test func `a subclass may have a property of this name`() {
+    @Test func `a subclass can declare a property named owner`() {
         let parcel = Parcel()
         parcel.start()
         #expect(parcel.owner == 7)

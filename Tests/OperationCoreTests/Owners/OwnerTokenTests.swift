@@ -6,9 +6,9 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite("An owner that goes", .timeLimit(.minutes(3)))
+@Suite("Owner tokens and owners that are freed", .timeLimit(.minutes(3)))
 struct OwnerTokenTests {
-    @Test func `its token cancels what waits and what runs`() {
+    @Test func `freeing an owner with a token cancels its waiting and executing operations`() {
         let waiting = HandDriven(), running = HandDriven(), ended = HandDriven(), other = HandDriven()
         autoreleasing {
             let screen = TokenScreen()
@@ -24,7 +24,7 @@ struct OwnerTokenTests {
         other.finish(withResult: 1)
     }
 
-    @Test func `a token made for it matches it by identity although weak references are nil`() {
+    @Test func `a token made for an owner cancels its operations when the owner is freed`() {
         let operation = HandDriven()
         autoreleasing {
             let screen = OwnTokenScreen()
@@ -35,7 +35,7 @@ struct OwnerTokenTests {
         #expect(operation.cancellationCause?.message.contains("OwnTokenScreen") == true)
     }
 
-    @Test func `a token that is let go of while the owner lives cancels too`() {
+    @Test func `replacing a token while its owner is alive cancels the operations of the old token`() {
         let screen = OwnTokenScreen()
         let operation = HandDriven(), next = HandDriven()
         operation.owner = screen.token?.owner
@@ -47,7 +47,7 @@ struct OwnerTokenTests {
         #expect(next.cancellationCause == .requested("done"))
     }
 
-    @Test func `its own deinit can still match it by identity`() {
+    @Test func `the deinit of an owner can cancel the operations of that owner`() {
         let count = Tally()
         let operations = (0..<3).map { _ in HandDriven() }
         autoreleasing {
@@ -61,7 +61,7 @@ struct OwnerTokenTests {
         #expect(operations.allSatisfy { $0.cancellationCause?.code == .ownerCancelled })
     }
 
-    @Test func `many of one type that come and go cancel each their own`() {
+    @Test func `each of many owners of one type cancels only its own operations when freed`() {
         let survivor = TidyScreen()
         let surviving = HandDriven()
         surviving.owner = .object(survivor)
@@ -79,7 +79,7 @@ struct OwnerTokenTests {
         surviving.finish(withResult: 1)
     }
 
-    @Test func `an object at the address of one that is gone has none of its operations`() {
+    @Test func `an object at the address of a freed owner does not own its operations`() {
         var reuses = 0
         for _ in 0..<100 {
             let old = HandDriven()
@@ -91,11 +91,12 @@ struct OwnerTokenTests {
                 old.start()
             }
             defer { old.finish(withResult: 1) }
-            // The memory may be handed out again a little later, or to somebody else.
+            // The allocator may reuse the memory later, or for another object.
             let screens = (0..<64).map { _ in Screen() }
             guard let screen = screens.first(where: { ObjectIdentifier($0) == address }) else { continue }
             reuses += 1
-            // Nothing is known of it yet: on Apple's systems this alone would cancel what the other left behind.
+            // This object owns nothing yet. On Apple platforms, this call would cancel the operations of the freed
+            // owner.
             #if !canImport(ObjectiveC)
                 #expect(OperationOwner.cancelOperations(ownedBy: screen) == 0)
             #endif
@@ -106,13 +107,13 @@ struct OwnerTokenTests {
             #expect(old.state == .executing && new.isCancelled)
         }
         #if !canImport(ObjectiveC)
-            // AddressSanitizer sees to it that none is.
+            // AddressSanitizer prevents any reuse.
             let isSanitized = ProcessInfo.processInfo.environment["ASAN_OPTIONS"] != nil
-            #expect(reuses > 0 || isSanitized, "no address was used twice, so nothing was tested")
+            #expect(reuses > 0 || isSanitized, "No address was reused, so nothing was tested.")
         #endif
     }
 
-    @Test func `a token that outlives its object leaves another one at the address alone`() {
+    @Test func `a token that outlives its owner does not cancel operations of an object at the same address`() {
         for _ in 0..<100 {
             var token: OperationOwnerToken?
             var address: ObjectIdentifier?

@@ -14,7 +14,7 @@ private final class Raced: AsyncOperation<Int, RaceError>, @unchecked Sendable {
 
 @Suite("Races for the outcome", .timeLimit(.minutes(Rounds.minutes)))
 struct FinishRaceTests {
-    @Test("Eight threads that finish, fail and cancel agree on one outcome, and so do all who were told")
+    @Test("Eight threads that finish, fail and cancel agree on one outcome with all handlers")
     func oneOutcome() async throws {
         let rounds = Rounds.count(ci: 5_000, soak: 100_000)
         NoticeHub.install()
@@ -30,7 +30,7 @@ struct FinishRaceTests {
         if Rounds.isSoak { print("soak: finish race: \(rounds) rounds of 8 threads") }
     }
 
-    @Test("A cause that is seen is that of the first cancellation, and is never missing")
+    @Test("Every thread sees the cause of the first cancellation")
     func firstCauseWins() async throws {
         let rounds = Rounds.count(ci: 3_000, soak: 100_000)
         NoticeHub.install()
@@ -45,7 +45,7 @@ struct FinishRaceTests {
                     (0..<4).map { number in
                         {
                             operation.cancel(because: .requested("thread \(number)"))
-                            // Whoever sees it cancelled sees why.
+                            // A thread that sees the cancellation also sees its cause.
                             seen.record(operation.isCancelled ? operation.cancellationCause : nil)
                         }
                     })
@@ -58,7 +58,7 @@ struct FinishRaceTests {
     }
 }
 
-/// One round: two threads finish, two fail, two cancel in every second round, one adds handlers and one observes.
+/// One round: two threads finish, two fail, two cancel in every second round, one sets handlers and one observes.
 @available(*, noasync)
 private func race(round: Int, team: ThreadTeam, queue: DispatchQueue) -> String? {
     let operation = Raced(), cancels = round.isMultiple(of: 2)
@@ -91,7 +91,7 @@ private func race(round: Int, team: ThreadTeam, queue: DispatchQueue) -> String?
     completed.wait()
     queue.sync {}
     guard let outcome = operation.outcome else { return "round \(round): no outcome" }
-    // A cancellation that came after a result or an error may have come before the handler.
+    // A cancellation after a result or an error may precede the handler, which is then not called.
     let mayBeSilent = cancels && outcome.cancellationCause == nil && handled.events == []
     if handled.events != [outcome], !mayBeSilent {
         return "round \(round): \(outcome), but handlers were told \(handled.events)"

@@ -92,7 +92,7 @@ struct QueueDealingTests {
         #expect(snapshot.entries(.running).compactMap(\.name) == ["14"])
         while order.count < 20 { workers.step() }
         #expect(queue.explain(operations[19]).standing == .ended(.success))
-        #expect(queue.explain(operations[25]).reasons.description.contains("places are taken, by 19"))
+        #expect(queue.explain(operations[25]).reasons.description.contains("slots of the queue are occupied (width 1, held by 19)"))
         workers.runAll()
         #expect(queue.counts.finished == 40)
     }

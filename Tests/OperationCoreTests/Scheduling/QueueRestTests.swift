@@ -30,7 +30,7 @@ struct QueueRestTests {
         #expect(
             queue.explain(operations[0]).description == "first runs in queue api: waiting 3.2 s before attempt 2.")
         #expect(queue.snapshot.resting.map(\.name) == ["first"])
-        #expect(queue.explain(operations[2]).description.contains("taken, by second"))
+        #expect(queue.explain(operations[2]).description.contains("occupied (width 1, held by second)"))
 
         let wentOn = Gate()
         #expect(!operations[0].wake(1) { wentOn.open() })
@@ -79,9 +79,9 @@ struct QueueRestTests {
         #expect(state == last)
         #expect(
             told.suffix(5) == [
-                "rests first, waiting 3.2 s before attempt 2",
-                "rests first, waiting for a place in its queue, to go on", "goes on first",
-                "rests first, waiting 3.2 s before attempt 2", "ended first, cancelled",
+                "paused first, waiting 3.2 s before attempt 2",
+                "paused first, waiting for a slot in its queue to resume", "resumed first",
+                "paused first, waiting 3.2 s before attempt 2", "ended first, cancelled",
             ])
     }
 

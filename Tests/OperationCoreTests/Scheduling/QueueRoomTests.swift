@@ -128,7 +128,7 @@ struct QueueRoomTests {
         do throws(QueueError) {
             try await queue.addWhenThereIsRoom((0..<5).map { _ in HandDriven() })
         } catch {
-            #expect(error.message.contains("Add fewer at once"))
+            #expect(error.message.contains("Add fewer at a time"))
         }
         let one = await wait(.operation)
         for operation in present { await end(operation) }

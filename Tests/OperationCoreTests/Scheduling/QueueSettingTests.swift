@@ -153,7 +153,8 @@ struct QueueSettingTests {
         let second = error { () throws(QueueError) in try other.add(twice) }
         #expect(
             second?.message
-                == "twice was not added to queue two: it is in queue one. An operation runs once; make another.")
+                == "twice was not added to queue two: it is in queue one. An operation runs only once, so create "
+                + "another one.")
         started.start()
         #expect(error { () throws(QueueError) in try queue.add(started) }?.code == .alreadyStarted)
         ended.start()

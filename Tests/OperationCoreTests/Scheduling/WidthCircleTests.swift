@@ -109,7 +109,7 @@ struct WidthCircleTests {
         let queue = QueueManager("asked")
         #expect(
             queue.explain(last).description.hasSuffix(
-                ": by the width of its group, which is 1, held by first."), "\(queue.explain(last))")
+                ": its group runs at most 1 child at a time (held by first)."), "\(queue.explain(last))")
         last.cancel()
         #expect(await ends(group))
     }

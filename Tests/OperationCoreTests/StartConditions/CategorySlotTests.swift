@@ -67,7 +67,7 @@ struct CategorySlotTests {
         // It had a slot, and gave it up again: another operation gets it.
         let next = try await busy(queue)
         #expect(waiting.calls.events == [])
-        #expect(await eventually { queue.explain(waiting).description.contains("category shared, held by stranger") })
+        #expect(await eventually { queue.explain(waiting).description.contains("category shared has no free slot (held by stranger)") })
         next.finish(withResult: 1)
         stranger.finish(withResult: 1)
         #expect(await waiting.calls.events(atLeast: 1) == ["main"])

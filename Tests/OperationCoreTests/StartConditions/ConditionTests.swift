@@ -53,7 +53,7 @@ struct ConditionTests {
         #expect(operation.cancellationCause?.code == .conditionFailed)
         #expect(
             operation.cancellationCause?.message
-                == "The operation was cancelled because its condition \"network\" failed: there is none.")
+                == "The operation was canceled because its condition \"network\" failed: there is none.")
     }
 
     @Test("Cancelled while they are looked at, the operation ends at once", arguments: StartingWay.allCases)
@@ -218,9 +218,9 @@ struct CombinedConditionTests {
         #expect(await bad.or(good).evaluate(context) == .satisfied)
         #expect(await bad.or(bad).evaluate(context) == .failed("it is bad, and it is bad"))
         #expect(await OperationCondition.not(bad).evaluate(context) == .satisfied)
-        #expect(await OperationCondition.not(good).evaluate(context) == .failed("good holds"))
+        #expect(await OperationCondition.not(good).evaluate(context) == .failed("good is satisfied"))
         #expect(await OperationCondition.all([]).evaluate(context) == .satisfied)
-        #expect(await OperationCondition.any([]).evaluate(context) == .failed("there is nothing that could hold"))
+        #expect(await OperationCondition.any([]).evaluate(context) == .failed("there are no conditions"))
         #expect(good.and(bad).name == "good and bad" && OperationCondition.not(good).name == "not good")
     }
 
@@ -258,7 +258,7 @@ struct CombinedConditionTests {
         }
         #expect(await verdicts(fine) == [.satisfied, .satisfied])
         #expect(await verdicts(failed) == [.failed("failed failed"), .satisfied])
-        #expect(await verdicts(cancelled) == [.failed("cancelled was cancelled"), .failed("cancelled was cancelled")])
+        #expect(await verdicts(cancelled) == [.failed("cancelled was canceled"), .failed("cancelled was canceled")])
     }
 
     @Test("An operation sees the dependencies that ended", arguments: StartingWay.allCases)

@@ -7,7 +7,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(Rounds.minutes)))
 struct ForgettingListTests {
-    @Test func `elements that are taken out make room for others, and the rest keep their order`() {
+    @Test func `removed elements free their storage, and the remaining elements keep their order`() {
         var random = SeededGenerator(seed: 7), list = ForgettingList<UInt64>(), live: [UInt64] = []
         for id in 1...5_000 as ClosedRange<UInt64> {
             list.append(id, id: id)
@@ -24,7 +24,7 @@ struct ForgettingListTests {
         #expect(list.isEmpty)
     }
 
-    @Test func `it is empty once all were taken out, in whatever order`() {
+    @Test func `a list is empty after all elements are removed, in any order`() {
         var random = SeededGenerator(seed: 3)
         for count in [1, 2, 3, 10, 100] as [UInt64] {
             var list = ForgettingList<UInt64>()
@@ -38,7 +38,7 @@ struct ForgettingListTests {
         }
     }
 
-    @Test func `those that are wanted are taken out, and others can be changed in their place`() {
+    @Test func `matching elements can be removed, and the other elements can be updated in place`() {
         var list = ForgettingList<Int>()
         for id in 1...10 { list.append(id, id: UInt64(id)) }
         #expect(list.takeAll { $0.isMultiple(of: 2) } == [2, 4, 6, 8, 10])

@@ -5,10 +5,12 @@ import Foundation
 import OperationCore
 import Testing
 
-/// What `OPERATION_MAPS` does to queues and groups of the package, for queues of Foundation: see `IdentityMaps` in the sources.
+/// The effect of `OPERATION_MAPS` on Foundation queues.
+///
+/// For queues and groups of the package, see `IdentityMaps` in the sources.
 private let mapDepth = ProcessInfo.processInfo.environment["OPERATION_MAPS"].flatMap { Int($0) } ?? 0
 
-/// Whether each operation is replaced by one that is mapped from it.
+/// Whether each operation is replaced by an operation that is mapped from it.
 let isMapping = mapDepth > 0
 
 extension OperationQueue {
@@ -19,7 +21,7 @@ extension OperationQueue {
 }
 
 extension Trait where Self == ConditionTrait {
-    /// For tests that compare the operations which a queue or `dependencies` shows with those that were given.
+    /// For tests that compare the operations in a queue or in `dependencies` with the operations that were added.
     static var comparesObjects: Self {
         .disabled(if: isMapping, "In this mode the queue or the edge was given mapped operations.")
     }

@@ -9,7 +9,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(1)))
 struct LockedTests {
-    @Test func `no change is lost between threads that want the same lock`() async throws {
+    @Test func `no change is lost when eight threads use the same lock`() async throws {
         let count = Counted()
         try await TestThread.run {
             ThreadTeam(count: 8).run((0..<8).map { _ in { for _ in 0..<20_000 { count.add() } } })
@@ -17,14 +17,14 @@ struct LockedTests {
         #expect(count.value == 160_000)
     }
 
-    @Test func `threads that tried in vain get the lock after the thread that holds it`() async throws {
+    @Test func `waiting threads get the lock after the holder releases it`() async throws {
         let count = Counted()
         try await TestThread.run {
             let (holds, waiters) = (DispatchSemaphore(value: 0), 4)
             let holder: @Sendable () -> Void = {
                 count.hold {
                     for _ in 0..<waiters { holds.signal() }
-                    // Longer than all attempts of each other thread.
+                    // Holds the lock longer than all attempts of the other threads take.
                     var wait = LockWait()
                     for _ in 0..<20 * waiters * 50 { wait.letOthersRun() }
                 }
@@ -38,7 +38,7 @@ struct LockedTests {
         #expect(count.value == 4_000)
     }
 
-    @Test func `a thread lets others run 50 times before it waits in the kernel`() {
+    @Test func `a thread yields 50 times before it blocks in the kernel`() {
         var wait = LockWait()
         for _ in 0..<49 { wait.letOthersRun() }
         #expect(!wait.mustBlock)
@@ -46,7 +46,7 @@ struct LockedTests {
         #expect(wait.mustBlock)
     }
 
-    @Test func `an error that is thrown under the lock gives the lock back`() {
+    @Test func `an error that is thrown while the lock is held releases the lock`() {
         struct Refusal: Error {}
         let lock = Locked(0)
         #expect(throws: Refusal.self) { try lock.withLock { _ in throw Refusal() } }

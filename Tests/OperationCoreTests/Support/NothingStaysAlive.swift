@@ -7,8 +7,8 @@ import Testing
 
 /// Checks that every queue and operation which a test makes is freed after the test.
 ///
-/// It sees what is made in the task of the test and in tasks and bodies that inherit from that task, and nothing that is made on
-/// a thread of the test's own.
+/// It tracks objects that are created in the task of the test and in tasks that inherit from it, but not objects that
+/// are created on the test's own threads.
 struct NothingStaysAlive: SuiteTrait, TestTrait, TestScoping {
     var isRecursive: Bool { true }
 
@@ -28,7 +28,7 @@ struct NothingStaysAlive: SuiteTrait, TestTrait, TestScoping {
         #endif
     }
 
-    /// The queue that all groups without a queue share is made with the first of them, and stays.
+    /// Creates the queue that all groups without a queue share, because it stays alive.
     private static let makeSharedObjects = Task.detached {
         _ = try? await GroupOperation<Int, any Error> { group in try await group.run(ClosureOperation { 1 }) }.run()
     }

@@ -4,12 +4,11 @@
 import OperationCore
 import OperationTestKit
 
-/// Takes all notices of the process and keeps them apart by the name of the operation, so that suites may run at the
-/// same time.
+/// Collects all notices of the process by operation name, so that suites can run at the same time.
 ///
-/// Notices of operations whose name nobody asked for are dropped.
+/// Drops notices of operations for which no recorder was requested.
 enum NoticeHub {
-    /// Begins to collect the notices of operations of this name, which must be the test's own.
+    /// Starts to collect the notices of operations with this name, which must be unique to the test.
     static func recorder(for name: String) -> EventRecorder<OperationNotice> {
         install()
         return recorders.withLock { recorders in
@@ -26,7 +25,7 @@ enum NoticeHub {
     private static let recorders = Locked<[String: EventRecorder<OperationNotice>]>([:])
 
     private static let installed: Void = {
-        // Tests of other modules in the same process take theirs.
+        // Test targets in the same process share the handler.
         let before = OperationDiagnostics.handler
         OperationDiagnostics.handler = { notice in
             recorders.withLock { $0[notice.operation] }?.record(notice)

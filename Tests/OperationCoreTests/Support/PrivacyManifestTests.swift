@@ -4,10 +4,10 @@
 import Foundation
 import Testing
 
-/// The privacy manifests that the App Store asks for.
+/// The privacy manifests that the App Store requires.
 @Suite(.timeLimit(.minutes(1)))
 struct PrivacyManifestTests {
-    /// The calls for which Apple wants a reason, as far as a program without user interface can make them.
+    /// The calls for which Apple requires a reason, as far as a program without a user interface can make them.
     private static let calls: [(category: String, pattern: String)] = [
         ("FileTimestamp", #"\b(fstat|stat|fstatat|lstat|getattrlist|fgetattrlist)\("#),
         ("FileTimestamp", #"\b(modificationDate|creationDate|contentModificationDateKey|creationDateKey)\b"#),
@@ -28,7 +28,7 @@ struct PrivacyManifestTests {
     }
 
     @Test(arguments: ["OperationCore", "OperationNetworking"])
-    func `it names each category of calls that the library makes, with a reason`(library: String) throws {
+    func `the privacy manifest gives a reason for each category of calls in the library`(library: String) throws {
         var root = URL(fileURLWithPath: #filePath)
         for _ in 0..<4 { root.deleteLastPathComponent() }
         let folder = root.appendingPathComponent("Sources/\(library)")

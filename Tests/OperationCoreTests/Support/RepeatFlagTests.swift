@@ -5,22 +5,22 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-/// Threads that change a value and bring a copy of it into line, one step at a time.
+/// Threads that change a value and synchronize a copy of it, one step at a time.
 private struct Model: Hashable {
-    /// Where a thread stands.
+    /// The step that a thread performs next.
     enum Place: Hashable {
         case idle
-        /// It has the flag, and is about to begin its first round.
+        /// The thread has the flag and is about to begin its first round.
         case starting
-        /// It is about to read the value.
+        /// The thread is about to read the value.
         case reading
-        /// It has read this value, and is about to write the copy.
+        /// The thread has read this value and is about to write the copy.
         case writing(Int)
-        /// It has written the copy, and is about to end its round, or to look again.
+        /// The thread has written the copy and is about to end its round or check again.
         case looking(Int)
     }
 
-    /// How the copy is brought into line.
+    /// How the copy is synchronized.
     enum Way { case repeatFlag, latest, skipping }
 
     let way: Way
@@ -58,13 +58,13 @@ private struct Model: Hashable {
 
     private mutating func change(by thread: Int) {
         changes[thread] -= 1
-        // For `latest` it comes back to what it was before: an older value may look like the present one.
+        // For `latest`, the value returns to its previous state, so that an older value looks current.
         value = way == .latest ? 1 - value : value + 1
         switch way {
         case .latest: places[thread] = .reading
         case .repeatFlag: if flag.request() { places[thread] = .starting }
         case .skipping:
-            // The mistake that the flag prevents: the thread trusts the one that is at it.
+            // The mistake that the flag prevents: the thread relies on the thread that is already working.
             if !flag.isRunning {
                 _ = flag.request()
                 places[thread] = .reading
@@ -82,17 +82,19 @@ private struct Model: Hashable {
         }
     }
 
-    /// What is wrong where all threads are done; `nil` if nothing is.
+    /// The error in the final state, or `nil` if there is none.
     var flaw: String? {
         if copy != value { return "The copy is \(copy), and the value is \(value)." }
-        if flag.isRunning { return "The flag says that a thread is at it." }
+        if flag.isRunning { return "The flag says that a thread is still working." }
         return nil
     }
 }
 
 @Suite("One thread notifies, then looks again", .timeLimit(.minutes(Rounds.minutes)))
 struct RepeatFlagTests {
-    /// Follows every order of the steps; returns how many states there are, and the flaws at the ends.
+    /// Explores every order of the steps.
+    ///
+    /// Returns the number of states, the flaws in the final states, and whether two threads wrote at the same time.
     private func exhaust(_ first: Model) -> (states: Int, flaws: Set<String>, hasOverlap: Bool) {
         var known: Set = [first]
         var rest = [first]
@@ -111,7 +113,7 @@ struct RepeatFlagTests {
         return (known.count, flaws, hasOverlap)
     }
 
-    @Test func `a round covers what was requested before it begins, and not what is requested later`() {
+    @Test func `a round covers requests made before it begins, but not later requests`() {
         var flag = RepeatFlag()
         var answers = [flag.request(), flag.request()]
         flag.startRound()
@@ -123,22 +125,22 @@ struct RepeatFlagTests {
         #expect(!flag.isRunning)
     }
 
-    @Test func `in every order of three threads the last change is seen, and one thread works at a time`() {
+    @Test func `in every order of three threads, one thread works at a time and sees the last change`() {
         let (states, flaws, hasOverlap) = exhaust(Model(.repeatFlag, threads: 3, changes: 3))
         #expect(states > 100 && flaws.isEmpty && !hasOverlap, "\(states) \(flaws)")
     }
 
-    @Test func `in every order of three threads the value that is applied last is the present one`() {
+    @Test func `in every order of three threads, the last applied value is the current one`() {
         let (states, flaws, _) = exhaust(Model(.latest, threads: 3, changes: 2))
         #expect(states > 100 && flaws.isEmpty, "\(states) \(flaws)")
     }
 
-    @Test func `the model finds the mistake for which the flag is there`() {
+    @Test func `the model detects the lost update that the flag prevents`() {
         let (_, flaws, _) = exhaust(Model(.skipping, threads: 2, changes: 1))
         #expect(flaws == ["The copy is 1, and the value is 2."])
     }
 
-    @Test func `a flag in each state`() {
+    @Test func `a flag accepts requests, finishes rounds and stops in each state`() {
         var flag = RepeatFlag()
         let first = [flag.request(), flag.request(), flag.request(), flag.finishRound(), flag.finishRound()]
         #expect(first == [true, false, false, true, false] && !flag.isRunning)
@@ -148,8 +150,8 @@ struct RepeatFlagTests {
         #expect(third == [true, false, true, false, false])
     }
 
-    /// What real calls do, whose work is interrupted by other threads: what those do meanwhile is nested in it.
-    @Test func `whatever is requested within the work is done, without a recursion`() throws {
+    /// Models calls that other threads interrupt: their steps are nested in the work.
+    @Test func `requests made during the work are processed without recursion`() throws {
         let rounds = Rounds.count(ci: 5_000, soak: 100_000)
         try Explorer.explore(rounds: rounds, from: Rounds.firstSeed) { explorer in
             let flag = Locked(RepeatFlag())
@@ -183,8 +185,8 @@ struct RepeatFlagTests {
         if Rounds.isSoak { print("soak: repeat flag: \(rounds) schedules") }
     }
 
-    /// The steps of the model in orders that are drawn, with more threads than can be followed in every order.
-    @Test func `five threads, in orders that are drawn from seeds`() throws {
+    /// Runs the steps of the model in random orders, with too many threads to explore every order.
+    @Test func `five threads lose no change in random orders of their steps`() throws {
         let rounds = Rounds.count(ci: 2_000, soak: 100_000)
         for way in [Model.Way.repeatFlag, .latest] {
             try Explorer.explore(rounds: rounds, from: Rounds.firstSeed) { explorer in
@@ -204,7 +206,7 @@ struct RepeatFlagTests {
         if Rounds.isSoak { print("soak: repeat flag model: 2 × \(rounds) schedules of 5 threads") }
     }
 
-    @Test func `threads that change and notify at the same moment leave nothing undone`() async throws {
+    @Test func `threads that change and notify at the same time lose no change`() async throws {
         let rounds = Rounds.count(ci: 2_000, soak: 100_000)
         let failures = try await TestThread.run { () -> Int in
             let team = ThreadTeam(count: 3)
@@ -233,9 +235,9 @@ struct RepeatFlagTests {
     }
 }
 
-@Suite("Elements are delivered by one thread at a time")
+@Suite("The delivery queue")
 struct DeliveryQueueTests {
-    @Test func `elements come in their order, and one thread delivers`() {
+    @Test func `elements are delivered in order by one thread`() {
         var queue = DeliveryQueue<Int>()
         #expect(queue.append(1) && !queue.append(2) && !queue.begin() && queue.isDelivering)
         #expect(queue.next() == 1 && !queue.append(3))
@@ -243,7 +245,7 @@ struct DeliveryQueueTests {
         #expect(!queue.isDelivering && queue.begin() && queue.next() == nil)
     }
 
-    @Test func `elements that are removed are not delivered, and the thread that delivers stays the one`() {
+    @Test func `removed elements are not delivered, and the same thread continues to deliver`() {
         var queue = DeliveryQueue<Int>()
         #expect(queue.append(1) && !queue.append(2))
         #expect(queue.removeAll().count == 2)

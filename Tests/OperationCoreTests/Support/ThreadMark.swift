@@ -3,9 +3,9 @@
 
 import Foundation
 
-/// The thread on which it was made.
+/// The thread on which the value was created.
 ///
-/// `pthread_t` is a number on Linux and a pointer on Apple platforms, where closures that are sent cannot capture it.
+/// `pthread_t` is a number on Linux. On Apple platforms it is a pointer, which `@Sendable` closures cannot capture.
 struct ThreadMark: @unchecked Sendable {
     // Sendable: the thread is only compared.
 

@@ -5,9 +5,9 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-@Suite("Attempts, retry and postponement in all orders", .timeLimit(.minutes(Rounds.minutes)))
+@Suite("Attempts, retries and token refreshes in random order", .timeLimit(.minutes(Rounds.minutes)))
 struct AttemptExplorationTests {
-    @Test("Whatever happens in whatever order: one outcome each, no old credential, no waiter left")
+    @Test("In any order of events, each operation ends once, and none waits forever or uses an old token")
     func exploration() {
         let count = Rounds.count(ci: 3_000, soak: 100_000)
         var (refreshes, sends, outcomes) = (0, 0, [String: Int]())
@@ -25,7 +25,7 @@ struct AttemptExplorationTests {
                 outcomes["\(actor.outcome.map { "\($0)" } ?? "none")", default: 0] += 1
             }
         }
-        // It means something only if all of it comes to pass.
+        // The test is meaningful only if all kinds of outcomes occur.
         #expect(refreshes > count / 10 && outcomes.count == 3)
         print("soak: \(count) schedules, \(sends) requests, \(refreshes) refreshes, \(outcomes)")
     }

@@ -5,7 +5,7 @@ import OperationCore
 import OperationNetworking
 import OperationTestKit
 
-// What the shells do.
+// The actions of the operation around the state machine.
 extension AttemptWorld {
     mutating func move(_ index: Int, _ event: (inout AttemptMachine) -> AttemptMachine.Action) {
         guard actors[index].outcome == nil else { return }
@@ -30,7 +30,7 @@ extension AttemptWorld {
                 actors[index].action = instead
                 break
             }
-            // Between its clearance and this there may be a refresh, as on two threads, but no suspension.
+            // A refresh may happen between the clearance and this call, as on two threads, but no suspension.
             if actors[index].wasSuspended, realm.version != actors[index].used {
                 faults.append("\(index) leaves with a credential of before it was suspended")
             }
@@ -99,7 +99,7 @@ extension AttemptWorld {
             noteHead(index)
             move(index) { $0.failed($0.attempt) }
         } else if generator.chance(1, in: 4) {
-            // 503, as it were.
+            // For example, a 503 response.
             actors[index].used = nil
             move(index) { $0.failed($0.attempt) }
         } else {
@@ -107,7 +107,7 @@ extension AttemptWorld {
         }
     }
 
-    /// The head of a rejection is seen before the attempt has failed.
+    /// The headers of a rejection arrive before the attempt has failed.
     mutating func noteHead(_ index: Int) {
         guard let version = actors[index].used, actors[index].outcome == nil else { return }
         let isSecond = actors[index].rejectedAt.map { version > $0 } ?? false
@@ -144,7 +144,7 @@ extension AttemptWorld {
         perform(actions)
     }
 
-    /// One replay with the present credential, and one with a fresh one.
+    /// One replay with the current credential, and one with a fresh credential.
     mutating func noteReplay(_ index: Int) {
         actors[index].replays += 1
         if actors[index].replays > 2 { faults.append("\(index) is replayed \(actors[index].replays) times") }

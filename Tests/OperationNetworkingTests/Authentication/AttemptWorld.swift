@@ -5,38 +5,38 @@ import OperationCore
 import OperationNetworking
 import OperationTestKit
 
-/// Operations with their attempts, a realm, and a server that knows which token is good: all of them pure values, whose
-/// events come in an order that is drawn from a seed.
+/// Operations with their attempts, a realm, and a server that knows the valid token.
 ///
-/// To let others join (a network that comes and goes), add what they know to the world, and what may happen to
+/// All of them are plain values, and their events occur in an order that is drawn from a seed. To add another
+/// participant, for example a network that comes and goes, add its state to the world and its events to
 /// `possibilities`.
 struct AttemptWorld {
     typealias Realm = PostponementMachine<Int>
 
     struct Actor {
         var machine = AttemptMachine()
-        /// What its shell is about to do, on whatever thread.
+        /// The action that the operation performs next, on any thread.
         var action = AttemptMachine.Action.none
-        /// What the present attempt was sent with.
+        /// The version of the credential that the current attempt was sent with.
         var used: Int?
         var token = 0
-        /// How many credentials there were when one was rejected first.
+        /// The version of the credential when the first rejection arrived.
         var rejectedAt: Int?
-        /// How often it was sent again after a rejection.
+        /// The number of times the request was sent again after a rejection.
         var replays = 0
-        /// Whether it was suspended since it got its credential, so that this may be of long ago.
+        /// Whether the operation was suspended since it got its credential, so that the credential may be old.
         var wasSuspended = false
         var ticket: Realm.Ticket?
-        /// For which question that is.
+        /// The question that the operation waits to have answered.
         var question: Question?
         var isInFlight = false
         var isAbandoned = false
         var pauseEnds: OperationInstant?
         var outcome: Outcome?
         var sends = 0
-        /// How many attempts that count failed.
+        /// The number of failed attempts that count.
         var failures = 0
-        /// Whether it has a place of its queue, which it has from the start to its first rest.
+        /// Whether the operation has a slot in its queue, which it holds from its start to its first wait.
         var hasPlace = true
         var isSuspended: Bool { machine.isSuspended }
     }
@@ -48,18 +48,18 @@ struct AttemptWorld {
     var actors: [Actor]
     var realm: Realm
     var now = OperationInstant(offset: .zero)
-    /// The one that the server accepts.
+    /// The token that the server accepts.
     var goodToken = 1
-    /// The one that was fetched or set last.
+    /// The token that was fetched or set last.
     var lastToken = 0
-    /// Refreshes under way, by their numbers.
+    /// The numbers of the running refreshes.
     var refreshes: Set<Int> = []
-    /// Those that took too long, or that nobody wants any more, and may give something after all.
+    /// Refreshes that timed out or are no longer needed, but may still return a token.
     var lateRefreshes: Set<Int> = []
     let canRefresh: Bool
     var calls: [OperationInstant] = []
     var isSignedOut = false
-    /// Versions that somebody waits to see replaced.
+    /// The rejected versions whose replacement an operation waits for.
     var rejected: Set<Int> = []
     var expiries: Int
     var story: [String] = []
@@ -77,7 +77,7 @@ struct AttemptWorld {
         if generator.chance(3, in: 4) { setToken() }
     }
 
-    /// Lets something happen that may; false if nothing is left that will.
+    /// Performs one random possible event. Returns `false` if no event is left.
     mutating func step(isEnding: Bool = false) -> Bool {
         let possibilities = isEnding ? self.possibilities.filter(\.isProgress) : self.possibilities
         guard let chosen = possibilities.randomElement(using: &generator) else { return false }
@@ -87,13 +87,13 @@ struct AttemptWorld {
         return true
     }
 
-    // What may happen.
+    // The possible events.
 
     enum Event {
         case start(Int), act(Int), answer(Int), cancel(Int), suspend(Int), resume(Int)
         case refreshEnds(Int), timeout(Int), time, expire, set, signOut, giveUp
 
-        /// Whether it brings everything nearer to its end.
+        /// Whether the event brings the operations closer to their end.
         var isProgress: Bool {
             switch self {
             case .start, .act, .answer, .resume, .refreshEnds, .time: true
@@ -135,7 +135,7 @@ struct AttemptWorld {
             if action != .none, action != .settleTask { actors[index].action = action }
         case .refreshEnds(let number): refreshEnds(number)
         case .timeout(let number):
-            // It is told to stop.
+            // The refresh is asked to stop.
             refreshes.remove(number)
             lateRefreshes.insert(number)
             perform(realm.refreshFailed(number, Realm.Failure(.timedOut, mayPass: true), now: now))
@@ -189,7 +189,7 @@ struct AttemptWorld {
         }
     }
 
-    // What must hold.
+    // The invariants.
 
     private mutating func check() {
         if refreshes.count > 1 { faults.append("\(refreshes.count) refreshes at once") }
@@ -201,7 +201,7 @@ struct AttemptWorld {
         if realm.waitingCount != waiting { faults.append("\(waiting) wait, and \(realm.waitingCount) are known") }
     }
 
-    /// Lets everything come to its end; false if it does not.
+    /// Runs all operations to their end. Returns `false` if an operation does not end.
     mutating func finish() -> Bool {
         for index in actors.indices where actors[index].isSuspended && actors[index].outcome == nil {
             happen(.resume(index))
@@ -209,7 +209,7 @@ struct AttemptWorld {
         for _ in 0..<10_000 {
             if actors.allSatisfy({ $0.outcome != nil }) { return true }
             if step(isEnding: true) { continue }
-            // Only somebody from outside can help, where nobody can be asked for a credential.
+            // Without a refresh function, only a token that is set from outside can help.
             if canRefresh { faults.append("somebody waits, and nothing is under way") }
             setToken()
         }

@@ -11,10 +11,10 @@ import Testing
     import FoundationNetworking
 #endif
 
-/// What a user writes around a realm may block, and may need the realm itself.
-@Suite("Authentication, and what blocks beside it", .timeLimit(.minutes(1)))
+/// User code around a realm may block, and may use the realm itself.
+@Suite("Authentication with blocking hooks and handlers", .timeLimit(.minutes(1)))
 struct AuthenticationHookTests {
-    @Test("A hook of one that is released may wait for another operation of the realm, and for the next refresh")
+    @Test("A hook of a released operation may wait for another operation of the realm and another refresh")
     func hookNeedsTheRealm() async throws {
         let bench = try TokenBench()
         let authenticator = bench.authenticator()
@@ -22,7 +22,7 @@ struct AuthenticationHookTests {
         operation.authenticate(by: authenticator)
         operation.atSecondRound.withLock { body in
             body = {
-                // The token that came is of no use any more.
+                // The refreshed token is no longer valid.
                 bench.good.value = "newer"
                 _ = try? bench.operation(authenticator).startAndWait()
             }
@@ -31,7 +31,7 @@ struct AuthenticationHookTests {
         #expect(bench.asked.events == ["old", "new"])
     }
 
-    @Test("A handler of events may block for as long as it likes, and nobody waits for it")
+    @Test("An event handler that blocks does not delay the operations")
     func handlerBlocks() async throws {
         let bench = try TokenBench(), done = DispatchSemaphore(value: 0)
         let authenticator = bench.authenticator(change: { options in
@@ -45,7 +45,7 @@ struct AuthenticationHookTests {
         _ = await bench.events.events(atLeast: 3)
     }
 
-    @Test("What happens is told in the order in which it happens")
+    @Test("Events are reported in the order in which they happen")
     func order() async throws {
         let bench = try TokenBench(), isFailing = Shared(false)
         let authenticator = bench.authenticatorForOneThatWaits {
@@ -63,7 +63,7 @@ struct AuthenticationHookTests {
         #expect(events.map(\.version) == [1, 1, 2, 2, 2, 2, 2])
     }
 
-    @Test("Realms that need each other in their refreshes do not wait for each other")
+    @Test("Two realms whose refreshes need each other do not deadlock")
     func mutualNeed() async throws {
         let bench = try TokenBench()
         bench.server.route("GET", "/a-token") { $0["Authorization"] == "Bearer b" ? .text("new") : .status(401) }
@@ -83,7 +83,7 @@ struct AuthenticationHookTests {
         realms.value = []
     }
 
-    @Test("A realm is not taken for one that is gone, in whose refresh a task was left behind")
+    @Test("A task left over from the refresh of a released realm waits for a new realm at the same address")
     func realmsByNumber() async throws {
         let bench = try TokenBench(), goOn = Gate()
         let leftBehind = Shared<Task<Bool, any Error>?>(nil), address = Shared<ObjectIdentifier?>(nil)
@@ -103,7 +103,7 @@ struct AuthenticationHookTests {
         #expect(try await leftBehind.value?.value == true)
     }
 
-    /// Whether two operations that are made here wait for the refresh that the first of them begins.
+    /// Whether two operations that are created here wait for the refresh that the first operation begins.
     private static func waits(
         _ bench: TokenBench, for found: (authenticator: Authenticator<String>, refresh: Gate)
     ) async throws -> Bool {
@@ -117,7 +117,7 @@ struct AuthenticationHookTests {
         return true
     }
 
-    @Test("A task that a refresh leaves behind gets credentials like any other when that is over")
+    @Test("A task that outlives its refresh gets credentials like any other task")
     func taskLeftBehind() async throws {
         let bench = try TokenBench(), goesOn = Gate(), left = Shared<Task<String, any Error>?>(nil)
         let later = Shared<Authenticator<String>?>(nil)
@@ -138,9 +138,9 @@ struct AuthenticationHookTests {
     }
 }
 
-/// Does something when it is prepared for the second time.
+/// Runs a closure when the operation is prepared for the second time.
 private final class Waiting: NetworkDataOperation<String>, @unchecked Sendable {
-    // Sendable: what changes is behind locks.
+    // Sendable: the mutable state is behind locks.
     let atSecondRound = Locked<(@Sendable () -> Void)?>(nil)
     private let rounds = Locked(0)
 
@@ -159,7 +159,7 @@ private final class Waiting: NetworkDataOperation<String>, @unchecked Sendable {
 }
 
 extension TokenBench {
-    /// One whose realm is where another one was, if that is to be had.
+    /// Returns an authenticator whose realm is at the address of an earlier realm, if possible.
     fileprivate func authenticatorAt(_ address: ObjectIdentifier?) -> (Authenticator<String>, refresh: Gate) {
         let refresh = Gate()
         var others: [Authenticator<String>] = []

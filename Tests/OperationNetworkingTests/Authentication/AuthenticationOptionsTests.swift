@@ -10,7 +10,7 @@ import Testing
     import FoundationNetworking
 #endif
 
-@Suite("Which failures of a refresh may pass")
+@Suite("Temporary and permanent refresh failures")
 struct AuthenticationOptionsTests {
     private func error(_ code: NetworkError.Code, status: Int? = nil, cause: (any Error)? = nil) -> NetworkError {
         var error = NetworkError(code: code, phase: .receiving, message: "")
@@ -20,7 +20,7 @@ struct AuthenticationOptionsTests {
 
     private func mayPass(_ error: any Error) -> Bool { AuthenticationOptions.standard.mayPass(error) }
 
-    @Test("What says nothing of the credential may pass: no network, no room, a cancellation, a server that failed")
+    @Test("Network errors, full queues, cancellations and server failures are temporary")
     func passing() throws {
         let queue = QueueManager("full")
         queue.isSuspended = true
@@ -40,7 +40,7 @@ struct AuthenticationOptionsTests {
         for error in errors { #expect(mayPass(error), "\(error)") }
     }
 
-    @Test("What the service says of the credential is final, and so is what nobody knows")
+    @Test("Rejections by the service and unknown errors are permanent")
     func final() {
         let errors: [any Error] = [
             error(.unacceptableStatus, status: 400), error(.unacceptableStatus, status: 401), Refusal(),

@@ -6,15 +6,15 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-/// The whole of it on real threads: a realm, a list of those that are put aside, two queues, a server.
-@Suite("Authentication in a storm", .timeLimit(.minutes(Rounds.minutes)))
+/// Tests a realm, a list of paused operations, two queues and a server on real threads.
+@Suite("Authentication under random events", .timeLimit(.minutes(Rounds.minutes)))
 struct AuthenticationStormTests {
-    @Test("Whatever comes in between, each operation ends as it may, and nothing is left behind")
+    @Test("Under random events, every operation finishes, and none is left waiting")
     func storm() async throws {
         for seed in Rounds.firstSeed..<Rounds.firstSeed + UInt64(Rounds.count(ci: 4, soak: 400)) {
             let bench = try TokenBench()
             do {
-                // Its queues keep those that failed.
+                // Its queues hold the failed operations.
                 var storm = Storm(bench, seed: seed)
                 try await storm.pass()
             }
@@ -75,7 +75,7 @@ private struct Storm {
             #expect(error == nil || error?.code == .credentialRejected, "seed \(seed): \(error.map { "\($0)" } ?? "")")
         }
         for queue in queues { await queue.drained() }
-        // The thread that puts one aside may be later than the one that cancelled it.
+        // The thread that pauses an operation may be slower than the thread that canceled it.
         await until { [authenticator, unpaid] in authenticator.postponedCount == 0 && unpaid.count == 0 }
         #expect(authenticator.postponedCount == 0 && unpaid.count == 0, "seed \(seed)")
     }

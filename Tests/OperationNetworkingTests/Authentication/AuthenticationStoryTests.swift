@@ -10,10 +10,10 @@ import Testing
     import FoundationNetworking
 #endif
 
-/// Postponement together with all else that an operation knows: retry, suspension, time, bodies, queues.
-@Suite("Authentication, beside all else", .timeLimit(.minutes(1)))
+/// Authentication together with retry, suspension, deadlines, bodies and queues.
+@Suite("Authentication with retry, suspension, deadlines and queues", .timeLimit(.minutes(1)))
 struct AuthenticationStoryTests {
-    @Test("Being postponed costs no attempt of retry and none of its budget, and is told in the same story")
+    @Test("Waiting for a token costs neither a retry attempt nor budget, and appears in the log")
     func retry() async throws {
         let bench = try TokenBench(), served = Locked(0)
         bench.server.route("GET", "/") { request in
@@ -50,7 +50,7 @@ struct AuthenticationStoryTests {
         #expect(error?.attempts.map(\.pause) == [nil, .zero, nil])
     }
 
-    @Test("Each goes through its whole adaptation again, those included that were only held back")
+    @Test("Each waiting operation runs its whole adaptation again after the refresh")
     func adaptation() async throws {
         let bench = try TokenBench(), refreshes = Gate()
         let authenticator = bench.authenticator(refresh: {
@@ -73,7 +73,7 @@ struct AuthenticationStoryTests {
         #expect(rounds == ["1", "2", "2"])
     }
 
-    @Test("A body that can be read only once is not sent again, and the error says so; the token is renewed for others")
+    @Test("An upload with a one-shot body fails after a rejection, and the token is still refreshed")
     func oneShotBody() async throws {
         let bench = try TokenBench()
         bench.server.route("PUT", "/") { _ in .status(401) }
@@ -93,7 +93,7 @@ struct AuthenticationStoryTests {
         #expect(bench.server.requests.last?["Authorization"] == "Bearer new")
     }
 
-    @Test("The key by which the server knows a request again stays the same over a replay")
+    @Test("The idempotency key stays the same when a rejected request is sent again")
     func idempotencyKey() async throws {
         let bench = try TokenBench()
         bench.server.route("POST", "/") { $0["Authorization"] == "Bearer new" ? .text("Hello") : .status(401) }
@@ -111,7 +111,7 @@ struct AuthenticationStoryTests {
         #expect(bench.server.requests.allSatisfy { $0.text == "x" })
     }
 
-    @Test("Suspended while it is postponed, it goes on with the resumption; its deadline and its owner reach it there")
+    @Test("An operation that waits for a token respects suspension and its deadline")
     func control() async throws {
         let bench = try TokenBench(), refreshes = Gate()
         let authenticator = bench.authenticator(
@@ -143,7 +143,7 @@ struct AuthenticationStoryTests {
         try await bench.bench.checkNothingIsLeft()
     }
 
-    @Test("The time of an attempt stands still while the request is held back for a credential")
+    @Test("The attempt timeout does not run while the request waits for a token")
     func attemptTime() async throws {
         let bench = try TokenBench(), refreshes = Gate()
         let authenticator = bench.authenticator(
@@ -164,7 +164,7 @@ struct AuthenticationStoryTests {
         #expect(operation.attemptCount == 1)
     }
 
-    @Test("Operations that are postponed leave their places to others, and explain says what they wait for")
+    @Test("Operations that wait for a token free their slots, and explain names the reason")
     func places() async throws {
         let bench = try TokenBench(), refreshes = Gate()
         bench.server.route("GET", "/free") { _ in .text("free") }
@@ -180,7 +180,7 @@ struct AuthenticationStoryTests {
         try queue.add(operations)
         try queue.add(other)
         #expect(try await other.value == "free")
-        // Each is in the line first, and gives up its place then.
+        // Each operation joins the waiting list first, and then frees its slot.
         await until { authenticator.postponedCount == 5 && queue.snapshot.resting.count == 5 }
         #expect(queue.explain(operations[0]).description == "first runs in queue api: waiting for a credential (shop).")
         refreshes.open()
@@ -191,7 +191,7 @@ struct AuthenticationStoryTests {
         #expect(kinds.prefix(1) == [.credentialCame] && kinds.contains(.refreshBegan) && kinds.contains(.released))
     }
 
-    @Test("An operation that backs off leaves its place to others, too")
+    @Test("An operation that waits before its next attempt frees its slot")
     func backingOff() async throws {
         let bench = try OperationBench(), clock = ManualClock()
         bench.server.route("GET", "/") { $0.number == 0 ? .status(503) : .text("Hello") }
@@ -213,7 +213,7 @@ struct AuthenticationStoryTests {
     }
 }
 
-/// Counts how often it is adapted.
+/// Counts how often the operation is adapted.
 private final class Counting: NetworkDataOperation<String>, @unchecked Sendable {
     // Sendable: the count is behind a lock.
     private let count = Locked(0)

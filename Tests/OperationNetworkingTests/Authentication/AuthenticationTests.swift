@@ -6,7 +6,7 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-/// Credentials that are rejected and renewed, against a real server.
+/// Tests rejected and refreshed credentials against a real server.
 @Suite("Authentication", .timeLimit(.minutes(1)))
 struct AuthenticationTests {
     private func results(_ operations: [NetworkDataOperation<String>]) async -> [OperationOutcome<
@@ -17,7 +17,7 @@ struct AuthenticationTests {
     }
 
     @Test(
-        "Forty requests with a token that is out of date: forty successes, one refresh, none with the old one meanwhile"
+        "Forty requests with an expired token: all succeed after one refresh, and none is sent meanwhile"
     )
     func forty() async throws {
         let bench = try TokenBench(), (rejects, refreshes) = (Gate(), Gate())
@@ -35,7 +35,7 @@ struct AuthenticationTests {
             for operation in operations.dropFirst(5) { operation.start() }
             await until { authenticator.postponedCount == 40 }
             #expect(bench.server.counts.heads == 5)
-            // Each is in the line first, and rests then.
+            // Each operation joins the waiting list first, and then waits without a slot.
             await until { operations.allSatisfy { $0.waitReason?.kind == .credential } }
             refreshes.open()
             #expect(await results(operations).allSatisfy { $0 == .success("Hello") })
@@ -47,7 +47,7 @@ struct AuthenticationTests {
         try await bench.bench.checkNothingIsLeft()
     }
 
-    @Test("A thousand requests and a refresh that fails: a thousand failures, one refresh, and nobody hangs")
+    @Test("A thousand requests wait for a refresh that fails: all fail after that one refresh")
     func thousand() async throws {
         let bench = try TokenBench(), refreshes = Gate()
         let authenticator = bench.authenticator(refresh: {
@@ -69,7 +69,7 @@ struct AuthenticationTests {
             }
             return await group.reduce(into: [NetworkError.Code?]()) { $0.append($1?.code) }
         }
-        // They give up their places, so that all of them come to wait.
+        // The operations free their slots, so that all of them can wait.
         await until { authenticator.postponedCount == 1_004 }
         #expect(bench.server.counts.heads <= 12)
         await until { operations[0].waitReason?.kind == .credential }
@@ -80,14 +80,14 @@ struct AuthenticationTests {
         #expect(await failures == Array(repeating: .refreshFailed, count: 4))
         #expect(bench.asked.events.count == 1)
         await queue.drained()
-        // It is remembered for this credential, and forgotten with the next one.
+        // The failure is remembered for this credential, and forgotten with the next credential.
         #expect(await failure(of: bench.operation(authenticator))?.code == .refreshFailed)
         #expect(bench.asked.events.count == 1)
         authenticator.set("new")
         #expect(try await bench.operation(authenticator).run() == "Hello")
     }
 
-    @Test("A refresh that never answers fails those that wait when its time is over; what it gives after all is taken")
+    @Test("A refresh that hangs times out and fails the waiting operations; its late result is still used")
     func neverAnswers() async throws {
         let bench = try TokenBench(), refreshes = Gate()
         let authenticator = bench.authenticator(refresh: {
@@ -110,7 +110,7 @@ struct AuthenticationTests {
         await until { bench.clock.pendingCount == 0 }
     }
 
-    @Test("A refresh goes on when the operation that began it is cancelled, and when all are that wait")
+    @Test("A refresh continues when the operation that triggered it or all waiting operations are canceled")
     func triggerIsCancelled() async throws {
         for cancelsAll in [false, true] {
             let bench = try TokenBench(), refreshes = Gate()
@@ -141,7 +141,7 @@ struct AuthenticationTests {
         }
     }
 
-    @Test("Two realms at once know nothing of each other")
+    @Test("Two realms refresh independently of each other")
     func twoRealms() async throws {
         let benches = [try TokenBench(), try TokenBench()], gates = [Gate(), Gate()]
         let authenticators = zip(benches, gates).map { bench, gate in
@@ -152,7 +152,7 @@ struct AuthenticationTests {
                     return "new"
                 })
         }
-        // Each has both, and gets the one for the place to which it goes.
+        // Each operation has both authenticators, and gets the credential for its origin.
         let operations = benches.map { bench in
             (0..<10).map { _ in
                 let operation = bench.operation(authenticators[0])
@@ -170,7 +170,7 @@ struct AuthenticationTests {
         #expect(benches.map(\.asked.events.count) == [1, 1])
     }
 
-    @Test("A 401 with the fresh token fails with an error that says so, and with the response in it")
+    @Test("A 401 with the refreshed token fails the operation with an error that contains the response")
     func secondRejection() async throws {
         let bench = try TokenBench()
         let authenticator = bench.authenticatorForOneThatWaits { "wrong" }
@@ -183,7 +183,7 @@ struct AuthenticationTests {
         #expect(bench.asked.events == ["old"])
     }
 
-    @Test("A 401 that comes late, for a token that was renewed meanwhile, is replayed without a refresh")
+    @Test("A late 401 for a token that was refreshed meanwhile is replayed without another refresh")
     func lateRejection() async throws {
         let bench = try TokenBench(), lateAnswer = Gate()
         bench.serve("/late") { _ in .status(401).after(lateAnswer) }
@@ -198,7 +198,7 @@ struct AuthenticationTests {
         #expect(bench.server.counts.heads == 4)
     }
 
-    @Test("A token that ends soon is renewed before a request leaves with it")
+    @Test("A token that expires soon is refreshed before a request is sent with it")
     func proactive() async throws {
         let bench = try TokenBench()
         bench.good.value = "old"
@@ -211,7 +211,7 @@ struct AuthenticationTests {
         #expect(bench.asked.events == ["old"])
     }
 
-    @Test("Operations of the refresh itself never wait for it, though they are made from the same base")
+    @Test("Requests of the refresh itself do not wait for the refresh, even from the same base")
     func exemption() async throws {
         let bench = try TokenBench()
         bench.server.route("GET", "/token") { _ in .json("[\"new\"]") }
@@ -229,29 +229,29 @@ struct AuthenticationTests {
         #expect(bench.server.requests[1]["Authorization"] == nil)
     }
 
-    @Test("No token goes to a place that the realm does not cover, and what such a place says does not matter")
+    @Test("No token is sent to an origin outside the realm, and its 401 starts no refresh")
     func otherPlaces() async throws {
         let bench = try TokenBench(), other = try TokenBench()
         let authenticator = bench.authenticator(change: { $0.origins = [bench.server.url("/")] })
         #expect(await failure(of: other.operation(authenticator))?.code == .unacceptableStatus)
         #expect(other.server.requests.map { $0["Authorization"] } == [nil])
-        // The first place leads there.
+        // The first server redirects to the other server.
         let target = other.server.url("/").absoluteString
         bench.server.route("GET", "/away") { _ in .redirect(to: target) }
         let error = await failure(of: bench.operation(authenticator, "/away"))
         #expect(error?.code == .unacceptableStatus && error?.status == 401)
         #expect(other.server.requests.map { $0["Authorization"] } == [nil, nil])
         #expect(bench.asked.events == [])
-        // Nor is 403 a 401.
+        // A 403 is not a 401 either.
         bench.server.route("GET", "/") { _ in .status(403) }
         #expect(await failure(of: bench.operation(authenticator))?.status == 403)
         #expect(bench.asked.events == [])
     }
 
-    @Test("After signing out no token leaves, those that wait fail, and what the refresh gives is dropped")
+    @Test("After signing out, waiting operations fail, no token is sent, and a refreshed token is dropped")
     func signOut() async throws {
         let bench = try TokenBench(), refreshes = Gate(), isOver = Gate()
-        // It is asked how long a token is good when that has come.
+        // The lifetime is requested when the token has arrived.
         let authenticator = bench.authenticator(
             lifetime: { token in
                 if token == "new" { isOver.open() }
@@ -275,7 +275,7 @@ struct AuthenticationTests {
         #expect(try await bench.operation(authenticator).run() == "Hello")
     }
 
-    @Test("Where nobody can be asked, operations wait until somebody signs in, or gives up")
+    @Test("Without a refresh function, operations wait until a token is set or the wait is given up")
     func fromOutside() async throws {
         let bench = try TokenBench()
         var options = AuthenticationOptions()
@@ -297,7 +297,7 @@ struct AuthenticationTests {
         await until { authenticator.postponedCount == 1 }
         authenticator.set("new")
         #expect(try await later.value == "Hello")
-        // It is said again after somebody gave up.
+        // The event is reported again after the wait was given up.
         let events = await bench.events.events(atLeast: 5)
         #expect(events.map(\.kind) == [.credentialWanted, .failed, .credentialWanted, .credentialCame, .released])
     }

@@ -7,9 +7,9 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-@Suite("Rejections whose rest does not come", .timeLimit(.minutes(1)))
+@Suite("Rejections with an incomplete body", .timeLimit(.minutes(1)))
 struct DrippingRejectionTests {
-    @Test("The rest of a rejection that drips in is waited for two seconds, and not while the operation is suspended")
+    @Test("The stalled body of a rejection is awaited for two seconds, not counting suspensions")
     func dripping() async throws {
         let bench = try TokenBench()
         bench.serve { _ in LoopbackAnswer(.head(401, ["Content-Length": "10"]), .send("Hello"), .stallForever) }
@@ -54,7 +54,7 @@ struct DrippingRejectionTests {
     }
 }
 
-/// One that gives a text, whatever it is.
+/// An operation that returns a text.
 private protocol TextOperation: AnyNetworkOperation {
     var text: String { get async throws }
 }

@@ -6,9 +6,9 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-@Suite("Rejections that come late, or are looked at twice", .timeLimit(.minutes(1)))
+@Suite("Late rejections and repeated checks", .timeLimit(.minutes(1)))
 struct LateRejectionTests {
-    @Test("What a response says of an attempt that ran out of time is not said of the next one's credential")
+    @Test("A late rejection of a timed-out attempt does not reject the token of the next attempt")
     func timedOutAttempt() async throws {
         let bench = try TokenBench(), slow = SlowReader(), server = ModelServer()
         let authenticator = bench.authenticator()
@@ -22,7 +22,7 @@ struct LateRejectionTests {
         operation.networkAttempts.set(slow)
         operation.start()
         await until { server.answerable == [1] }
-        // The head of the first attempt is on its way to the realm while its time is over, and the next ones begin.
+        // The headers of the first attempt are being processed when the attempt times out and the next ones begin.
         Thread.detachNewThread {
             server.answer(1, .status(401))
             slow.left.open()
@@ -31,19 +31,19 @@ struct LateRejectionTests {
         bench.clock.advance(by: .seconds(5))
         await until { server.answerable == [2] }
         #expect(server.token(of: 2) == "Bearer new" && authenticator.credential == "new")
-        // What is no word on the credential has it forget that one was rejected before.
+        // A response that says nothing about the token makes the operation forget the earlier rejection.
         server.answer(2, .status(503))
         await until { operation.networkAttempts.isWaitingForTime }
         bench.clock.advance(by: .seconds(1))
         await until { server.answerable == [3] }
         slow.leave.open()
         await slow.left.passage()
-        #expect(authenticator.credential == "new", "it was not rejected")
+        #expect(authenticator.credential == "new", "the token was not rejected")
         server.answer(3, .status(200))
         #expect(try await operation.value == 2)
     }
 
-    @Test("A response is asked about once, that of a download as well", arguments: [401, 200])
+    @Test("The rejection rule is evaluated once per response, also for a download", arguments: [401, 200])
     func askedOnce(status: Int) async throws {
         let bench = try TokenBench(), folder = try TemporaryFolder(), count = Shared(0)
         bench.server.route("GET", "/file") { request in
@@ -70,7 +70,7 @@ struct LateRejectionTests {
         #expect(count.value == 3)
     }
 
-    @Test("What made a refresh fail is the user's, and let go of where no lock is held")
+    @Test("The error of a failed refresh is released while no lock is held")
     func remembersErrors() async throws {
         let bench = try TokenBench(), gone = Gate()
         let itself = Shared<Authenticator<String>?>(nil)
@@ -82,10 +82,10 @@ struct LateRejectionTests {
                 return bench.good.value
             })
         itself.value = authenticator
-        // The operation, whose error has it as its cause, goes first.
+        // The operation, whose error has the refresh error as its cause, is released first.
         do { #expect(await failure(of: bench.operation(authenticator))?.code == .refreshFailed) }
         try await bench.bench.checkNothingIsLeft()
-        #expect(results.count == 0, "the realm remembers it")
+        #expect(results.count == 0, "the realm still holds the error")
         authenticator.set("new")
         await gone.passage()
         #expect(results.events == [0])
@@ -93,7 +93,7 @@ struct LateRejectionTests {
     }
 }
 
-/// Stands between the session and the realm, and takes its time with the first head.
+/// Stands between the session and the realm, and delays the headers of the first response.
 private final class SlowReader: AttemptPolicy {
     let entered = Gate(), leave = Gate(), left = Gate()
 
@@ -115,7 +115,7 @@ private final class SlowReader: AttemptPolicy {
     func forget() {}
 }
 
-/// An error that asks the realm something when it goes.
+/// An error that calls the realm when it is released.
 private final class Touchy: Error {
     private let authenticator: Shared<Authenticator<String>?>
     private let results: EventRecorder<Int>

@@ -6,7 +6,7 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-@Suite("Operations that are put aside by hand", .timeLimit(.minutes(1)))
+@Suite("Paused operations", .timeLimit(.minutes(1)))
 struct PostponedOperationsTests {
     private let unpaid = PostponedOperations("until it is paid") { $0.error.status == 402 }
 
@@ -26,7 +26,7 @@ struct PostponedOperationsTests {
         }
     }
 
-    @Test("Put aside, they leave their places; run again and changed, they succeed, in the order in which they came")
+    @Test("Paused operations free their slots, keep their order, and succeed when run again with a change")
     func runAgain() async throws {
         let bench = try bench()
         do {
@@ -38,7 +38,7 @@ struct PostponedOperationsTests {
             #expect(try await free.value == "free")
             await until { unpaid.count == 4 }
             #expect(unpaid.operations.map(\.name) == ["0", "1", "2", "3"])
-            #expect(queue.explain(operations[1]).description == "1 runs in queue shop: postponed until it is paid.")
+            #expect(queue.explain(operations[1]).description == "1 runs in queue shop: paused until it is paid.")
             #expect(try unpaid.run(operations[3]) { try $0.with("X-Receipt", "1") })
             #expect(try await operations[3].value == "Hello")
             #expect(try !unpaid.run(operations[3]))
@@ -50,7 +50,7 @@ struct PostponedOperationsTests {
         try await bench.checkNothingIsLeft()
     }
 
-    @Test("On a queue of choice each goes on when its turn comes there, and counts there until it ended")
+    @Test("Operations run again on another queue wait for its slots and count there until they finish")
     func otherQueue() async throws {
         let bench = try bench()
         let operations = operations(5, bench), queue = QueueManager("night", width: 1)
@@ -65,7 +65,7 @@ struct PostponedOperationsTests {
         for operation in operations { #expect(try await operation.value == "Hello") }
         await queue.drained()
         #expect(queue.counts.finished == 5)
-        // One that is cancelled there before its turn is cancelled.
+        // An operation that is canceled while it waits there ends as canceled.
         let last = self.operations(1, bench)[0]
         last.start()
         await until { unpaid.count == 1 }
@@ -76,14 +76,14 @@ struct PostponedOperationsTests {
         #expect(last.isCancelled)
     }
 
-    @Test("They can be cancelled, let fail with what made them come, and are put aside again if the rule says so")
+    @Test("Paused operations can be canceled, failed with their original error, or paused again")
     func ends() async throws {
         let bench = try bench()
         do {
             var operations = operations(3, bench)
             for operation in operations { operation.start() }
             let first = operations[0]
-            // It is in the list before it knows its place there.
+            // The operation is in the list before it has recorded its entry.
             await until { unpaid.count == 3 && first.networkAttempts.isResting }
             operations[0].cancel()
             #expect(operations[0].isFinished && unpaid.count == 2)
@@ -105,7 +105,7 @@ struct PostponedOperationsTests {
         try await bench.checkNothingIsLeft()
     }
 
-    @Test("All operations of a service use the list of its base")
+    @Test("All operations of a base use its list of paused operations")
     func service() async throws {
         let bench = try bench()
         bench.server.route("GET", "/album") { $0["X-Receipt"] == "1" ? .json("[1]") : .status(402) }

@@ -6,10 +6,10 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-@Suite("Operations that were put aside, on a queue of choice", .timeLimit(.minutes(1)))
+@Suite("Paused operations on a chosen queue", .timeLimit(.minutes(1)))
 struct PostponedQueueTests {
     private let unpaid = PostponedOperations("until it is paid") { $0.error.status == 402 }
-    /// Writes down how often a request was changed.
+    /// Records how often a request was changed.
     private let change: PostponedOperations.Change = { try $0.with("X-Receipt", ($0.headers["X-Receipt"] ?? "") + "1") }
 
     private func bench() throws -> OperationBench {
@@ -18,7 +18,7 @@ struct PostponedQueueTests {
         return bench
     }
 
-    /// So many that are put aside.
+    /// Returns the given number of paused operations.
     private func postponed(_ count: Int, _ bench: OperationBench) async -> [NetworkDataOperation<String>] {
         let operations = (0..<count).map { number in
             let operation = bench.text()
@@ -33,7 +33,7 @@ struct PostponedQueueTests {
         return operations
     }
 
-    @Test("Those that a full queue did not take stay put aside, unchanged, and go on another time")
+    @Test("Operations that a full queue rejects stay paused and unchanged, and can run later")
     func fullQueue() async throws {
         let bench = try bench()
         do {
@@ -55,7 +55,7 @@ struct PostponedQueueTests {
         try await bench.checkNothingIsLeft()
     }
 
-    @Test("One whose own queue is the one of choice goes on in the place that it gets there")
+    @Test("A paused operation can be run again on its own queue")
     func ownQueue() async throws {
         let bench = try bench(), queue = QueueManager("only", width: 1)
         let operations = (0..<3).map { _ in bench.text() }
@@ -68,7 +68,7 @@ struct PostponedQueueTests {
         #expect(queue.counts.finished == 3)
     }
 
-    @Test("Operations of two queues, each on the other one's, do not wait for each other")
+    @Test("Operations of two queues that run again on each other's queue do not block each other")
     func crossed() async throws {
         let bench = try bench(), queues = [QueueManager("one", width: 1), QueueManager("two", width: 1)]
         let operations = (0..<20).map { _ in bench.text() }
@@ -85,7 +85,7 @@ struct PostponedQueueTests {
         #expect(queues.map(\.counts.finished) == [20, 20])
     }
 
-    @Test("One that is put aside again takes no place of the queue of choice, where others go on")
+    @Test("An operation that is paused again frees its slot in the chosen queue")
     func putAsideAgain() async throws {
         let bench = try bench()
         do {
@@ -103,7 +103,7 @@ struct PostponedQueueTests {
         try await bench.checkNothingIsLeft()
     }
 
-    @Test("One that waits for a token leaves its place in the queue of choice to the refresh")
+    @Test("An operation that waits for a token leaves its slot in the chosen queue to the refresh")
     func refreshBeside() async throws {
         let bench = try TokenBench(), queue = QueueManager("night", width: 1)
         bench.server.route("GET", "/token") { _ in .text("new") }
@@ -128,7 +128,7 @@ struct PostponedQueueTests {
         #expect(bench.asked.events == ["old"])
     }
 
-    @Test("A single one can be let fail")
+    @Test("A single paused operation can be failed")
     func single() async throws {
         let bench = try bench()
         let operations = await postponed(2, bench)

@@ -5,11 +5,11 @@ import OperationCore
 import OperationNetworking
 import Testing
 
-@Suite("The state machine of a realm")
+@Suite("State machine of an authentication realm")
 struct PostponementMachineTests {
     typealias Play = PostponementPlay
 
-    @Test("Each event in each state gives what the table says")
+    @Test("Each event in each state gives the result in the table")
     func table() {
         let states: [(name: String, make: () -> Play)] = [
             ("absent", { Play() }),
@@ -64,7 +64,7 @@ struct PostponementMachineTests {
         }
     }
 
-    @Test("A failure is remembered for its credential, and forgotten with the next one")
+    @Test("A failure is remembered for its credential and forgotten with the next credential")
     func memory() {
         let play = Play.failed(mayPass: false)
         #expect(play.pass(.seconds(1_000_000)) == "")
@@ -73,7 +73,7 @@ struct PostponementMachineTests {
         #expect(play.want() == "give D 2")
     }
 
-    @Test("A failure that may pass is remembered for a while, and then another refresh may begin")
+    @Test("A temporary failure is remembered for a while, and then another refresh may begin")
     func passingFailure() {
         let play = Play.failed(mayPass: true)
         _ = play.pass(.milliseconds(9_999))
@@ -84,7 +84,7 @@ struct PostponementMachineTests {
         #expect(play.want() == "give B 2")
     }
 
-    @Test("More refreshes than may begin in the window do not")
+    @Test("No more refreshes begin than the window allows")
     func storm() {
         let play = Play.valid()
         for number in 1...5 {
@@ -98,7 +98,7 @@ struct PostponementMachineTests {
         #expect(play.reject(6) == "wait 6, refresh 6 of B")
     }
 
-    @Test("Those that wait go on in their order, so many at a time; what left goes nowhere")
+    @Test("Waiting operations are released in order at the configured pace, and withdrawn ones are skipped")
     func pace() {
         let play = Play { $0.pace = PostponementPace(2, every: .seconds(1)) }
         _ = play.set("A")
@@ -109,14 +109,14 @@ struct PostponementMachineTests {
         #expect(play.refreshed(1, "B") == "taken, release [1, 3], call at 1001")
         #expect(play.pass(.milliseconds(999)) == "")
         #expect(play.pass(.milliseconds(1)) == "release [4, 5], call at 1002")
-        // What is rejected now lets the rest wait on, and it comes before what waits later.
+        // A rejection keeps the remaining operations waiting, ahead of the operations that join later.
         #expect(play.reject(2) == "wait 8, refresh 2 of B")
         #expect(play.pass(.seconds(1)) == "")
         #expect(play.refreshed(2, "C") == "taken, release [6, 8]")
         #expect(play.machine.waitingCount == 0)
     }
 
-    @Test("Where nobody can be asked, they wait until a credential is set")
+    @Test("Without a refresh function, operations wait until a credential is set")
     func fromOutside() {
         let play = Play(canRefresh: false)
         #expect(play.want() == "wait 1, refresh 1 of nothing")
@@ -129,7 +129,7 @@ struct PostponementMachineTests {
         }
     }
 
-    @Test("Where nobody can be asked and those that wait are given up, the next one asks again")
+    @Test("Without a refresh function, the next operation asks again after the waiting ones gave up")
     func givenUpOutside() {
         let play = Play(canRefresh: false)
         #expect(play.want() == "wait 1, refresh 1 of nothing")
@@ -141,7 +141,7 @@ struct PostponementMachineTests {
         #expect(play.reject(1) == "wait 3, refresh 4 of A")
     }
 
-    @Test("The line forgets those that left, however many")
+    @Test("The waiting list forgets withdrawn operations, however many")
     func leaving() {
         let play = Play(canRefresh: false)
         for _ in 0..<10_000 { _ = play.want() }

@@ -4,7 +4,7 @@
 import OperationCore
 import OperationNetworking
 
-/// A machine and a time, and what each event gives, as text.
+/// A state machine with a time. Each event returns its result as text.
 final class PostponementPlay {
     typealias Machine = PostponementMachine<String>
 
@@ -66,7 +66,7 @@ final class PostponementPlay {
     }
 }
 
-// In each of its states.
+// The machine in each of its states.
 extension PostponementPlay {
     static func valid() -> PostponementPlay {
         let play = PostponementPlay()

@@ -5,11 +5,11 @@ import OperationCore
 import OperationNetworking
 import Testing
 
-@Suite("The state machine of a realm: what becomes of a refresh")
+@Suite("State machine of an authentication realm: refreshes")
 struct PostponementRefreshTests {
     typealias Play = PostponementPlay
 
-    @Test("What a refresh gives that took too long is taken after all, unless there is something newer")
+    @Test("The late result of a timed-out refresh is used unless there is a newer credential")
     func late() {
         var play = Play.refreshing()
         #expect(play.failed(1, .timedOut, mayPass: true) == "fail [1, 2] timedOut")
@@ -22,7 +22,7 @@ struct PostponementRefreshTests {
         #expect(play.want() == "give D 2")
     }
 
-    @Test("Of two that run because the first does not stop, the one counts that gives something first")
+    @Test("If two refreshes run, the first result is used and the other one is dropped")
     func lateDuringTheNext() {
         for firstGives in [true, false] {
             let play = Play.refreshing()
@@ -40,7 +40,7 @@ struct PostponementRefreshTests {
             #expect(play.want() == "give B 2")
             #expect(!play.machine.isOfUse(1) && !play.machine.isOfUse(2))
         }
-        // It may come while the old one is used on.
+        // The late result may arrive while the old credential is still in use.
         let play = Play()
         _ = play.set("A", lifetime: .seconds(100))
         _ = play.pass(.seconds(40))
@@ -50,7 +50,7 @@ struct PostponementRefreshTests {
         #expect(play.want() == "give B 2")
     }
 
-    @Test("A service that asks for a pause is not asked before that for an early renewal, either")
+    @Test("The pause that the service requests also delays the next early refresh")
     func pauseOfEarlyRenewal() {
         for (pause, expected) in [(nil, 10), (5, 10), (30, 30)] as [(Int?, Int)] {
             let play = Play()
@@ -59,13 +59,13 @@ struct PostponementRefreshTests {
             _ = play.want()
             #expect(play.failed(1, mayPass: true, pause: pause.map { .seconds($0) }) == "release [1]")
             _ = play.pass(.seconds(expected) - .milliseconds(1))
-            #expect(play.want() == "give A 1", "the old one is good until its end")
+            #expect(play.want() == "give A 1", "the old credential is valid until it expires")
             _ = play.pass(.milliseconds(1))
             #expect(play.want() == "wait 2, refresh 2 of A")
         }
     }
 
-    @Test("What is still used after an early renewal failed is rejected: those that are not yet released fail, too")
+    @Test("If the old credential is rejected after a failed early refresh, waiting operations fail")
     func lineRejectedInThePause() {
         for isNoted in [false, true] {
             let play = Play { $0.pace = PostponementPace(1, every: .seconds(1)) }
@@ -74,7 +74,7 @@ struct PostponementRefreshTests {
             for _ in 0..<3 { _ = play.want() }
             #expect(play.failed(1, mayPass: true) == "release [1], call at 1041")
             if isNoted {
-                #expect(play.noteRejected(0) == "", "an older one says nothing of this")
+                #expect(play.noteRejected(0) == "", "an older version says nothing about this credential")
                 #expect(play.noteRejected(1) == "fail [2, 3] failed")
             } else {
                 #expect(play.reject(1) == "fail failed, fail [2, 3] failed")
@@ -85,7 +85,7 @@ struct PostponementRefreshTests {
         }
     }
 
-    @Test("The error of an early renewal that failed is remembered for as long as the pause")
+    @Test("The error of a failed early refresh is remembered until the pause ends")
     func errorOfThePause() {
         let play = Play()
         _ = play.set("A", lifetime: .seconds(100))
@@ -99,7 +99,7 @@ struct PostponementRefreshTests {
         #expect(play.machine.lastError == nil)
     }
 
-    @Test("A credential is not used beyond its end because the service asked for a longer pause, nor is that broken")
+    @Test("A pause beyond the expiry neither prolongs the use of the credential nor ends early")
     func pauseBeyondTheEnd() {
         let play = Play()
         _ = play.set("A", lifetime: .seconds(100))
@@ -109,14 +109,14 @@ struct PostponementRefreshTests {
         _ = play.pass(.seconds(60) - .milliseconds(1))
         #expect(play.want() == "give A 1")
         _ = play.pass(.milliseconds(1))
-        #expect(play.want() == "fail failed", "it has ended, and the service is left alone")
+        #expect(play.want() == "fail failed", "the credential has expired, and no refresh begins")
         _ = play.pass(.seconds(540) - .milliseconds(1))
         #expect(play.want() == "fail failed")
         _ = play.pass(.milliseconds(1))
         #expect(play.want() == "wait 2, refresh 2 of A")
     }
 
-    @Test("A credential that is rejected in such a pause begins no refresh before its end")
+    @Test("A credential that is rejected during a pause starts no refresh before the pause ends")
     func rejectedInThePause() {
         for isNoted in [true, false] {
             let play = Play()
@@ -131,7 +131,7 @@ struct PostponementRefreshTests {
         }
     }
 
-    @Test("A credential that is rejected while it is renewed before its end is not used again")
+    @Test("A credential that is rejected during its early refresh is not used again")
     func rejectedWhileRenewed() {
         for isNoted in [true, false] {
             let play = Play()
@@ -141,7 +141,7 @@ struct PostponementRefreshTests {
             #expect((isNoted ? play.noteRejected(1) : play.reject(1)) == (isNoted ? "" : "wait 2"))
             #expect(play.failed(1, mayPass: true) == (isNoted ? "fail [1] failed" : "fail [1, 2] failed"))
             #expect(play.want() == "fail failed")
-            // An older one says nothing.
+            // The rejection of an older version has no effect.
             _ = play.set("B", lifetime: .seconds(100))
             _ = play.pass(.seconds(40))
             _ = play.want()
@@ -150,7 +150,7 @@ struct PostponementRefreshTests {
         }
     }
 
-    @Test("Where it cannot be asked for again yet, what went wrong is said, and a longer pause is kept")
+    @Test("Until another refresh is allowed, operations fail with the last failure, and a longer pause is kept")
     func rememberedFailure() {
         let play = Play { $0.mostRefreshes = 2 }
         _ = play.set("A")
@@ -171,7 +171,7 @@ struct PostponementRefreshTests {
         #expect(play.want() == "wait 4, refresh 4 of A")
     }
 
-    @Test("A failure of before is forgotten when what caused it is over, and one of after is not")
+    @Test("Only a temporary failure is forgotten, and only if it is not newer than the given moment")
     func forgetting() {
         let play = Play.failed(mayPass: true)
         let moment = play.now
@@ -186,7 +186,7 @@ struct PostponementRefreshTests {
         }
     }
 
-    @Test("A credential is renewed before its end, once, and used until then if it cannot be for now")
+    @Test("A credential is refreshed once before it expires, and is used until then if the refresh fails")
     func proactive() {
         let play = Play()
         _ = play.set("A", lifetime: .seconds(100))
@@ -199,16 +199,16 @@ struct PostponementRefreshTests {
         #expect(play.want() == "give A 1")
         _ = play.pass(.seconds(10))
         #expect(play.want() == "wait 3, refresh 2 of A")
-        // It ends before the refresh does.
+        // The credential expires before the refresh ends.
         _ = play.pass(.seconds(50))
         #expect(play.failed(2, mayPass: true) == "fail [3] failed")
-        // One that comes nearly out of date is not renewed for ever.
+        // A credential that has nearly expired on arrival is not refreshed again and again.
         _ = play.pass(.seconds(10))
         #expect(play.want() == "wait 4, refresh 3 of A")
         #expect(play.refreshed(3, "B", lifetime: .seconds(5)) == "taken, release [4]")
         _ = play.pass(.seconds(100))
         #expect(play.want() == "give B 2")
-        // One that was stored may be out of date.
+        // A stored credential may have expired.
         _ = play.set("C", lifetime: .seconds(-5))
         #expect(play.want() == "wait 5, refresh 4 of C")
     }

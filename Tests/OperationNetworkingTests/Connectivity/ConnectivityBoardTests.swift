@@ -108,9 +108,9 @@ struct ConnectivityBoardTests {
     @Test func `it says in a line what is known`() {
         var connectivity = Connectivity(
             .satisfied, interfaces: [.wifi, .tunnel], isExpensive: true, isConstrained: true)
-        #expect(connectivity.description == "satisfied, by wifi, tunnel, expensive, constrained")
+        #expect(connectivity.description == "satisfied, via wifi, tunnel, expensive, constrained")
         connectivity = .unsatisfied
         connectivity.isCaptive = true
-        #expect(connectivity.description == "unsatisfied, one has to sign in")
+        #expect(connectivity.description == "unsatisfied, sign-in required")
     }
 }

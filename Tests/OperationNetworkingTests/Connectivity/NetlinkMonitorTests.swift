@@ -18,9 +18,9 @@
         }
 
         @Test func `what to do about a failure depends on it`() {
-            #expect(NetlinkMonitor.advice(EPERM).hasPrefix("Allow the process netlink sockets"))
-            #expect(NetlinkMonitor.advice(ENOBUFS).hasPrefix("The system had no room"))
-            #expect(NetlinkMonitor.advice(EBADF).hasPrefix("Make the monitor anew"))
+            #expect(NetlinkMonitor.advice(EPERM).hasPrefix("Allow the process to use netlink sockets"))
+            #expect(NetlinkMonitor.advice(ENOBUFS).hasPrefix("The system has no memory or file descriptors left"))
+            #expect(NetlinkMonitor.advice(EBADF).hasPrefix("Create the monitor again"))
         }
 
         @Test func `its socket is not inherited, and is closed when the monitor goes`() async throws {

@@ -32,7 +32,7 @@ struct NetworkHoldTests {
         #expect(queue.isSuspended)
         #expect(
             queue.explain(operation).description
-                == "upload is ready in queue uploads: the queue is suspended (the network is gone).")
+                == "upload is ready in queue uploads: the queue is suspended (the network is unavailable).")
         network.write(.satisfied)
         clock.advance(by: .milliseconds(1_499))
         #expect(queue.isSuspended, "it has not been back for long")
@@ -56,7 +56,7 @@ struct NetworkHoldTests {
         let operation = ClosureOperation { 42 }
         operation.name = "upload"
         try queue.add(operation)
-        #expect(queue.explain(operation).description.contains("(the user asked for it, the network is gone)"))
+        #expect(queue.explain(operation).description.contains("(the user asked for it, the network is unavailable)"))
         comeBack()
         #expect(queue.isSuspended && queue.isSuspendedByUser)
         network.write(.unsatisfied)

@@ -34,7 +34,7 @@ struct DownloadEveryCallTests {
         let conclusion = await withCheckedContinuation { continuation in
             let made = DownloadRun(
                 request, over: bench.bench.session, with: download,
-                whenDone: { continuation.resume(returning: $0) })
+                DownloadCallbacks { continuation.resume(returning: $0) })
             run.withLock { $0 = made }
             made.resume()
         }

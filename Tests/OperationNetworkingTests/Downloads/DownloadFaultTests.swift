@@ -177,7 +177,8 @@ struct DownloadFaultTests {
         }
         let conclusion = try await bench.download(to: .file(bench.url("file")), files: files)
         #expect(conclusion.error?.code == .fileUnwritable, "\(conclusion)")
-        #expect(conclusion.error?.message.contains("The file is in its place, whole") == true, "\(conclusion)")
+        #expect(
+            conclusion.error?.message.contains("The complete file is at its destination") == true, "\(conclusion)")
         #expect(bench.holds("file"))
         #expect(bench.names() == ["file"])
     }

@@ -203,7 +203,7 @@ struct DownloadOperationTests {
         }
         let error = await failure(of: operation)
         #expect(error?.code == .fileUnwritable)
-        #expect(error?.message.contains("could not remove that file") == true)
+        #expect(error?.message.contains("could not remove it before another attempt") == true)
     }
 
     @Test func `a removal that the system refuses is an error, and leaves the file`() async throws {

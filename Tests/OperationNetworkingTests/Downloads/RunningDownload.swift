@@ -19,12 +19,12 @@ final class RunningDownload: Sendable {
         _ request: NetworkRequest, over session: any NetworkSession, _ download: Download,
         _ react: @escaping @Sendable (DownloadProgress) -> Void
     ) {
-        run = DownloadRun(
-            request, over: session, with: download, tellProgress: react,
-            whenDone: { [end] conclusion in
-                end.conclusion.withLock { $0 = conclusion }
-                end.gate.open()
-            })
+        var callbacks = DownloadCallbacks { [end] conclusion in
+            end.conclusion.withLock { $0 = conclusion }
+            end.gate.open()
+        }
+        callbacks.tellProgress = react
+        run = DownloadRun(request, over: session, with: download, callbacks)
     }
 
     /// How it ended; that it is not over, when the test's time is.

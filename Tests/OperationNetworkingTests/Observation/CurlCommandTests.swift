@@ -120,7 +120,7 @@
             for body in [stream, .data(Data(count: 2 << 20))] {
                 let request = try NetworkRequest("PUT", url: URL(fileURLWithPath: "/").asHTTP, body: body)
                 let lines = request.curlCommand(redaction: .none).split(separator: "\n")
-                #expect(lines[0].hasPrefix("# BODY stands for") && lines[1].hasPrefix("curl --request 'PUT'"))
+                #expect(lines[0].hasPrefix("# Replace BODY with") && lines[1].hasPrefix("curl --request 'PUT'"))
             }
         }
 

@@ -191,7 +191,7 @@ struct NetworkArchiveTests {
         let entries = try entries(archive)
         #expect(try entries.map { try $0["response"]["status"].number } == [0, 0])
         #expect(try entries[0]["response"]["_error"].text.contains("connectionLost"))
-        #expect(try entries[1]["response"]["_error"].text == "cancelled")
+        #expect(try entries[1]["response"]["_error"].text == "canceled")
     }
 
     @Test("A body that is more than all that is kept does not push out the others; a beginning is said to be one")

@@ -333,7 +333,7 @@ struct OwnOperationTests {
         _ = try await operation.run()
         operation.using(NetworkBase(address("/")) { $0.headers = ["X-Client": "late"] })
         #expect(notices.events.map(\.kind) == [.timing])
-        #expect(notices.events.first?.message.hasPrefix("Its base was set after the start") == true)
+        #expect(notices.events.first?.message.hasPrefix("The base was set after the start") == true)
     }
 
     @Test("What an override says of the head, the evaluation of its superclass believes")

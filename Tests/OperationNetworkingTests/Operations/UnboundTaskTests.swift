@@ -156,7 +156,7 @@ struct UnboundTaskTests {
             }
             let error = await failure(of: bench.watched(operation))
             #expect(error?.code == .unboundTask)
-            #expect(error?.message.contains("the session that the hook is given") == true)
+            #expect(error?.message.contains("the session that the hook receives") == true)
         }
     }
 

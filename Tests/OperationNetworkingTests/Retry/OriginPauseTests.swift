@@ -57,7 +57,7 @@ struct OriginPauseTests {
                 await until { pauses.waitingCount == index + 1 && operation.waitReason?.kind == .pause }
             }
             #expect(queue.counts.resting == 5)
-            #expect(operations[0].waitReason?.description == "waiting 10.0 s, for the server asked all to")
+            #expect(operations[0].waitReason?.description == "waiting 10.0 s, because the server asked clients to wait")
             let free = operation("/free", nil)
             #expect(try await free.run() == "/free", "it does not share it")
             operations[1].cancel()
@@ -120,7 +120,7 @@ struct OriginPauseTests {
             } else {
                 let error = await failure(of: asking)
                 #expect(error?.code == .refreshFailed)
-                #expect(error.map { "\($0.cause as Any)".contains("asked to be left alone") } ?? false)
+                #expect(error.map { "\($0.cause as Any)".contains("asked clients to wait") } ?? false)
                 clock.advance(by: .seconds(pause))
             }
             pauses.note(.seconds(50), for: origin)

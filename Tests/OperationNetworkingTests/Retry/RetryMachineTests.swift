@@ -194,7 +194,7 @@ struct RetryMachineTests {
             attempt: 1, error: error, pause: .nanoseconds(1_234_567_890), reason: .mayPass, budgetLeft: 3,
             timeLeft: .microseconds(59_999_499), deadlineLeft: .seconds(-1))
         #expect(
-            event.description == "attempt 1 failed (timedOut): again in 1.235 s, mayPass, 3 left in the budget, "
-                + "59.999 s left, 0.000 s until the deadline")
+            event.description == "attempt 1 failed (timedOut): next attempt in 1.235 s, mayPass, 3 left in the budget, "
+                + "59.999 s left in the window, 0.000 s until the deadline")
     }
 }

@@ -32,7 +32,7 @@ struct ResponseHeadParserTests {
 
     @Test func `a status line in the middle of a head is refused`() {
         let (events, _) = parse("HTTP/1.1 200 OK\r\nHTTP/1.1 103 EarTransfer-Encoding: chunked\r\n\r\n")
-        #expect(events.first == .refused("a status line came in the middle of a head"))
+        #expect(events.first == .refused("a status line arrived before the headers were complete"))
     }
 
     @Test func `control characters in values are blanks, and are refused where they could hide something`() {

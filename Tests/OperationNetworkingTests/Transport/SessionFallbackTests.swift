@@ -42,7 +42,7 @@
                     upload: 200
                     notice: DefaultNetworkSession: CurlSession cannot work here: libcurl-of-nobody.so.4 was not found. \
                     Install libcurl 7.80 or newer (Debian: libcurl4). URLSession sends the requests of this process \
-                    instead. Some responses of servers end a process that uses URLSession on Linux. [sessionFallback] \
+                    instead. Some server responses crash a process that uses URLSession on Linux. [sessionFallback] \
                     URLSession
 
                     """)

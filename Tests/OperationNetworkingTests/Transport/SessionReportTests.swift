@@ -104,7 +104,7 @@
         @Test func `a head that is cut says so`() async throws {
             server.route("/cut") { _ in LoopbackAnswer(.send("HTTP/1.1 200 OK\r\nX-A: b\r\n"), .close) }
             let error = try await session.run(server.url("/cut")).error
-            #expect(error?.message.contains("ended before the head") == true, "\(String(describing: error))")
+            #expect(error?.message.contains("ended before the headers") == true, "\(String(describing: error))")
             #expect(error?.phase == .awaitingResponse && error?.isUnsent == false)
         }
 

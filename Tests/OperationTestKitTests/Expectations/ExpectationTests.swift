@@ -52,7 +52,7 @@ struct ExpectationTests {
         let text = "\(try #require(unmet))"
         #expect(text.contains("\n  expected: success 3\n  found:    success 2"))
         let other = await #expect(throws: UnmetExpectation.self) { try await sum.expectCancelled(.timedOut) }
-        #expect(other?.expected == "cancelled (timedOut)")
+        #expect(other?.expected == "canceled (timedOut)")
     }
 
     @Test func `one that was never begun, or waits, says so`() async throws {
@@ -60,12 +60,12 @@ struct ExpectationTests {
         let unmet = await #expect(throws: UnmetExpectation.self) {
             try await forgotten.expectSuccess(within: .milliseconds(1))
         }
-        #expect(unmet?.found == "no end within 1 ms, it was not begun; start it, or add it to a queue")
+        #expect(unmet?.found == "no end within 1 ms, it was not started; start it, or add it to a queue")
         let waiting = ClosureOperation { 2 }
         waiting.addDependency(forgotten)
         func now() throws { try waiting.expectSuccess() }
         let dependent = #expect(throws: UnmetExpectation.self) { try now() }
-        #expect(dependent?.found == "no end, it waits for its dependencies, or for its admission")
+        #expect(dependent?.found == "no end, it waits for its dependencies or for its admission")
         forgotten.cancel()
     }
 
@@ -88,7 +88,7 @@ struct ExpectationTests {
         let unmet = await #expect(throws: UnmetExpectation.self) {
             try await waitUntil("pigs fly", within: .milliseconds(5)) { false }
         }
-        #expect(unmet?.expected == "pigs fly, within 5 ms" && unmet?.found == "not so")
+        #expect(unmet?.expected == "pigs fly, within 5 ms" && unmet?.found == "false")
     }
 
     @Test func `a test that is cancelled does not cancel the operation`() async throws {
@@ -163,7 +163,7 @@ struct AttemptExpectationTests {
         let unmet = #expect(throws: UnmetExpectation.self) {
             try operation.expectAttempts(.status(401, putAside: .network), .success)
         }
-        #expect(unmet?.expected == "401, put aside for: network, success")
+        #expect(unmet?.expected == "401, paused for: network, success")
         #expect(throws: UnmetExpectation.self) {
             try operation.expectAttempts(.failure(.notConnected, putAside: .credential), .success)
         }
@@ -204,7 +204,7 @@ struct AttemptExpectationTests {
         #expect(operation.story.hasSuffix(" → …"))
         operation.cancel()
         try await operation.expectCancelled(.requested)
-        #expect(operation.story.hasSuffix(" → cancelled"))
+        #expect(operation.story.hasSuffix(" → canceled"))
         // The thread that set the timer may still be on its way to see that the operation is over.
         try await waitUntil("no timer is left") { clock.pendingCount == 0 }
     }

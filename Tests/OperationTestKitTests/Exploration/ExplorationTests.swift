@@ -75,7 +75,7 @@ struct ExplorationTests {
                 try explorer.expect(false, "It looked before the end.")
             }
         }
-        #expect(failure?.reason.hasPrefix("Nobody came to an end in 1000 turns") == true)
+        #expect(failure?.reason.hasPrefix("The scenario did not end within 1000 turns.") == true)
         #expect(failure?.order == Array(repeating: "poll", count: 50) && rounds == 1)
         #expect(failure.map { "\($0)".contains("Explorer.replay(") } == true)
         var explorer = Explorer(seed: 1)
@@ -149,9 +149,9 @@ struct ExplorationTests {
             let failure = #expect(throws: ExplorationFailure.self) {
                 try Explorer.explore(rounds: 10, said: text) { _ in played += 1 }
             }
-            let start = "OPERATIONKIT_SCHEDULE is \"\(text)\", which is no schedule"
+            let start = "OPERATIONKIT_SCHEDULE is \"\(text)\", which is not a schedule"
             #expect(failure?.description.hasPrefix(start) == true)
-            #expect(failure?.description.contains("to play this one again") == false)
+            #expect(failure?.description.contains("to replay it") == false)
         }
         #expect(played == 0)
         try Explorer.explore(rounds: 10, said: "37:0,1") { _ in played += 1 }

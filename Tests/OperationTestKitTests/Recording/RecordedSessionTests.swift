@@ -150,9 +150,9 @@ struct RecordedSessionTests {
         stranger.start()
         let error = try await stranger.expectFailure(.notRecorded)
         #expect(error.message.contains("/songs?api_key=***&page=3 is not recorded in the recording."))
-        #expect(error.message.contains("The nearest is exchange 1, GET"))
+        #expect(error.message.contains("The most similar one is exchange 1, GET"))
         #expect(error.message.contains("differs in: query."))
-        #expect(error.message.contains("To record anew") && !error.message.contains("s3cret"))
+        #expect(error.message.contains("To record again") && !error.message.contains("s3cret"))
         #expect(player.unmatchedRequests.count == 1 && player.unusedExchanges.count == 1)
         let unmet = #expect(throws: UnmetExpectation.self) { try player.expectAllUsed() }
         #expect(unmet?.details.count == 2)
@@ -160,7 +160,7 @@ struct RecordedSessionTests {
         let _: [Song] = try await base(player).get("songs", ["page": 1, "api_key": "other"]).run()
         let again = base(player).get("songs", ["page": 1, "api_key": "other"], as: [Song].self)
         again.start()
-        #expect(try await again.expectFailure(.notRecorded).message.contains("was asked for more often"))
+        #expect(try await again.expectFailure(.notRecorded).message.contains("was requested more often"))
     }
 
     @Test func `rules say what need not be the same`() async throws {
@@ -204,7 +204,7 @@ struct RecordedSessionTests {
         _ = try await put(player, long).run()
         let played = NetworkDataOperation(url: server.url("/file"), urlSession: player) { data, _ in data.count }
         played.start()
-        #expect(try await played.expectFailure(.notRecorded).message.contains("Record it with a greater bodyLimit."))
+        #expect(try await played.expectFailure(.notRecorded).message.contains("Record it with a larger bodyLimit."))
     }
 
     @Test func `what was cancelled comes to a stop where it did`() async throws {
@@ -241,18 +241,18 @@ struct RecordedSessionTests {
         #expect(error("[]")?.code == .notARecording)
         #expect(error(#"{"format":"other","version":1}"#)?.code == .notARecording)
         let newer = error(#"{"format":"OperationKit session recording","version":2}"#)
-        #expect(newer?.code == .otherVersion && newer?.description.contains("Record it anew") == true)
+        #expect(newer?.code == .otherVersion && newer?.description.contains("Record it again") == true)
         let start = #"{"format":"OperationKit session recording","version":1,"redaction":{"secrets":true,"names":[]},"#
         let incomplete = error(start + #""exchanges":[{"request":{"url":"/"}}]}"#)
-        #expect(incomplete?.detail == "there is no method at .exchanges[0].request")
+        #expect(incomplete?.detail == "the key method is missing at .exchanges[0].request")
         let request = #""exchanges":[{"request":{"method":"GET","url":"http://a/"},"response":{"status":200,"#
-        #expect(error(start + request + #""body":{"base64":"?"}}}]}"#)?.detail == "a body is no base64")
+        #expect(error(start + request + #""body":{"base64":"?"}}}]}"#)?.detail == "a body is not valid base64")
         #expect(error(start + request + #""body":{"base64":"?"}}}]}"#)?.file == "the recording")
         let flawed = FileManager.default.temporaryDirectory.appendingPathComponent("\(UUID())")
         defer { try? FileManager.default.removeItem(at: flawed) }
         try Data((start + request + #""body":{"base64":"?"}}}]}"#).utf8).write(to: flawed)
         let named = #expect(throws: SessionRecordingError.self) { try SessionRecording(contentsOf: flawed) }
-        #expect(named?.file == flawed.path && named?.detail == "a body is no base64")
+        #expect(named?.file == flawed.path && named?.detail == "a body is not valid base64")
         let missing = FileManager.default.temporaryDirectory.appendingPathComponent("\(UUID())")
         let unreadable = #expect(throws: SessionRecordingError.self) { try SessionRecording(contentsOf: missing) }
         #expect(unreadable?.code == .unreadable)

@@ -244,11 +244,6 @@
         var wholeCount: Int64 {
             if case .whole(let count) = upload { Int64(count) } else { 0 }
         }
-
-        /// Whether libcurl reads the body in portions.
-        var asksForBody: Bool {
-            if case .portions = upload { true } else { false }
-        }
     }
 
     extension NetworkRequest {

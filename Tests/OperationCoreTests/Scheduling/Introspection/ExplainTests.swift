@@ -23,11 +23,12 @@ struct ExplainTests {
         #expect(why.reasons.count == 3)
         #expect(
             why.description
-                == "upload waits in queue uploads: for load (running in queue net); for prepare (not started, and in no "
-                + "queue: nobody will start it); for block (not started, and in no queue: nobody will start it).")
+                == "upload waits in queue uploads: it depends on load (running in queue net); "
+                + "it depends on prepare (not started, and in no queue that would start it); "
+                + "it depends on block (not started, and in no queue that would start it).")
         upload.cancel()
         running.cancel()
-        #expect(queue.explain(running).description == "load is not in queue uploads: cancelled.")
+        #expect(queue.explain(running).description == "load is not in queue uploads (canceled).")
     }
 
     @Test("All places are taken, and it says by whom; then, how many come before it", .comparesObjects)
@@ -40,8 +41,8 @@ struct ExplainTests {
         try queue.add([second, urgent])
         #expect(
             queue.explain(second).description
-                == "second is ready in queue narrow: all of its 1 places are taken, by first; 1 that are ready come "
-                + "before it.")
+                == "second is ready in queue narrow: all slots of the queue are occupied (width 1, held by first); "
+                + "1 ready operation is more urgent.")
         guard case .width(1, let holders)? = queue.explain(second).reasons.first else {
             Issue.record("no limit was named")
             return
@@ -63,14 +64,13 @@ struct ExplainTests {
         try queue.add(last)
         #expect(
             queue.explain(barrier).description
-                == "barrier is ready in queue barred: it is a barrier, and first came before it.")
+                == "barrier is ready in queue barred: it is a barrier, and first must end first.")
         #expect(
             queue.explain(last).description
-                == "last is ready in queue barred: it came after the barrier barrier, and barrier, first must end first."
-        )
+                == "last is ready in queue barred: it is behind the barrier barrier, and barrier, first must end first.")
         queue.isSuspended = true
         #expect(
-            queue.explain(last).description.contains("ready in queue barred: the queue is suspended; it came after"))
+            queue.explain(last).description.contains("ready in queue barred: the queue is suspended; it is behind"))
         queue.isSuspended = false
         queue.cancelAll()
         await queue.drained()
@@ -85,7 +85,7 @@ struct ExplainTests {
         operation.startDelay = .seconds(5)
         try queue.add(operation)
         let why = queue.explain(operation)
-        #expect(why.description == "late is held in queue slow: by its startDelay, which is not over.")
+        #expect(why.description == "late is held in queue slow: its startDelay has not elapsed.")
         guard case .hold(let hold)? = why.reasons.first else {
             Issue.record("no hold was named")
             return
@@ -95,7 +95,7 @@ struct ExplainTests {
         _ = await operation.calls.events(atLeast: 1)
         operation.finish(withResult: 1)
         await queue.drained()
-        #expect(queue.explain(operation).description == "late is not in queue slow: ended.")
+        #expect(queue.explain(operation).description == "late is not in queue slow (ended).")
     }
 
     @Test("A category is held by another, and a key rests")
@@ -109,7 +109,7 @@ struct ExplainTests {
         try queue.add(waiting)
         #expect(
             queue.explain(waiting).description
-                == "waiting is held in queue admitting: by category database, held by holder.")
+                == "waiting is held in queue admitting: category database has no free slot (held by holder).")
         holder.finish(withResult: 1)
         _ = await waiting.calls.events(atLeast: 1)
         waiting.finish(withResult: 1)
@@ -130,8 +130,7 @@ struct ExplainTests {
         #expect(hold.holders == [first])
         #expect(
             queue.explain(second).description
-                == "second is held in queue admitting: by its key \"refresh\", which may run again when first has ended."
-        )
+                == "second is held in queue admitting: its key \"refresh\" may run again after first has ended.")
         first.finish(withResult: 1)
         clock.advance(by: .seconds(5))
         _ = await second.calls.events(atLeast: 1)
@@ -153,10 +152,11 @@ struct ExplainTests {
         try queue.add(last)
         #expect(
             queue.explain(last).description
-                == "last is held in queue lines: by category database, which has room, but both came before it, and that "
-                + "one waits for category photos, held by holder.")
+                == "last is held in queue lines: it is behind both, which came first for category database, and both "
+                + "waits for category photos (held by holder).")
         #expect(
-            queue.explain(both).description == "both is held in queue lines: by category photos, held by holder.")
+            queue.explain(both).description
+                == "both is held in queue lines: category photos has no free slot (held by holder).")
         holder.finish(withResult: 1)
         _ = await both.calls.events(atLeast: 1)
         both.finish(withResult: 1)
@@ -176,11 +176,11 @@ struct ExplainTests {
         try queue.add(waiting)
         let why = queue.explain(waiting)
         #expect(why.reasons.count == 2)
-        #expect(why.description.contains("for own (not started, and in no queue"))
-        #expect(why.description.contains("for plain (not started, and in no queue"))
+        #expect(why.description.contains("it depends on own (not started, and in no queue"))
+        #expect(why.description.contains("it depends on plain (not started, and in no queue"))
         let stubborn = Stubborn()
         try queue.add(stubborn)
-        #expect(queue.explain(stubborn).description == "Stubborn waits in queue mixed: its own isReady is false.")
+        #expect(queue.explain(stubborn).description == "Stubborn waits in queue mixed: its isReady is false.")
         #expect(queue.explain(plain).standing == .notStarted)
         stubborn.allow.open()
         try queue.add(own)
@@ -230,7 +230,8 @@ struct ExplainTests {
         workers.step()
         #expect(
             seen.events == [
-                "next is ready in queue busy: all 1 threads that it has now are busy, with bodies of operations that ended."
+                "next is ready in queue busy: all threads of the queue are busy (now 1, held by bodies of operations that "
+                    + "ended)."
             ])
         workers.runAll()
         next.finish(withResult: 1)
@@ -243,11 +244,11 @@ struct ExplainTests {
         try queue.add(operation)
         _ = await operation.calls.events(atLeast: 1)
         operation.suspend()
-        #expect(queue.explain(operation).description == "paused runs in queue paused: it began, and was suspended.")
+        #expect(queue.explain(operation).description == "paused runs in queue paused: it began and was suspended.")
         operation.cancel()
         #expect(
             queue.explain(operation).description
-                == "paused runs in queue paused: it was cancelled, and its body winds down.")
+                == "paused runs in queue paused: it was canceled, and its body is still running.")
         operation.finish(withResult: 1)
         await queue.drained()
     }

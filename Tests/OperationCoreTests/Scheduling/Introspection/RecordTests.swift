@@ -73,7 +73,7 @@ struct RecordTests {
         #expect(arrows.compactMap { ($0["ts"] as? NSNumber)?.doubleValue } == [101_999_999.996, 105_000_000])
         #expect(Set(arrows.compactMap { ($0["id"] as? NSNumber)?.intValue }).count == 1)
         let figures = stretches.last?["args"] as? [String: String]
-        #expect(figures?["until its handler ran"] == "5.0 seconds")
+        #expect(figures?["time until its handler ran"] == "5.0 seconds")
         for begin in events where begin["ph"] as? String == "b" {
             #expect(events.contains { $0["ph"] as? String == "e" && $0["name"] as? String == begin["name"] as? String })
         }

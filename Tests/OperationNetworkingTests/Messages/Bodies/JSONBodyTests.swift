@@ -61,7 +61,7 @@ struct JSONBodyTests {
             #expect(error?.cause is EncodingError != ours)
         }
         let number = #expect(throws: NetworkError.self) { try RequestBody.json(["a": [Double.infinity]]) }
-        #expect(number?.message.contains("infinite") == true)
+        #expect(number?.message.contains("not finite") == true)
     }
 
     @Test func `what a producer throws is in no text, but in the cause`() throws {
