@@ -10,7 +10,7 @@ import Testing
     import FoundationNetworking
 #endif
 
-/// What is said about answers and fields in few words.
+/// Short forms for responses and header fields of the stub session and the loopback server.
 @Suite(.timeLimit(.minutes(2)))
 struct AnswerTests {
     private func fetch(_ url: URL, _ session: any NetworkSession) -> NetworkDataOperation<String> {
@@ -21,7 +21,7 @@ struct AnswerTests {
         return operation
     }
 
-    @Test func `answers in turn, and the last one from then on, of both servers`() async throws {
+    @Test func `both servers send responses in turn and then repeat the last one`() async throws {
         let stub = StubSession(), server = try LoopbackServer()
         stub.route("GET", "/", inTurn: .status(503), .text("one"), .text("two"))
         server.route("GET", "/", inTurn: .status(503), .text("one"), .text("two"))
@@ -34,7 +34,7 @@ struct AnswerTests {
         }
     }
 
-    @Test func `a field takes the place of those of its name, or stands beside them`() async throws {
+    @Test func `with replaces headers of the same name, and adding keeps them`() async throws {
         let server = try LoopbackServer()
         server.route("GET", "/") { _ in
             .text("x").with("content-type", "text/csv").adding("X-One", "1").adding("X-One", "2")
@@ -53,7 +53,7 @@ struct AnswerTests {
         try await fetch(url, stub).expectSuccess(#"text/csv {"a":1}"#)
     }
 
-    @Test func `a value that cannot be encoded is an answer that says so`() async throws {
+    @Test func `a value that cannot be encoded produces a response that explains the failure`() async throws {
         let stub = StubSession(), server = try LoopbackServer()
         stub.route("GET", "/") { _ in .json(encoding: [Double.nan]) }
         server.route("GET", "/") { _ in .json(encoding: [Double.nan]) }
@@ -65,7 +65,7 @@ struct AnswerTests {
         }
     }
 
-    @Test func `an error of a test's own comes as it is`() async throws {
+    @Test func `a custom error of a test is delivered unchanged`() async throws {
         let stub = StubSession()
         let own = NetworkError(code: .timedOut, phase: .receiving, message: "Too slow for this test.")
         stub.route("GET", "/") { _ in StubAnswer(.head(200), .bytes("x"), .fail(own)) }
@@ -78,10 +78,10 @@ struct AnswerTests {
     }
 }
 
-/// Who waits for something in a test goes on when the test's time is over.
+/// Waits in a test end when the time limit of the test is over.
 @Suite(.timeLimit(.minutes(2)))
 struct AbandonedWaitTests {
-    @Test func `a clock tells when there is something to wait for`() async {
+    @Test func `waiting for pending timers returns when enough timers are scheduled`() async {
         let clock = ManualClock()
         async let waited: Void = clock.pending(atLeast: 2)
         let timers = (1...2).map { clock.schedule(after: .seconds($0)) {} }
@@ -91,7 +91,7 @@ struct AbandonedWaitTests {
         for timer in timers { timer.cancel() }
     }
 
-    @Test func `waiting ends with the task that waits`() async {
+    @Test func `canceling the task ends its waits for timers and events`() async {
         let clock = ManualClock(), events = EventRecorder<Int>()
         events.record(1)
         let waiting = [

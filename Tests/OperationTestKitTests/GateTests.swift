@@ -7,7 +7,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(3)))
 struct GateTests {
-    @Test func `it holds threads and tasks up until it is opened`() async throws {
+    @Test func `a gate blocks threads and tasks until it is opened`() async throws {
         let gate = Gate(), passed = EventRecorder<String>()
         async let thread: Void = TestThread.run {
             gate.wait()
@@ -26,12 +26,12 @@ struct GateTests {
         #expect(gate.isOpen)
     }
 
-    @Test func `it counts those who wait`() async throws {
+    @Test func `a gate counts waiting threads and tasks`() async throws {
         let gate = Gate()
         async let thread: Void = TestThread.run { gate.wait() }
         async let task: Void = gate.passage()
         try await TestThread.run {
-            // It goes on only if both are counted.
+            // The loop ends only if both are counted.
             while gate.waitingCount < 2 { sched_yield() }
         }
         gate.open()
@@ -40,7 +40,7 @@ struct GateTests {
         await task
     }
 
-    @Test func `who waits for so long only is told that nobody opened it, and leaves nothing behind`() async throws {
+    @Test func `a wait with a limit throws if the gate stays closed and leaves no waiter behind`() async throws {
         let gate = Gate()
         let unmet = await #expect(throws: UnmetExpectation.self) { try await gate.passage(within: .milliseconds(5)) }
         #expect(unmet?.expected == "open, within 5 ms" && unmet?.found == "closed")
@@ -59,7 +59,7 @@ struct GateTests {
         #expect(gate.waitingCount == 0)
     }
 
-    @Test func `once open it stays open`() async throws {
+    @Test func `a gate stays open after it is opened`() async throws {
         let gate = Gate()
         gate.open()
         gate.open()
@@ -68,7 +68,7 @@ struct GateTests {
         #expect(gate.waitingCount == 0)
     }
 
-    @Test func `nobody is forgotten who comes while it is being opened`() async throws {
+    @Test func `threads that arrive while the gate is being opened all pass`() async throws {
         let passed = EventRecorder<Int>()
         try await TestThread.run {
             let team = ThreadTeam(count: 4)

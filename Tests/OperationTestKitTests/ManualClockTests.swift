@@ -12,13 +12,13 @@ struct ManualClockTests {
 
     private func second(_ second: Int) -> OperationInstant { OperationInstant(offset: .seconds(second)) }
 
-    @Test func `it shows its start and stands still`() {
+    @Test func `a manual clock starts at its start time and does not advance automatically`() {
         #expect(clock.now == second(10))
         #expect(clock.now == second(10))
         #expect(ManualClock().now == second(0))
     }
 
-    @Test func `it moves by durations and to moments and never back`() {
+    @Test func `a manual clock advances by durations and to instants but never backward`() {
         clock.advance(by: .seconds(5))
         #expect(clock.now == second(15))
         clock.advance(to: second(20))
@@ -31,7 +31,7 @@ struct ManualClockTests {
         #expect(clock.now == .distantFuture)
     }
 
-    @Test func `actions are called in the order of their moments and then of their coming`() {
+    @Test func `actions are called in order of time and then of scheduling`() {
         for (name, due) in [("c", 13), ("a", 11), ("b1", 12), ("b2", 12), ("d", 14)] {
             _ = clock.schedule(at: second(due)) { [calls] in calls.record(name) }
         }
@@ -42,7 +42,7 @@ struct ManualClockTests {
         #expect(clock.nextDue == second(14))
     }
 
-    @Test func `an action sees its own moment and is called once`() {
+    @Test func `an action sees its scheduled time and is called once`() {
         _ = clock.schedule(after: .seconds(2)) { [calls, clock] in calls.record("\(clock.now)") }
         _ = clock.schedule(after: .seconds(4)) { [calls, clock] in calls.record("\(clock.now)") }
         clock.advance(by: .seconds(100))
@@ -51,14 +51,14 @@ struct ManualClockTests {
         #expect(clock.now == second(210))
     }
 
-    @Test func `an action in the past is called at the next move and sees the present`() {
+    @Test func `an action in the past is called at the next advance and sees the current time`() {
         _ = clock.schedule(at: second(3)) { [calls, clock] in calls.record("\(clock.now)") }
         #expect(calls.events == [])
         clock.advance(by: .zero)
         #expect(calls.events == ["10.0 seconds"])
     }
 
-    @Test func `what an action schedules is called in the same move if it falls due`() {
+    @Test func `an action scheduled by another action is called in the same advance if it is due`() {
         let (clock, calls) = (clock, calls)
         @Sendable func tick() {
             calls.record("\(clock.now.offset.components.seconds)")
@@ -71,7 +71,7 @@ struct ManualClockTests {
         #expect(clock.nextDue == second(17))
     }
 
-    @Test func `a cancelled action is not called and let go of at once`() {
+    @Test func `a canceled action is not called and is released immediately`() {
         let census = LiveObjects()
         let timer = clock.schedule(after: .seconds(1)) { [object = census.track(Token()), calls] in
             withExtendedLifetime(object) { calls.record("called") }
@@ -85,7 +85,7 @@ struct ManualClockTests {
         #expect(calls.events == [])
     }
 
-    @Test func `an action may cancel another that is due in the same move`() {
+    @Test func `an action can cancel another that is due in the same advance`() {
         let second = Locked<(any OperationTimer)?>(nil)
         _ = clock.schedule(after: .seconds(1)) { second.withLock { $0 }?.cancel() }
         let timer = clock.schedule(after: .seconds(1)) { [calls] in calls.record("second") }
@@ -94,7 +94,7 @@ struct ManualClockTests {
         #expect(calls.events == [])
     }
 
-    @Test func `it can go from one due moment to the next`() {
+    @Test func `advanceToNext advances from one scheduled time to the next`() {
         for due in [30, 20] { _ = clock.schedule(at: second(due)) { [calls] in calls.record("\(due)") } }
         #expect(clock.advanceToNext())
         #expect(clock.now == second(20))
@@ -105,7 +105,7 @@ struct ManualClockTests {
         #expect(calls.events == ["20", "30"])
     }
 
-    @Test func `moved by several threads it calls each action once`() async throws {
+    @Test func `a clock that several threads advance calls each action once`() async throws {
         let clock = clock, count = 1_000, called = EventRecorder<Int>()
         for number in 0..<count {
             _ = clock.schedule(after: .milliseconds(number)) { called.record(number) }

@@ -7,7 +7,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(3)))
 struct RecordingTests {
-    @Test func `events are written down in their order`() {
+    @Test func `events are recorded in order`() {
         let recorder = EventRecorder<String>()
         #expect(recorder.count == 0)
         recorder.record("a")
@@ -28,14 +28,14 @@ struct RecordingTests {
         #expect(await recorder.events(atLeast: 3) == [1, 2, 3])
     }
 
-    @Test func `what is forgotten may say a last word to the same recorder`() {
+    @Test func `the deinit of a removed event can use the recorder`() {
         let recorder = EventRecorder<LastWord>(), words = EventRecorder<String>()
         recorder.record(LastWord { [weak recorder] in words.record("\(recorder?.count ?? -1) left") })
         recorder.forget()
         #expect(words.events == ["0 left"])
     }
 
-    @Test func `whoever is cancelled does not go on waiting`() async {
+    @Test func `canceled tasks stop waiting for events and timers`() async {
         let recorder = EventRecorder<Int>(), clock = ManualClock()
         let events = Task { await recorder.events(atLeast: 1) }
         let pending = Task { await clock.pending(atLeast: 1) }
@@ -46,7 +46,7 @@ struct RecordingTests {
         #expect(recorder.waitingCount == 0 && clock.waitingCount == 0)
     }
 
-    @Test func `no event of several threads is lost and each thread's order is kept`() async throws {
+    @Test func `no event of several threads is lost, and the order of each thread is kept`() async throws {
         let recorder = EventRecorder<[Int]>()
         try await TestThread.run {
             let team = ThreadTeam(count: 4)
@@ -61,7 +61,7 @@ struct RecordingTests {
         }
     }
 
-    @Test func `live objects are counted and named and not kept alive`() {
+    @Test func `live objects are counted and named but not kept alive`() {
         let census = LiveObjects()
         #expect(census.count == 0)
         var first: First? = census.track(First())
@@ -74,7 +74,7 @@ struct RecordingTests {
         withExtendedLifetime(second) {}
     }
 
-    @Test func `an object that is freed by being looked at harms nobody`() async throws {
+    @Test func `counting live objects is safe while one of them is freed`() async throws {
         let census = LiveObjects()
         try await TestThread.run {
             let team = ThreadTeam(count: 2)
@@ -96,7 +96,7 @@ private final class LastWord: Sendable {
 private final class First: Sendable {}
 private final class Second: Sendable {}
 
-// Sendable: one thread uses it.
+// Sendable: only one thread uses it.
 private final class Owner: @unchecked Sendable {
     private var object: First?
     init(_ object: First) { self.object = object }

@@ -6,8 +6,8 @@ import Testing
 
 @Suite(.timeLimit(.minutes(3)))
 struct SeededGeneratorTests {
-    /// From the reference implementation of SplitMix64: a seed that failed must fail again, on every system.
-    @Test func `its numbers are those of SplitMix64`() {
+    /// The numbers come from the reference implementation of SplitMix64, so that a failing seed fails on every system.
+    @Test func `a seeded generator produces the numbers of SplitMix64`() {
         var zero = SeededGenerator(seed: 0)
         #expect(
             (0..<3).map { _ in zero.next() } == [0xE220_A839_7B1D_CDAF, 0x6E78_9E6A_A1B9_65F4, 0x06C4_5D18_8009_454F])
@@ -19,7 +19,7 @@ struct SeededGeneratorTests {
         #expect((0..<5).map { _ in other.next() } == expected)
     }
 
-    @Test func `the same seed gives the same choices and another gives others`() {
+    @Test func `equal seeds give equal choices, and different seeds give different choices`() {
         func choices(_ seed: UInt64) -> [Int] {
             var generator = SeededGenerator(seed: seed)
             return (0..<50).map { _ in Int.random(in: 0..<1_000, using: &generator) }
@@ -28,7 +28,7 @@ struct SeededGeneratorTests {
         #expect(choices(7) != choices(8))
     }
 
-    @Test func `chances are about as often as asked for`() {
+    @Test func `chance is true about as often as requested`() {
         var generator = SeededGenerator(seed: 3)
         let hits = (0..<10_000).count { _ in generator.chance(1, in: 4) }
         #expect((2_300...2_700).contains(hits))

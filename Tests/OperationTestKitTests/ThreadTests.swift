@@ -9,19 +9,19 @@ import Testing
 struct ThreadTests {
     private struct Mistake: Error, Equatable {}
 
-    @Test func `a test thread gives the result or throws the error of its closure`() async throws {
+    @Test func `a test thread returns the result or throws the error of its closure`() async throws {
         #expect(try await TestThread.run { 5 } == 5)
         await #expect(throws: Mistake()) { try await TestThread.run { throw Mistake() } }
     }
 
-    @Test func `a test thread is a new one with the stack that was asked for`() async throws {
+    @Test func `a test thread is a new thread with the requested stack size`() async throws {
         let size = 8 << 20
         let names = try await TestThread.run(stackSize: size) { () -> Int in
             #expect(!Thread.isMainThread)
             return Thread.current.stackSize
         }
         #expect(names >= size)
-        // A megabyte of it in use.
+        // Uses two megabytes of the stack.
         let sum = try await TestThread.run(stackSize: size) {
             withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 2 << 20) { buffer in
                 buffer.initialize(repeating: 1)
@@ -31,7 +31,7 @@ struct ThreadTests {
         #expect(sum == 2 << 20)
     }
 
-    @Test func `blocked test threads take nothing from each other`() async throws {
+    @Test func `blocked test threads do not block each other`() async throws {
         let gate = Gate(), arrived = EventRecorder<Int>()
         try await withThrowingTaskGroup(of: Void.self) { group in
             for number in 0..<50 {
@@ -49,11 +49,11 @@ struct ThreadTests {
         #expect(Set(arrived.events).count == 50)
     }
 
-    @Test func `a team runs all closures at once, each on a thread of its own`() async throws {
+    @Test func `a team runs all closures at the same time, each on its own thread`() async throws {
         let threads = try await TestThread.run { () -> Int in
             let team = ThreadTeam(count: 4), seen = EventRecorder<UInt>(), meeting = Meeting(4)
             #expect(team.count == 4)
-            // Each waits for all others: one after another they would wait for ever.
+            // Each closure waits for all others, so running them one after another would never end.
             let meet: @Sendable () -> Void = {
                 meeting.attend()
                 seen.record(UInt(bitPattern: ObjectIdentifier(Thread.current).hashValue))
@@ -64,7 +64,7 @@ struct ThreadTests {
         #expect(threads == 4)
     }
 
-    @Test func `a run returns when all closures have, and may be smaller than the team`() async throws {
+    @Test func `run returns when all closures have returned, also with fewer closures than threads`() async throws {
         let counts = try await TestThread.run { () -> [Int] in
             let team = ThreadTeam(count: 4), seen = EventRecorder<Int>()
             return (0..<200).map { round in
@@ -79,7 +79,7 @@ struct ThreadTests {
         }
     }
 
-    @Test func `a team lets go of its closures and ends its threads`() async throws {
+    @Test func `a team releases its closures and ends its threads`() async throws {
         let census = LiveObjects()
         try await TestThread.run {
             for _ in 0..<50 {
@@ -93,7 +93,7 @@ struct ThreadTests {
 
 private final class Token: Sendable {}
 
-/// Where everybody waits for everybody.
+/// A meeting point at which all threads wait for each other.
 private final class Meeting: Sendable {
     private let attendance = EventRecorder<Int>()
     private let gate = Gate()

@@ -1,7 +1,7 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-// A client of a small service, all of it: AlbumClient <address> <cover to send> <folder for covers>
+// A client of a small service, all of it: AlbumClient <URL> <cover to upload> <folder for covers>
 // Scripts/try-album-client runs it against a server in Python.
 
 import Foundation
@@ -32,7 +32,7 @@ struct AlbumService {
 
 let arguments = CommandLine.arguments
 guard arguments.count == 4, let address = URL(string: arguments[1]) else {
-    print("usage: AlbumClient <address> <cover to send> <folder for covers>")
+    print("usage: AlbumClient <URL> <cover to upload> <folder for covers>")
     exit(2)
 }
 let albums = AlbumService(base: NetworkBase(address))
@@ -46,4 +46,4 @@ print("there are", try await albums.list().run().map(\.title))
 
 let download = albums.cover(of: added, into: URL(filePath: arguments[3]))
 download.downloadProgressHandler = { print("  received", $0) }
-print("its cover is", try await download.run().path())
+print("the cover is at", try await download.run().path())

@@ -22,14 +22,14 @@ expect(everything.songs.count == 36 && everything.videos.count == 20)
 expect(everything.songs.map(\.title) == everything.songs.map(\.title).sorted(by: inNumbers))
 expect(server.counts.heads == MediaServer.requestCount)
 
-print("== Everything, given up in the middle")
+print("== Everything, canceled halfway")
 let told = EventRecorder<String>()
 let before = server.counts.heads
 let outer = media.everything(of: "ada")
 outer.callbackQueue = DispatchQueue(label: "told")
 outer.successHandler = { _ in told.record("success") }
 outer.failureHandler = { told.record("failure \($0)") }
-outer.cancellationHandler = { told.record("cancelled: \($0)") }
+outer.cancellationHandler = { told.record("canceled: \($0)") }
 outer.start()
 _ = await server.heads(atLeast: before + 8)
 outer.cancel(because: .requested("the page was closed"))
@@ -40,7 +40,7 @@ let sent = server.counts.heads - before
 outer.callbackQueue.sync {}
 print("  \(told.events)")
 print("  \(sent) of \(MediaServer.requestCount) requests were sent, \(server.counts.abandoned) connections closed")
-expect(told.events == ["cancelled: [requested] the page was closed"])
+expect(told.events == ["canceled: [requested] the page was closed"])
 expect(sent < MediaServer.requestCount && server.counts.abandoned > 0)
 // Nothing is left of it: this request is the only one that comes.
 let _: MediaService.Person = try await base.get("people/ada").run()

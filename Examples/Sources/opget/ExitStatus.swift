@@ -34,16 +34,16 @@ enum ExitStatus: Int32, CaseIterable, Sendable {
     /// What it means, for the help.
     var meaning: String {
         switch self {
-        case .success: "all files are there"
+        case .success: "all files are complete"
         case .failure: "an unexpected failure"
-        case .usage: "an option, a URL or a line of a list is wrong; nothing was begun"
+        case .usage: "an option, a URL or a line of a list is wrong; no download was started"
         case .network: "no connection, a connection that broke, or a time limit"
-        case .server: "the server answered with an error, or with what makes no sense"
+        case .server: "the server responded with an error, or with an invalid response"
         case .checksum: "a checksum does not match"
         case .disk: "the disk is full, or a file exists already or cannot be written"
-        case .hungUp: "the terminal is gone (SIGHUP); run it again to go on"
-        case .interrupted: "interrupted (SIGINT); run it again to go on"
-        case .terminated: "terminated (SIGTERM); run it again to go on"
+        case .hungUp: "the terminal is gone (SIGHUP); run the command again to resume"
+        case .interrupted: "interrupted (SIGINT); run the command again to resume"
+        case .terminated: "terminated (SIGTERM); run the command again to resume"
         }
     }
 }

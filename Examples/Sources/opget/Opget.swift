@@ -52,10 +52,10 @@ struct Opget {
         var log: RunLog?
         if let place = settings.json {
             log = RunLog(place)
-            if log == nil { refuse(["The log cannot be written. Give --json a path in a directory that is there."]) }
+            if log == nil { refuse(["The log cannot be written. Give --json a path in an existing directory."]) }
         }
         if reader.repeatedCount > 0, !settings.isQuiet {
-            display.say("\(reader.repeatedCount) given more than once, and downloaded once.")
+            display.say("URLs that occur more than once, and are downloaded once: \(reader.repeatedCount).")
         }
         let reporter = Reporter(reader.items, settings, log: log, display: display)
         let runner = Runner(reader.items, Client(settings), reporter)

@@ -27,7 +27,7 @@ struct Program: Sendable {
         }
         let end = await story.result
         // What a story that broke off left suspended would never end.
-        if case .failure = end { queue.cancelAll(because: .requested("the story broke off")) }
+        if case .failure = end { queue.cancelAll(because: .requested("the quickstart failed")) }
         await queue.drained()
         defer { stage.finish() }
         switch end {
@@ -37,7 +37,7 @@ struct Program: Sendable {
             return EXIT_SUCCESS
         case .failure(let error):
             if let signal = interruption.signal {
-                stage.tell("Interrupted: all that was under way was cancelled.", .bad)
+                stage.tell("Interrupted: all running operations were canceled.", .bad)
                 return 128 + signal
             }
             stage.tell("Not as expected: \(error)", .bad)
@@ -48,7 +48,7 @@ struct Program: Sendable {
     private func tell(with queue: QueueManager) async throws {
         try FileManager.default.createDirectory(at: stage.folder, withIntermediateDirectories: true)
         let server = try AlbumServer()
-        stage.tell("An album service in this process, at \(server.url.absoluteString)", .faint)
+        stage.tell("An album service runs in this process at \(server.url.absoluteString)", .faint)
         let trace = NetworkTrace()
         try await Quickstart(server: server, stage: stage, queue: queue, trace: trace).run()
         await server.stop()
@@ -67,6 +67,6 @@ struct Program: Sendable {
         stage.tell("   \(picture.path)")
         stage.tell("   a picture: open it in a browser", .faint)
         stage.tell("   \(timeline.path)")
-        stage.tell("   a trace, with each attempt and its times: drop it into https://ui.perfetto.dev", .faint)
+        stage.tell("   a trace with the times of each attempt: open it in https://ui.perfetto.dev", .faint)
     }
 }

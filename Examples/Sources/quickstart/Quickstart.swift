@@ -42,53 +42,55 @@ struct Quickstart: Sendable {
     private func signIn() async throws -> AlbumService {
         try stage.begin("Sign in")
         let service = try await AlbumService.signIn("ada", "open sesame", at: plain)
-        stage.say("signed in as ada; from now on every request has the token in it")
+        stage.say("signed in as ada; from now on, every request carries the token")
         return service
     }
 
     private func fetchModels(_ service: AlbumService) async throws -> [Album] {
-        try stage.begin("Models, by a class or by a value for each request")
+        try stage.begin("Models, with a class or a value for each request")
         let albums = try await run(AlbumList(from: service))
         let songs = try await run(service.songs(of: albums[0]))
         stage.say("\(albums.count) albums; the first song of \(albums[0].title) is \(songs[0].title)")
-        try stage.expect(albums.count == AlbumServer.albumCount && songs.count == 5, "the models are not as sent")
+        try stage.expect(
+            albums.count == AlbumServer.albumCount && songs.count == 5,
+            "the models differ from the models that were sent")
         return albums
     }
 
     private func outliveToken(_ service: AlbumService, _ albums: [Album]) async throws {
-        try stage.begin("A token that expires in the middle of twelve requests")
+        try stage.begin("A token that expires during twelve requests")
         server.desk.expireToken(after: 4)
         let before = server.requestCount
         let details = albums.prefix(12).map { AlbumDetails($0.id, from: service) }
         try queue.add(details)
         for operation in details { _ = try await operation.value }
         let (requests, refreshes) = (server.requestCount - before, server.desk.refreshCount)
-        stage.say("12 answers, \(refreshes) refresh, \(requests) requests in all; the app saw nothing of it")
+        stage.say("12 responses, \(refreshes) refresh, \(requests) requests in total; the app noticed nothing")
         try stage.expect(refreshes == 1, "the token was renewed \(refreshes) times")
     }
 
     private func retry(_ service: AlbumService) async throws {
-        try stage.begin("A server that stumbles twice")
+        try stage.begin("A server that fails twice")
         let charts = try await run(service.charts())
-        stage.say("then it answered: \(charts.joined(separator: ", "))")
+        stage.say("then it responded: \(charts.joined(separator: ", "))")
         let requests = server.requestCount("/charts")
         try stage.expect(charts.count == 3 && requests == 3, "there were \(requests) requests for the charts")
     }
 
     private func upload(_ service: AlbumService) async throws {
-        try stage.begin("An upload, a form with a picture of 5 MB")
+        try stage.begin("An upload of a form with a picture of 5 MB")
         let album = Album(id: 0, title: "A Love Supreme", year: 1965)
         let upload = try service.add(album, cover: Data(repeating: 7, count: 5_000_000))
         let added = try await stage.show("cover.png") { row in
             upload.uploadProgressHandler = { row.advance($0) }
             return try await run(upload)
         }
-        stage.say("the service knows it as album \(added.id)")
-        try stage.expect(added.title == album.title && upload.uploadProgress.fraction == 1, "the upload is not whole")
+        stage.say("the service added it as album \(added.id)")
+        try stage.expect(added.title == album.title && upload.uploadProgress.fraction == 1, "the upload is incomplete")
     }
 
     private func cancelHalfWay(_ service: AlbumService) async throws {
-        try stage.begin("Everything, as a group of groups, and given up half way")
+        try stage.begin("Everything as a group of groups, canceled halfway")
         let before = server.requestCount
         let everything = service.everything()
         try queue.add(everything)
@@ -100,12 +102,12 @@ struct Quickstart: Sendable {
         // What left before is seen by then: a connection on which an answer was owed has been closed.
         await server.isAtRest()
         let (sent, all) = (server.requestCount - before, 1 + AlbumServer.albumCount)
-        stage.say("cancelled, with all beneath it: \(sent) of \(all) requests had been sent")
-        try stage.expect(everything.cancellationCause?.code == .requested && sent < all, "the group went on")
+        stage.say("canceled the group and everything in it; \(sent) of \(all) requests had been sent")
+        try stage.expect(everything.cancellationCause?.code == .requested && sent < all, "the group continued")
     }
 
     private func suspendDownload(_ service: AlbumService, _ album: Album) async throws {
-        try stage.begin("A download, suspended half way and resumed")
+        try stage.begin("A download, suspended halfway and resumed")
         let file = stage.folder.appendingPathComponent("recording.flac")
         let download = service.recording(of: album, to: file)
         download.downloadOptions.existingItem = .replace
@@ -125,16 +127,16 @@ struct Quickstart: Sendable {
             let before = download.downloadProgress.completedBytes
             try await Task.sleep(for: .milliseconds(600))
             let late = download.downloadProgress.completedBytes - before
-            stage.say("suspended; in 0.6 seconds \(late) bytes came, then it was resumed")
+            stage.say("suspended; \(late) bytes arrived in 0.6 seconds, then it was resumed")
             // What was being handed over at that moment is not taken back.
-            try stage.expect(late < 500_000, "the download went on while it was suspended")
+            try stage.expect(late < 500_000, "the download continued while it was suspended")
             download.resume()
             return try await download.value
         }
         let size = try FileManager.default.attributesOfItem(atPath: place.path)[.size] as? Int
         let requests = server.requestCount("/albums/1/recording")
-        stage.say("each of its bytes came once, by \(requests) request")
-        try stage.expect(size == AlbumServer.recordingSize && requests == 1, "the file is not whole")
+        stage.say("each byte arrived once, with \(requests) request")
+        try stage.expect(size == AlbumServer.recordingSize && requests == 1, "the file is incomplete")
         try FileManager.default.removeItem(at: place)
     }
 }

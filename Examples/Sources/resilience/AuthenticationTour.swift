@@ -64,7 +64,7 @@ struct AuthenticationTour {
     }
 
     private func renewsOnce() async throws {
-        print("Forty requests, one each 10 ms, with a token that is out of date")
+        print("Forty requests, one every 10 ms, with an expired token")
         let plain = plain, before = server.requests.count
         let authenticator = authenticator("shop") { old in
             let answer = try await plain.send(["token": old], to: "token", as: [String: String].self).run()
@@ -77,7 +77,7 @@ struct AuthenticationTour {
         }
         for operation in operations { _ = try await operation.value }
         let (sent, refreshes) = (hits("/album", since: before), hits("/token", since: before))
-        print("  40 successes, \(refreshes) refresh, \(sent) requests beside it")
+        print("  40 successes, \(refreshes) refresh, \(sent) other requests")
         expect(refreshes == 1)
         // Those that left before the first 401 was read are sent twice.
         expect(sent >= 41 && sent <= 80)
@@ -97,13 +97,13 @@ struct AuthenticationTour {
             if let code = await operation.finalOutcome.error?.code { codes.insert(code) }
         }
         let error = await albums(1, authenticator)[0].begunOutcome.error
-        print("  one more fails without asking anybody: \(error?.description ?? "not at all")")
+        print("  another request fails without a new refresh: \(error?.description ?? "it did not fail")")
         expect(codes == [.refreshFailed] && error?.code == .refreshFailed)
         expect(hits("/broken", since: before) == 1 && authenticator.postponedCount == 0)
     }
 
     private func byHand() async throws {
-        print("A token from outside: those that wait can be listed, run, failed, and let go on")
+        print("A token from the program: waiting operations can be listed, run, failed and resumed")
         let authenticator = authenticator("sign-in", refresh: nil)
         let operations = albums(4, authenticator)
         for (index, operation) in operations.enumerated() {
@@ -113,10 +113,10 @@ struct AuthenticationTour {
         print("  waiting: \(authenticator.postponed.compactMap(\.name))")
         expect(try authenticator.run(operations[2]) { try $0.with("Authorization", "Bearer new") })
         _ = try await operations[2].value
-        print("  album 2 was run with a token of its own")
+        print("  album 2 was run with its own token")
         expect(authenticator.fail(operations[0]))
         let error = await operations[0].finalOutcome.error
-        print("  album 0 was given up: \(error?.code.description ?? "not at all")")
+        print("  album 0 failed: \(error?.code.description ?? "it did not fail")")
         authenticator.set("new")
         for index in [1, 3] { _ = try await operations[index].value }
         expect(error?.code == .refreshFailed && authenticator.postponedCount == 0)

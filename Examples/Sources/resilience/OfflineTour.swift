@@ -44,8 +44,7 @@ struct OfflineTour {
     }
 
     private func waits() async throws {
-        print(
-            "The cable is pulled: four uploads wait, in the order in which they came, and take no place of their queue")
+        print("The cable is unplugged: four uploads wait in their order, and take no slot of their queue")
         cable.pull()
         let queue = QueueManager("uploads", width: 1)
         let operations = (0..<4).map { operation("/\($0)") }
@@ -53,14 +52,14 @@ struct OfflineTour {
             try queue.add(operation)
             while offlineWaiting.waitingCount <= index { try await Task.sleep(for: .milliseconds(1)) }
         }
-        let other = ClosureOperation { "runs beside them" }
+        let other = ClosureOperation { "runs in the meantime" }
         try queue.add(other)
         let beside = try await other.value
         callbacks.sync {}
         print("  another operation \(beside)")
         print("  \(queue.explain(operations[0]))")
         expect(server.counts.heads == 0 && queue.counts.resting == 4)
-        print("It is put in again: they go on one after another")
+        print("The cable is plugged in again: the uploads resume one after another")
         let began = ContinuousClock.now
         cable.putIn()
         for operation in operations {
@@ -72,7 +71,7 @@ struct OfflineTour {
     }
 
     private func givesUp() async {
-        print("A wait has a limit, and one who will not wait fails at once")
+        print("A wait has a limit, and an operation that does not wait fails immediately")
         cable.pull()
         let patient = operation("/patient") { $0.longestWait = .milliseconds(200) }
         let hurried = operation("/hurried") { $0.beforeSending = .fail }
@@ -89,7 +88,7 @@ struct OfflineTour {
         let queue = QueueManager("downloads", width: 2)
         let hold = queue.hold(
             whileOffline: cable, settling: .milliseconds(100), callbackQueue: callbacks,
-            offlineHandler: { print("  the queue \($0 ? "waits: no network" : "goes on")") })
+            offlineHandler: { print("  the queue \($0 ? "waits: no network" : "resumes")") })
         cable.pull()
         let operation = ClosureOperation { 42 }
         operation.name = "report"

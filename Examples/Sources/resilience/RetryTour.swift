@@ -49,7 +49,7 @@ struct RetryTour {
     }
 
     private func getsThrough() async throws {
-        print("A server that has too much to do, and then breaks the connection")
+        print("A server that is overloaded, and then closes the connection")
         let album: [String: String] = try await service().get("album").run()
         callbacks.sync {}
         print("  \(album["title"] ?? "nothing")")
@@ -57,14 +57,14 @@ struct RetryTour {
     }
 
     private func isNotRepeated() async {
-        print("An order that might be carried out twice is not sent again")
+        print("A request that the server might carry out twice is not sent again")
         let order: EndpointOperation<NoContent> = service().send(["item": "one"], to: "order")
         let error = await order.begunOutcome.error
         expect(error?.retryEnd == .notIdempotent && error?.attempts.count == 1)
     }
 
     private func hasKey() async throws {
-        print("With a key by which the server knows it again, it is")
+        print("With an idempotency key, it is sent again")
         let order: EndpointOperation<NoContent> = service().send(["item": "one"], to: "keyed")
         order.idempotencyKey = .random()
         _ = try await order.run()
@@ -73,7 +73,7 @@ struct RetryTour {
     }
 
     private func asksTooMuch() async {
-        print("A server that asks to be left alone for an hour is")
+        print("A server that asks clients to wait for an hour gets no other request")
         let operation: EndpointOperation<NoContent> = service().get("closed")
         let error = await operation.begunOutcome.error
         print("  \(error?.report() ?? "no error")")
@@ -81,7 +81,7 @@ struct RetryTour {
     }
 
     private func budget() async {
-        print("Forty operations fail together: the budget lets only some of them try again")
+        print("Forty operations fail together: the budget allows only some of them another attempt")
         var base = service()
         let reasons = Reasons()
         base.retryHandler = { reasons.add($0.reason) }

@@ -12,7 +12,7 @@ import Testing
     import AlbumScreen
 #endif
 
-/// The screen without a window: a service that answers from a script, and the states that a view would draw.
+/// Tests the screen without a window, with scripted responses. The states are those that a view would display.
 @MainActor
 @Suite(.timeLimit(.minutes(1)))
 struct AlbumScreenTests {
@@ -25,7 +25,7 @@ struct AlbumScreenTests {
         screen = AlbumScreen(service: service)
     }
 
-    /// Waits until the screen shows what is wanted, and returns all that it showed until then.
+    /// Waits until the screen has a certain state, and returns all states until then.
     private func states(until isLast: @escaping (AlbumScreen.State) -> Bool) async -> [AlbumScreen.State] {
         var states = [screen.state]
         await withCheckedContinuation { continuation in
@@ -39,7 +39,7 @@ struct AlbumScreenTests {
         return states
     }
 
-    @Test func `it shows that it loads, and then the albums`() async {
+    @Test func `the screen shows its progress, and then the albums`() async {
         session.route("GET", "/albums") { _ in .json(#"[{"title": "Blue Train"}]"#) }
         screen.load()
         let states = await states { if case .loaded = $0 { true } else { false } }
@@ -47,14 +47,14 @@ struct AlbumScreenTests {
         #expect(screen.state == .loaded([Album(title: "Blue Train")]))
     }
 
-    @Test func `it shows the message of an error`() async {
+    @Test func `the screen shows the message of an error`() async {
         session.route("GET", "/albums") { _ in .status(404) }
         screen.load()
         _ = await states { if case .failed = $0 { true } else { false } }
         #expect(screen.state == .failed("The server answered 404 (Not Found)."))
     }
 
-    @Test func `it shows how much has come`() async {
+    @Test func `the screen shows the fraction that was received`() async {
         let gate = Gate()
         session.route("GET", "/albums") { _ in
             StubAnswer(
@@ -69,7 +69,7 @@ struct AlbumScreenTests {
         #expect(screen.state == .loaded([Album(title: "Blue Train")]))
     }
 
-    @Test func `nothing changes after it was canceled`() async throws {
+    @Test func `nothing changes after a cancellation`() async throws {
         let gate = Gate()
         session.route("GET", "/albums") { _ in .json("[]").after(gate) }
         screen.load()
@@ -78,7 +78,7 @@ struct AlbumScreenTests {
         var changes: [AlbumScreen.State] = []
         screen.onChange = { changes.append($0) }
         gate.open()
-        // Another screen loads its list after whatever the first one would have changed.
+        // Another screen loads its list, which takes longer than any late change of the first screen.
         let other = try AlbumScreenTests()
         other.session.route("GET", "/albums") { _ in .json("[]") }
         other.screen.load()

@@ -8,13 +8,13 @@ import Testing
 
 @testable import quickstart
 
-/// How the client of the quickstart is tested, as its author would: without a network, and without waiting.
+/// Tests the client of the quickstart as an app would, without a network and without delays.
 @Suite(.timeLimit(.minutes(2)))
 struct AlbumServiceTests {
     private let session = StubSession()
     private let clock = ManualClock()
 
-    /// A service that is signed in.
+    /// Returns a service after signing in.
     private func service() async throws -> AlbumService {
         session.route("POST", "/session") { _ in .json(#"{"access":"one","refresh":"r"}"#) }
         session.route("POST", "/session/refresh") { _ in .json(#"{"access":"two","refresh":"r"}"#) }
@@ -26,7 +26,7 @@ struct AlbumServiceTests {
         return service
     }
 
-    @Test func `who is signed in sends the token with every request`() async throws {
+    @Test func `after signing in, every request contains the token`() async throws {
         session.route("GET", "/albums") { _ in .json(encoding: [Album(id: 1, title: "Kind of Blue", year: 1959)]) }
         let list = AlbumList(from: try await service())
         list.start()
@@ -35,7 +35,7 @@ struct AlbumServiceTests {
         #expect(session.requests.first?.text.contains("open sesame") == true)
     }
 
-    @Test func `a token that expired is renewed once for all`() async throws {
+    @Test func `an expired token is refreshed once for all requests`() async throws {
         session.route("GET", "/albums/*") { request in
             guard request["Authorization"] == "Bearer two" else { return .status(401) }
             return .json(encoding: Album(id: 1, title: "Blue Train", year: 1958))
@@ -48,7 +48,7 @@ struct AlbumServiceTests {
         try albums[0].expectAttempts(.status(401), .success)
     }
 
-    @Test func `a server that stumbles is asked again, later each time`() async throws {
+    @Test func `failed requests are repeated with growing pauses`() async throws {
         session.route("GET", "/charts", inTurn: .status(502), .failure(.connectionLost), .json(#"["So What"]"#))
         let charts = try await service().charts()
         charts.clock = clock
@@ -62,7 +62,7 @@ struct AlbumServiceTests {
         #expect(clock.pendingCount == 0)
     }
 
-    @Test func `without a network it waits, and goes on when there is one`() async throws {
+    @Test func `without a network an operation waits, and resumes when there is one`() async throws {
         let network = ManualConnectivity(.unsatisfied)
         let offlineWaiting = OfflineWaiting(monitor: network, clock: clock, chance: { 0 })
         session.route("GET", "/charts") { _ in .json("[]") }
@@ -79,7 +79,7 @@ struct AlbumServiceTests {
         try await charts.expectSuccess([])
     }
 
-    @Test func `a recording that breaks off is fetched on from where it broke`() async throws {
+    @Test func `an interrupted recording resumes where it stopped`() async throws {
         let server = try LoopbackServer()
         let recording = LoopbackResource(.pattern(count: 200_000), etag: "\"one\"")
         server.route("GET", "/albums/1/recording") { request in
@@ -98,7 +98,7 @@ struct AlbumServiceTests {
         #expect(try Data(contentsOf: file).elementsEqual(TestPattern.bytes(count: 200_000)))
     }
 
-    @Test func `the whole of it, recorded once and played without a server`() async throws {
+    @Test func `all requests are recorded once, and played back without a server`() async throws {
         session.route("GET", "/charts") { _ in .json(#"["So What"]"#) }
         _ = try await service()
         let recorder = RecordingSession(over: session)

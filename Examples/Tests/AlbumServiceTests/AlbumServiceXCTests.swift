@@ -8,7 +8,7 @@ import XCTest
 
 @testable import quickstart
 
-/// The same kit in XCTest: what throws has failed, and its text says why.
+/// The test kit in XCTest. A failed expectation throws an error that contains the reason.
 final class AlbumServiceXCTests: XCTestCase {
     func testPasswordIsWrong() async throws {
         let session = StubSession()

@@ -8,12 +8,12 @@ import Testing
 
 @testable import quickstart
 
-/// How the quickstart ends where its story does not go as it should.
+/// Tests the end of the quickstart after a failure.
 @Suite(.timeLimit(.minutes(1)))
 struct ProgramEndTests {
     private struct Flaw: Error {}
 
-    @Test func `a story that breaks off leaves nothing suspended behind`() async {
+    @Test func `a program that fails leaves no suspended operation behind`() async {
         let stage = Stage(folder: FileManager.default.temporaryDirectory)
         var program = Program(stage: stage, interruption: TerminalInterruption(of: stage))
         program.other = { queue in

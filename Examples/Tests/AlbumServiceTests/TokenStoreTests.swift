@@ -6,7 +6,7 @@ import OperationTestKit
 import Synchronization
 import Testing
 
-/// Loads a token in the background, and keeps it as long as somebody is signed in.
+/// Loads a token in the background, and keeps it while a user is signed in.
 private final class TokenStore: Sendable {
     private let queue: QueueManager
     private let isCareful: Bool
@@ -29,12 +29,12 @@ private final class TokenStore: Sendable {
             state.token = nil
             return state.load
         }
-        // A careless author forgets that a token may be on its way.
+        // A careless implementation forgets that a token may still be loading.
         if isCareful { load?.cancel() }
     }
 }
 
-/// A race in code of a user's own, looked for in all orders in which things can happen.
+/// Searches for a race in user code by exploring all orders of events.
 @Suite(.timeLimit(.minutes(2)))
 struct TokenStoreTests {
     private func scene(_ explorer: inout Explorer, isCareful: Bool) throws {
@@ -56,11 +56,11 @@ struct TokenStoreTests {
         try explorer.expect(isSignedIn || store.token == nil, "Nobody is signed in, and there is a token.")
     }
 
-    @Test func `after signing out there is no token, whatever comes first`() throws {
+    @Test func `after signing out there is no token, in any order of events`() throws {
         try Explorer.explore(rounds: 1_000) { try scene(&$0, isCareful: true) }
     }
 
-    @Test func `one that only forgets is found out`() throws {
+    @Test func `a store that does not cancel its load is found to be wrong`() throws {
         let failure = #expect(throws: ExplorationFailure.self) {
             try Explorer.explore(rounds: 1_000) { try scene(&$0, isCareful: false) }
         }

@@ -18,7 +18,7 @@ import Testing
 
 /// A service without a network, which accepts only the token "new".
 ///
-/// To another token it answers 200, and says in the body that the token has expired.
+/// The response to any other token has status 200, and its body says that the token has expired.
 private struct CatalogBench {
     let session = StubSession()
     let refreshes = EventRecorder<String>()
@@ -38,7 +38,7 @@ private struct CatalogBench {
         }
     }
 
-    /// What was sent, in one line for each request.
+    /// The requests that were sent, each as one line.
     var sent: [String] {
         session.requests.map { request in
             [request.method, request.url.path(), request.url.query(), request.text].compactMap(\.self)
@@ -46,7 +46,7 @@ private struct CatalogBench {
         }
     }
 
-    /// A place for a cover, in a folder that the test removes.
+    /// Returns a destination for a cover, in a folder that the test removes.
     func makePlace() throws -> URL {
         let folder = FileManager.default.temporaryDirectory.appending(path: "catalog-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -54,7 +54,7 @@ private struct CatalogBench {
     }
 }
 
-/// The classes of the endpoints: what each sends, and what it makes of the response.
+/// Tests the endpoint classes: the requests that they send, and the results that they return.
 @Suite(.timeLimit(.minutes(1)))
 struct CatalogEndpointTests {
     private let bench = CatalogBench()
@@ -91,7 +91,7 @@ struct CatalogEndpointTests {
         #expect(bench.sent == ["GET /v1/search limit=20&q=C%2B%2B%20%26%20more"])
     }
 
-    @Test func `a cover is sent from its file`() async throws {
+    @Test func `a cover is uploaded from its file`() async throws {
         bench.route("PUT", "albums/1/cover", .json(encoding: bench.blueTrain))
         let file = try bench.makePlace()
         defer { try? FileManager.default.removeItem(at: file.deletingLastPathComponent()) }
@@ -101,7 +101,7 @@ struct CatalogEndpointTests {
         #expect(bench.session.requests.map { $0["Content-Type"] } == ["image/png"])
     }
 
-    @Test func `a cover is downloaded to its place, also with a token that has expired`() async throws {
+    @Test func `a cover is downloaded to its destination, even if the token has expired`() async throws {
         bench.route("GET", "albums/1/cover", .data(Data("a picture".utf8), type: "image/png"))
         let place = try bench.makePlace()
         defer { try? FileManager.default.removeItem(at: place.deletingLastPathComponent()) }
@@ -111,7 +111,7 @@ struct CatalogEndpointTests {
         #expect(bench.sent.count == 2 && bench.refreshes.count == 1)
     }
 
-    @Test func `a token that has expired is renewed once for all requests`() async throws {
+    @Test func `an expired token is refreshed once for all requests`() async throws {
         bench.route("GET", "albums", .json("[]"))
         bench.route("GET", "albums/1", .json(encoding: bench.blueTrain))
         bench.route("POST", "albums", .json(encoding: bench.blueTrain))
@@ -144,7 +144,7 @@ struct CatalogEndpointTests {
     }
 }
 
-/// The screen without a window.
+/// Tests the screen without a window.
 @MainActor
 @Suite(.timeLimit(.minutes(1)))
 struct CatalogScreenTests {
@@ -153,7 +153,7 @@ struct CatalogScreenTests {
 
     init() throws { screen = CatalogScreen(try bench.catalog()) }
 
-    /// Waits until the screen shows a state, and returns all that it showed until then.
+    /// Waits until the screen has a certain state, and returns all states until then.
     @discardableResult
     private func states(until last: CatalogScreen.State) async -> [CatalogScreen.State] {
         var states = [screen.state]
@@ -169,7 +169,7 @@ struct CatalogScreenTests {
         return states
     }
 
-    @Test func `it shows, adds, changes and deletes albums`() async throws {
+    @Test func `the screen shows, adds, changes and deletes albums`() async throws {
         let giantSteps = Album(id: 2, title: "Giant Steps")
         let changed = Album(id: 2, title: "Giant Steps, with a cover")
         bench.route("GET", "albums", .json(encoding: [bench.blueTrain]))
@@ -190,13 +190,13 @@ struct CatalogScreenTests {
         await states(until: .loaded([changed]))
     }
 
-    @Test func `it shows the sentence of the service`() async {
+    @Test func `the screen shows the error message of the service`() async {
         bench.route("GET", "albums", .json(#"{"error": "Closed on Sundays."}"#, status: 503))
         screen.showAll()
         await states(until: .failed("Closed on Sundays."))
     }
 
-    @Test func `the result of the last search is shown, and that of an earlier one never`() async throws {
+    @Test func `only the result of the last search is shown`() async throws {
         let (first, second) = (Gate(), Gate())
         bench.route("GET", "albums/1", .json(encoding: bench.blueTrain))
         bench.session.route("GET", "/v1/search") { [bench] request in
@@ -208,14 +208,14 @@ struct CatalogScreenTests {
         screen.search(for: "old")
         screen.search(for: "blue")
         first.open()
-        // Another request has its result after the first search would have had its own.
+        // Another request returns its result after the first search would have returned.
         _ = try await GetAlbum(1, in: bench.catalog()).run()
         second.open()
         states += await self.states(until: .loaded([bench.blueTrain]))
         #expect(!states.contains(.loaded([])))
     }
 
-    @Test func `nothing changes after it was closed`() async {
+    @Test func `nothing changes after the screen was closed`() async {
         let gate = Gate()
         bench.route("GET", "albums", .json(encoding: [bench.blueTrain]).after(gate))
         screen.showAll()

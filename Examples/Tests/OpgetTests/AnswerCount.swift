@@ -3,11 +3,11 @@
 
 import Synchronization
 
-/// Counts what a server was asked for.
+/// Counts the requests to a server.
 final class AnswerCount: Sendable {
     private let count = Mutex(0)
 
-    /// How many there were before this one.
+    /// Returns the number of earlier requests.
     func next() -> Int {
         count.withLock { count in
             count += 1

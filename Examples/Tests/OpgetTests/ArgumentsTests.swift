@@ -8,7 +8,7 @@ import Testing
 
 @testable import opget
 
-@Suite("The command line is read")
+@Suite("Command-line arguments")
 struct ArgumentsTests {
     private func settings(_ words: String...) -> Settings? {
         if case .download(let settings) = Command(words) { settings } else { nil }
@@ -18,7 +18,7 @@ struct ArgumentsTests {
         if case .refuse(let problems) = Command(words) { problems } else { [] }
     }
 
-    @Test func `values stand behind, beside, or after a sign`() {
+    @Test func `a value may follow its option directly, after a space, or after an equals sign`() {
         for words in [["-j3", "u"], ["-j", "3", "u"], ["--jobs=3", "u"], ["--jobs", "3", "u"], ["-qj3", "u"]] {
             guard case .download(let settings) = Command(words) else {
                 Issue.record("\(words)")
@@ -33,7 +33,7 @@ struct ArgumentsTests {
         #expect(settings("-H", "A: b:c", "u")?.headers == [Settings.HeaderLine(name: "A", value: "b:c")])
     }
 
-    @Test func `all that is wrong is said at once`() {
+    @Test func `all errors are reported together`() {
         #expect(
             problems("--jbos=3", "-j", "0", "--timeout=x", "--limit-rate=1z", "--checksum=sha256=12", "u").count == 5)
         #expect(problems("--jbos=3") == ["There is no option --jbos. Did you mean --jobs?"])
@@ -42,7 +42,7 @@ struct ArgumentsTests {
         #expect(problems("--quiet=1", "u") == ["--quiet takes no value."])
         #expect(problems("--jobs") == ["--jobs needs a value: --jobs=N."])
         #expect(problems("-x", "u") == ["There is no option -x. See opget --help."])
-        #expect(problems() == ["There is no URL. Give one or more, or a list with --input-file."])
+        #expect(problems() == ["There is no URL. Specify one or more URLs, or a list with --input-file."])
         #expect(problems("-o", "f", "u", "v").count == 1)
         #expect(problems("-cf", "u").count == 1)
     }
@@ -50,12 +50,12 @@ struct ArgumentsTests {
     @Test(arguments: [
         ("500k", 500_000), ("2M", 2_000_000), ("1.5m", 1_500_000), ("1000", 1_000), ("1G", 1_000_000_000),
     ])
-    func `rates have units`(text: String, rate: Int) {
+    func `a rate may have a unit`(text: String, rate: Int) {
         #expect(SettingsReader.rate(text) == rate)
     }
 
     @Test(arguments: ["", "k", "0", "-1", "1", "nan", "inf", "1e30", "2 M", "M2"])
-    func `what is no rate is refused`(text: String) {
+    func `an invalid rate is rejected`(text: String) {
         #expect(SettingsReader.rate(text) == nil)
     }
 
@@ -73,7 +73,7 @@ struct ArgumentsTests {
         #expect(reader.items[0].checksum?.hexadecimal == sum)
     }
 
-    @Test func `a list has marks of its encoding, ends of lines of any kind, and repeats`() {
+    @Test func `a list may have a byte order mark, any line endings, and repeated URLs`() {
         let reader = items("\u{FEFF}http://h/a\r\nhttp://h/b out=c\r\nhttp://h/a\r\nhttp://h/b\r\n")
         #expect(reader.problems.isEmpty)
         #expect(reader.items.map(\.url.lastPathComponent) == ["a", "b", "b"])
@@ -81,7 +81,7 @@ struct ArgumentsTests {
         #expect(reader.repeatedCount == 1)
     }
 
-    @Test func `a checksum that is given once counts for its URL wherever it stands, and two are one too many`() {
+    @Test func `a checksum applies to all lines of its URL, and two different checksums are an error`() {
         let sum = String(repeating: "0", count: 64)
         for list in ["http://h/a\nhttp://h/a sha256=\(sum)\n", "http://h/a sha256=\(sum)\nhttp://h/a\n"] {
             let reader = items(list)
@@ -93,7 +93,7 @@ struct ArgumentsTests {
         #expect(reader.problems.count == 1 && reader.problems.first?.hasPrefix("list, line 2: ") == true)
     }
 
-    @Test func `what is refused is shown without its secrets`() {
+    @Test func `rejected URLs are shown without their secrets`() {
         #expect(DownloadItem.shown("ftp://user:pass@host/f?a=b#c") == "ftp://***@host/f")
         #expect(DownloadItem.shown("user:pass@host") == "***@host")
         #expect(DownloadItem.shown("plain") == "plain")
@@ -106,7 +106,7 @@ struct ArgumentsTests {
         "http://h/a out=../b", "http://h/a out=/b", "http://h/a out=a/../b", "http://h/a sha256=12", "http://h/a x=y",
         "mailto:x", "# nothing", "",
     ])
-    func `a line that is wrong is named`(line: String) {
+    func `an invalid line is reported with its number`(line: String) {
         let reader = items(line)
         #expect(reader.problems.count == 1)
         #expect(line.isEmpty || line.hasPrefix("#") || reader.problems[0].hasPrefix("list, line 1: "))

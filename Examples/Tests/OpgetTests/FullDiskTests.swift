@@ -6,7 +6,7 @@ import OperationTestKit
 import Testing
 
 @Suite(
-    "opget on a disk that is full", .timeLimit(.minutes(2)),
+    "opget on a full disk", .timeLimit(.minutes(2)),
     .enabled(if: SmallDisk.isPossible, "A disk of two megabytes cannot be mounted here: only root may do that."))
 struct FullDiskTests {
     private static let size = 4 << 20
@@ -27,15 +27,15 @@ struct FullDiskTests {
         #expect(!names.contains("file"))
     }
 
-    @Test(arguments: [[], ["-s", "4"]]) func `it says so before anything comes`(arguments: [String]) async throws {
+    @Test(arguments: [[], ["-s", "4"]]) func `a full disk is reported at the start`(arguments: [String]) async throws {
         bench.serve("/file", count: Self.size)
         try await expectFull(arguments)
-        // Nothing stays that would keep it full.
+        // No file is left that would keep the disk full.
         #expect(!names.contains { $0.hasSuffix(".part") } || arguments.isEmpty, "\(names)")
     }
 
     @Test(arguments: [[], ["-s", "4"]])
-    func `or while it comes, if nobody knows how long it is`(arguments: [String]) async throws {
+    func `a full disk is reported during the download if the length is unknown`(arguments: [String]) async throws {
         bench.server.route("GET", "/file") { _ in
             LoopbackAnswer(
                 .head(200, ["Transfer-Encoding": "chunked"]), .chunk(TestPattern.bytes(count: Self.size)), .lastChunk())
@@ -43,15 +43,15 @@ struct FullDiskTests {
         try await expectFull(arguments)
     }
 
-    @Test func `a log that does not fit ends with a whole line`() async throws {
+    @Test func `a log that does not fit ends with a complete line`() async throws {
         bench.serve("/file", count: 1_000)
         let filler = disk.folder.appending(path: "filler")
-        // All but a page.
+        // Only one page is left.
         try Data(count: (2 << 20) - 4_096).write(to: filler)
         let urls = (0..<60).map { bench.url("/file?\($0)") + " out=\($0)" }.joined(separator: "\n")
         let log = disk.folder.appending(path: "log").path
         let end = try await bench.run(["--json=\(log)", "-q", "-i", "-"], input: urls)
-        #expect(end.status == 6 && end.errors.contains("The log is not whole"), "\(end)")
+        #expect(end.status == 6 && end.errors.contains("The log is incomplete"), "\(end)")
         let text = try String(contentsOfFile: log, encoding: .utf8)
         let lines = try LogLine.all(text)
         #expect(text.hasSuffix("}\n") && lines.count > 5)

@@ -11,9 +11,9 @@ import Testing
 
 @testable import opget
 
-@Suite("A limit holds transfers, and lets them go on")
+@Suite("Rate limits of transfers")
 struct LimitedSessionTests {
-    /// A session of one task, whose bytes a test brings.
+    /// A session with one task, whose bytes the test delivers.
     private final class Source: NetworkSession, NetworkTask {
         private let state = Mutex((receiver: (any NetworkReceiver)?.none, isHeld: false))
 
@@ -68,7 +68,7 @@ struct LimitedSessionTests {
     private let counter = Counter()
     private let queue = DispatchQueue(label: "opget.limit")
 
-    /// Waits until the session has released what it is about to release.
+    /// Waits until the session has released the task, if it is about to.
     private func settle() {
         for _ in 0..<3 { queue.sync {} }
     }
@@ -79,7 +79,7 @@ struct LimitedSessionTests {
         return session.makeTask(with: try NetworkRequest(url: url), receiver: counter)
     }
 
-    @Test func `what came too fast is held for as long as it should have taken`() throws {
+    @Test func `bytes that arrive too fast hold the transfer until the rate allows more`() throws {
         let task = try start(100_000)
         source.bring(10_000)
         #expect(!source.isHeld)
@@ -97,7 +97,7 @@ struct LimitedSessionTests {
         withExtendedLifetime(task) {}
     }
 
-    @Test func `the receiver's brake and the limit's do not loose each other`() throws {
+    @Test func `holds by the receiver and by the limit are independent`() throws {
         let task = try start(100_000)
         source.bring(60_000)
         task.hold()
@@ -112,7 +112,7 @@ struct LimitedSessionTests {
         task.proceed()
         settle()
         #expect(source.isHeld)
-        // More came all the same: it goes on when all of it had its time.
+        // More bytes arrive nevertheless. The task resumes when the time for all bytes is over.
         source.bring(50_000)
         clock.advance(by: .milliseconds(500))
         settle()
@@ -124,9 +124,9 @@ struct LimitedSessionTests {
         #expect(clock.pendingCount == 0)
     }
 
-    @Test func `a pause that begins and ends while the task is told to proceed does not leave it held`() throws {
+    @Test func `a pause that begins and ends within proceed does not leave the task held`() throws {
         let task = try start(100_000)
-        // The task receives bytes and their pause ends before `proceed()` returns: twice, and then no more.
+        // The task receives bytes and their pause ends before `proceed()` returns, twice.
         let more: @Sendable () -> Void = { [source, clock] in
             source.bring(60_000)
             clock.advance(by: .seconds(1))
@@ -142,7 +142,7 @@ struct LimitedSessionTests {
         withExtendedLifetime(task) {}
     }
 
-    @Test func `a pause that begins while the task is told to proceed holds it`() throws {
+    @Test func `a pause that begins within proceed holds the task`() throws {
         let task = try start(100_000)
         source.whenProceeding.withLock { $0 = [{ [source] in source.bring(60_000) }] }
         source.bring(60_000)
@@ -180,7 +180,7 @@ struct LimitedSessionTests {
             let session = LimitedSession(over: source, bytesPerSecond: 100_000, clock: clock, queue: queue)
             guard let url = URL(string: "http://example.com/") else { return }
             let task = session.makeTask(with: try NetworkRequest(url: url), receiver: Counter())
-            // Other threads take these steps within `hold()` and `proceed()`. The queue cannot wait for itself.
+            // Other threads perform these steps within `hold()` and `proceed()`. The queue cannot wait for itself.
             let key = DispatchSpecificKey<Bool>()
             queue.setSpecific(key: key, value: true)
             let steps: [@Sendable () -> Void] = [

@@ -36,7 +36,7 @@ final class OpgetBench: Sendable {
 
     func url(_ target: String) -> String { server.url(target).absoluteString }
 
-    /// Has the server send a file of the pattern.
+    /// Makes the server send a file of the pattern.
     @discardableResult
     func serve(_ path: String, count: Int, etag: String? = "\"one\"", ranges: Bool = true) -> LoopbackResource {
         let resource = LoopbackResource(.pattern(count: count), etag: etag, acceptsRanges: ranges)
@@ -44,7 +44,7 @@ final class OpgetBench: Sendable {
         return resource
     }
 
-    /// Has the server send the first bytes of each answer, and then nothing until the gate opens.
+    /// Makes the server send the first bytes of each response, and nothing more until the gate opens.
     func stall(_ path: String, count: Int, first: Int, until gate: Gate, etag: String = "\"one\"") {
         server.route("GET", path) { request in
             let whole = LoopbackResource(.pattern(count: count), etag: etag).answer(to: request)
@@ -59,7 +59,7 @@ final class OpgetBench: Sendable {
         }
     }
 
-    /// Has the server send a file of the pattern as `answer` makes it of what would be right; HEAD is always right.
+    /// Makes the server send a file of the pattern, changed by `answer`. The response to HEAD is never changed.
     func serve(
         _ path: String, count: Int, etag: String = "\"one\"",
         _ answer: @escaping @Sendable (LoopbackRequest, LoopbackAnswer) -> LoopbackAnswer
@@ -71,20 +71,20 @@ final class OpgetBench: Sendable {
         }
     }
 
-    /// Has a run receive something of `/file`, and ends it by a signal.
+    /// Lets a run receive a part of `/file`, and ends it with a signal.
     func stop(by signal: Int32, count: Int, _ arguments: [String] = []) async throws -> ProgramRun.End {
         let gate = Gate()
         defer { gate.open() }
         stall("/file", count: count, first: 400_000, until: gate)
         let process = try start(arguments + ["--json", url("/file")])
         #expect(await process.wrote("\"event\":\"progress\""))
-        // The first progress may be of less than is worth a metadata file, and a kill would leave nothing to go on with.
+        // The first progress may be too small for a metadata file. A kill would then leave nothing to resume.
         try await waitUntil("there is a metadata") { names.contains { $0.hasSuffix(".metadata") } }
         process.send(signal)
         return await process.end()
     }
 
-    /// The names in the folder, hidden ones included.
+    /// The names in the folder, including hidden ones.
     var names: [String] { ((try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []).sorted() }
 
     func holds(_ name: String, count: Int) -> Bool {
@@ -98,7 +98,7 @@ final class OpgetBench: Sendable {
         return url.path
     }
 
-    /// Where the ranges began that were asked for.
+    /// The starts of the requested ranges.
     var rangeStarts: [Int] {
         server.requests.compactMap { $0["Range"] }.compactMap { Int($0.dropFirst(6).prefix { $0 != "-" }) }
     }

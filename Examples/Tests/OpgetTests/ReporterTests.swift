@@ -11,7 +11,7 @@ import Testing
 
 @testable import opget
 
-@Suite("What is told of files", .timeLimit(.minutes(1)))
+@Suite("Reports about files", .timeLimit(.minutes(1)))
 struct ReporterTests {
     private final class Screen: DisplayOutput {
         let frames = Mutex<[String]>([])
@@ -23,7 +23,7 @@ struct ReporterTests {
         DownloadItem(index: 0, text: text, url: try #require(URL(string: text)))
     }
 
-    @Test func `progress that is told late does not go backwards, until all is begun anew`() throws {
+    @Test func `late progress does not decrease, unless the download starts again`() throws {
         let (screen, clock) = (Screen(), ManualClock(start: OperationInstant(offset: .seconds(10))))
         let display = TerminalDisplay(output: screen, style: DisplayStyle(usesColor: false), clock: clock)
         let item = try item()
@@ -41,13 +41,13 @@ struct ReporterTests {
         display.finish()
     }
 
-    @Test func `a log that does not wait by itself is waited for`() throws {
+    @Test func `a log on a nonblocking pipe is written completely`() throws {
         let bench = try OpgetBench()
         let path = bench.folder.appending(path: "log").path
         #expect(mkfifo(path, 0o600) == 0)
         let reader = open(path, O_RDONLY | O_NONBLOCK)
         let log = try #require(RunLog(.file(path), isWaiting: false))
-        // More than fits: somebody must read meanwhile.
+        // This is more than the pipe can hold, so a thread reads it meanwhile.
         let thread = Thread {
             var (buffer, lines) = ([UInt8](repeating: 0, count: 1 << 14), 0)
             while lines < 2_000 {
@@ -62,7 +62,7 @@ struct ReporterTests {
         #expect(log.problem == nil)
     }
 
-    @Test func `after the end nothing is told of a file any more`() throws {
+    @Test func `after the end of a file, nothing more is reported about it`() throws {
         let (bench, screen) = (try OpgetBench(), Screen())
         let path = bench.folder.appending(path: "log").path
         let display = TerminalDisplay(output: screen, style: DisplayStyle(usesColor: false))
@@ -77,7 +77,7 @@ struct ReporterTests {
         #expect(!screen.frames.withLock { $0.joined() }.contains("50%"))
     }
 
-    @Test func `a host is one however it is spelled`() throws {
+    @Test func `all spellings of a host share one category`() throws {
         let hosts = HostCategories(limit: 1)
         func category(_ text: String) throws -> OperationCategory { hosts.category(of: try item(text).url) }
         #expect(try category("http://Example.com/a") == category("http://example.com:80/b"))

@@ -6,7 +6,7 @@ import OperationTestKit
 import TerminalTestSupport
 import Testing
 
-@Suite("opget goes on where it stopped", .timeLimit(.minutes(2)))
+@Suite("Resuming downloads with opget", .timeLimit(.minutes(2)))
 struct ResumingTests {
     private static let size = 4 << 20
     private let bench: OpgetBench
@@ -17,11 +17,9 @@ struct ResumingTests {
         try await bench.stop(by: signal, count: Self.size, arguments)
     }
 
-    @Test(arguments: [[], ["-s", "4"]]) func `interrupted, it says how to go on, and does`(arguments: [String])
-        async throws
-    {
+    @Test(arguments: [[], ["-s", "4"]]) func `opget resumes after an interruption`(arguments: [String]) async throws {
         let end = try await stop(by: SIGINT, arguments)
-        // By the signal itself, so that a shell's loop ends, too.
+        // The process ends by the signal itself, so that a loop in a shell ends as well.
         #expect(end.status == 130 && end.isBySignal)
         #expect(end.errors.contains("--continue"))
         #expect(try LogLine.all(end.output).last?.exit == 130)
@@ -32,12 +30,11 @@ struct ResumingTests {
         #expect(bench.holds("file", count: Self.size))
         #expect(bench.names == ["file"])
         let resumed = try #require(try LogLine.all(next.output).first { $0.event == "done" }?.resumed)
-        // At most what was on its way to the disk comes twice.
+        // Only bytes that were not written to the disk yet are downloaded twice.
         #expect(resumed >= 64 << 10)
     }
 
-    @Test(arguments: [[], ["-s", "4"]]) func `killed, it goes on with the same bytes`(arguments: [String]) async throws
-    {
+    @Test(arguments: [[], ["-s", "4"]]) func `opget resumes after it was killed`(arguments: [String]) async throws {
         let end = try await stop(by: SIGKILL, arguments)
         #expect(end.status == 128 + SIGKILL && end.isBySignal)
         bench.serve("/file", count: Self.size)
@@ -50,25 +47,22 @@ struct ResumingTests {
         #expect(bench.server.requests.filter { $0.method == "GET" }.allSatisfy { $0["If-Range"] == "\"one\"" })
     }
 
-    @Test(arguments: [[], ["-s", "4"]]) func `a file that changed is begun anew, and that is said`(arguments: [String])
-        async throws
-    {
+    @Test(arguments: [[], ["-s", "4"]]) func `a changed file is downloaded again`(arguments: [String]) async throws {
         _ = try await stop(by: SIGKILL, arguments)
         bench.serve("/file", count: Self.size + 1, etag: "\"two\"")
         let next = try await bench.run(arguments + ["--json", bench.url("/file")])
         #expect(next.status == 0)
-        #expect(next.errors.contains("begun anew"))
+        #expect(next.errors.contains("starting from the beginning"))
         #expect(bench.holds("file", count: Self.size + 1))
         let done = try #require(try LogLine.all(next.output).first { $0.event == "done" })
         #expect(done.resumed == 0 && done.discarded ?? 0 > 0)
     }
 
-    @Test(arguments: [[], ["-s", "4"]]) func `a connection that breaks is made again`(arguments: [String]) async throws
-    {
+    @Test(arguments: [[], ["-s", "4"]]) func `a lost connection is opened again`(arguments: [String]) async throws {
         let resource = LoopbackResource(.pattern(count: Self.size), etag: "\"one\"")
         bench.server.route("GET", "/file") { request in
             let answer = resource.answer(to: request)
-            // The first answer with bytes breaks off.
+            // The first response with bytes is cut off.
             return request.number <= 1 && request.method == "GET" ? answer.cut(at: 300_000, by: .reset) : answer
         }
         let end = try await bench.run(arguments + ["--json", bench.url("/file")])
@@ -77,19 +71,19 @@ struct ResumingTests {
         #expect(try LogLine.all(end.output).contains { $0.event == "retry" })
     }
 
-    @Test func `a server that knows no ranges sends it in one piece`() async throws {
+    @Test func `a server without ranges sends the file in one piece`() async throws {
         bench.serve("/file", count: Self.size, ranges: false)
         let end = try await bench.run(["-s", "4", bench.url("/file")])
         #expect(end.status == 0)
-        #expect(end.errors.contains("one piece at a time, for the server knows no ranges"))
+        #expect(end.errors.contains("downloading in one stream, because the server does not support ranges"))
         #expect(bench.holds("file", count: Self.size))
-        // What the pieces are asked for by: a server that compresses on the way would say no length.
+        // The segments rely on this header, because a server that compresses its response would report no length.
         #expect(bench.server.requests.first { $0.method == "HEAD" }?["Accept-Encoding"] == "identity")
         bench.server.route("HEAD", "/file") { _ in .status(405) }
         #expect(try await bench.run(["-s", "4", "-f", bench.url("/file")]).status == 0)
     }
 
-    @Test func `a server that promises ranges and gives none is found out`() async throws {
+    @Test func `a server that announces ranges and sends none is detected`() async throws {
         let resource = LoopbackResource(.pattern(count: Self.size), etag: "\"one\"")
         let whole = LoopbackResource(.pattern(count: Self.size), etag: "\"one\"", acceptsRanges: false)
         bench.server.route("GET", "/file") { request in
@@ -101,7 +95,7 @@ struct ResumingTests {
         #expect(bench.names == ["file"])
     }
 
-    @Test func `pieces are asked for side by side`() async throws {
+    @Test func `segments are requested in parallel`() async throws {
         bench.serve("/file", count: Self.size)
         let end = try await bench.run(["-s", "4", "--json", bench.url("/file")])
         #expect(end.status == 0)
@@ -110,16 +104,16 @@ struct ResumingTests {
         #expect(bench.names == ["file"])
     }
 
-    @Test(arguments: [[], ["-s", "4"]]) func `a disk that is full is said to be`(arguments: [String]) async throws {
+    @Test(arguments: [[], ["-s", "4"]]) func `a full disk is reported`(arguments: [String]) async throws {
         bench.serve("/file", count: Self.size)
-        // A file may not grow beyond so many blocks: what a full disk does, without one.
+        // The limit on the size of a file has the same effect as a full disk.
         let end = try await bench.run(arguments + [bench.url("/file")], shell: { "ulimit -f 1000; exec \($0)" })
         #expect(end.status == 6)
         #expect(end.errors.contains("✗"))
         #expect(!bench.names.contains("file"))
     }
 
-    @Test func `fresh throws away what was there`() async throws {
+    @Test func `with --fresh, the partial file is discarded`() async throws {
         _ = try await stop(by: SIGKILL)
         bench.serve("/file", count: Self.size)
         bench.server.forget()
@@ -128,7 +122,7 @@ struct ResumingTests {
         #expect(bench.names == ["file"])
     }
 
-    @Test func `a run without pieces goes on with those of one before, and none leaves anything`() async throws {
+    @Test func `a run without segments resumes an earlier run with segments, and leaves no other files`() async throws {
         _ = try await stop(by: SIGKILL, ["-s", "4"])
         bench.serve("/file", count: Self.size)
         let end = try await bench.run(["--json", bench.url("/file")])
@@ -150,7 +144,7 @@ struct ResumingTests {
         #expect(bench.rangeStarts.sorted() == [0, 1 << 20, 2 << 20, 3 << 20])
     }
 
-    @Test func `a metadata that a killed program left beside a whole file goes`() async throws {
+    @Test func `metadata that a killed program left beside a complete file is removed`() async throws {
         _ = try await stop(by: SIGKILL, ["-s", "4"])
         let part = try #require(bench.names.first { $0.hasSuffix(".part") })
         let place = bench.folder.appending(path: "file")

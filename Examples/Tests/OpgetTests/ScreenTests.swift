@@ -12,9 +12,7 @@ struct ScreenTests {
 
     init() throws { bench = try OpgetBench() }
 
-    @Test(arguments: [40, 80]) func `bars are drawn in their place, and never wider than the terminal`(columns: Int)
-        async throws
-    {
+    @Test(arguments: [40, 80]) func `bars stay in place and within the terminal's width`(columns: Int) async throws {
         let gate = Gate()
         defer { gate.open() }
         let paths = (0..<3).map { "/a-file-with-a-rather-long-name-number-\($0).tar.gz" }
@@ -34,7 +32,7 @@ struct ScreenTests {
         #expect(screen.text.prefix(3).allSatisfy { $0.contains("1.05 MB in ") })
     }
 
-    @Test func `interrupted, it leaves the terminal as it was`() async throws {
+    @Test func `after an interruption, the terminal is restored`() async throws {
         let gate = Gate()
         defer { gate.open() }
         bench.stall("/file", count: 1 << 20, first: 500_000, until: gate)
@@ -49,7 +47,7 @@ struct ScreenTests {
         #expect(screen.text.first?.hasPrefix("Interrupted.") == true)
     }
 
-    @Test func `a name from a server cannot steer the terminal`() async throws {
+    @Test func `a file name from a server cannot control the terminal`() async throws {
         bench.server.route("GET", "/x") { _ in
             .text("x").with("Content-Disposition", "attachment; filename*=UTF-8''a%1B%5B2Jb%E2%80%AE.txt")
         }
@@ -60,7 +58,7 @@ struct ScreenTests {
         #expect(screen.text.first?.hasPrefix("✓ a[2Jb.txt") == true, "\(screen.text)")
     }
 
-    @Test func `wide names fit, too`() async throws {
+    @Test func `names with wide characters fit into the terminal`() async throws {
         let gate = Gate()
         defer { gate.open() }
         let name = "/" + String(repeating: "%E6%97%A5%E6%9C%AC%F0%9F%8E%B5", count: 12)
@@ -76,7 +74,7 @@ struct ScreenTests {
         #expect(screen.text.first?.hasPrefix("✓ 日本") == true, "\(screen.text)")
     }
 
-    @Test func `failures fit into a narrow terminal, each with its sentence`() async throws {
+    @Test func `failure messages fit into a narrow terminal`() async throws {
         bench.server.route("GET", "/missing") { _ in .status(404) }
         bench.serve("/large", count: 4 << 20)
         let gone = try LoopbackServer()

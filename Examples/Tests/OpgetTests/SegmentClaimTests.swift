@@ -7,7 +7,7 @@ import Testing
 
 @testable import opget
 
-@Suite("A part is one program's at a time, and what is published is nobody's part", .timeLimit(.minutes(1)))
+@Suite("Claims of partial files", .timeLimit(.minutes(1)))
 struct SegmentClaimTests {
     private let bench: OpgetBench
 
@@ -19,14 +19,14 @@ struct SegmentClaimTests {
             source: "s", validator: validator, total: count, spans: [SegmentMetadata.Span(start: 0, end: count)])
     }
 
-    @Test func `who is waiting for a claim does not get a file that took its place meanwhile`() throws {
+    @Test func `a program that waits for a claim does not get a file that was moved meanwhile`() throws {
         let (part, place) = (bench.folder.appending(path: "part"), bench.folder.appending(path: "place"))
         try Data("whole".utf8).write(to: part)
         var opened = 0
         let claim = try #require(
             try SegmentClaim.open(part) {
                 opened += 1
-                // Just now another program is done with it.
+                // Another program finishes the file at this moment.
                 if opened == 1 { _ = rename(part.path, place.path) }
             })
         #expect(ftruncate(claim.number, 0) == 0)
@@ -34,7 +34,7 @@ struct SegmentClaimTests {
         #expect(try Data(contentsOf: place) == Data("whole".utf8))
     }
 
-    @Test func `nor one that was thrown away meanwhile`() throws {
+    @Test func `a program that waits for a claim does not get a file that was deleted meanwhile`() throws {
         let part = bench.folder.appending(path: "part")
         var opened = 0
         let claim = try #require(
@@ -47,7 +47,7 @@ struct SegmentClaimTests {
         #expect(throws: FileFailure.self) { try SegmentClaim.open(part) }
     }
 
-    @Test func `where there is no room, nothing stays, and nothing stays open`() throws {
+    @Test func `without enough space, no file and no open descriptor is left`() throws {
         let place = bench.folder.appending(path: "file")
         for _ in 0..<3 {
             let failure = #expect(throws: FileFailure.self) { try SegmentedFile(for: place, metadata(1 << 60)) }
@@ -61,7 +61,7 @@ struct SegmentClaimTests {
         #expect(!targets.contains { $0.hasPrefix(bench.folder.path) })
     }
 
-    @Test func `a file of which something is missing is never published`() async throws {
+    @Test func `an incomplete file is never published`() async throws {
         let place = bench.folder.appending(path: "file")
         let file = try SegmentedFile(for: place, metadata(8_192))
         await #expect(throws: FileFailure.self) {
@@ -70,7 +70,7 @@ struct SegmentClaimTests {
         #expect(!bench.names.contains("file"))
     }
 
-    @Test func `what another user can have written is neither read nor gone on with`() throws {
+    @Test func `a file that another user could have written is not trusted`() throws {
         let (part, link) = (bench.folder.appending(path: "part"), bench.folder.appending(path: "link"))
         try Data("metadata".utf8).write(to: part)
         try FileManager.default.createSymbolicLink(at: link, withDestinationURL: part)
@@ -87,7 +87,7 @@ struct SegmentClaimTests {
         #expect(SegmentClaim.content(of: second) == nil)
     }
 
-    @Test func `what somebody writes is not thrown away`() throws {
+    @Test func `a partial file in use is not removed`() throws {
         let place = bench.folder.appending(path: "file")
         let file = try SegmentedFile(for: place, metadata(8_192))
         #expect(throws: FileFailure.self) { try SegmentNames(for: place).remove() }

@@ -9,9 +9,9 @@ import Testing
 
 @testable import opget
 
-@Suite("Segments and limits, as values")
+@Suite("Segments and rate limits")
 struct SegmentTests {
-    @Test func `a file is cut into pieces that make up the whole`() {
+    @Test func `segments cover the whole file without gaps`() {
         for total in [1, 4_095, 4_096, 1 << 20, (1 << 20) + 1, 5_000_001, 1 << 30] as [Int64] {
             for count in 1...20 {
                 let ranges = SegmentPlan.ranges(total: total, count: count, smallest: 4_096)
@@ -26,7 +26,7 @@ struct SegmentTests {
     @Test(
         arguments: [.max, .max - 1, .max - 5_000, .max - 4_096, .max / 2 + 1, 1 << 62, 9_000_000_000_000_000] as [Int64]
     )
-    func `a length that no disk has is cut up like any other`(total: Int64) {
+    func `an extremely large file is divided like any other`(total: Int64) {
         for count in [1, 2, 3, 4, 16, 20, Int.max] {
             for smallest in [1 << 50, .max, 1 << 60, 1 << 55] as [Int64] {
                 let ranges = SegmentPlan.ranges(total: total, count: count, smallest: smallest)
@@ -42,7 +42,7 @@ struct SegmentTests {
         return SegmentMetadata(source: "s", validator: validator, total: 5_000, spans: spans, boot: "now")
     }
 
-    @Test func `a metadata is read as it was written`() throws {
+    @Test func `metadata is read as it was written`() throws {
         let metadata = try metadata()
         let marks = [
             SegmentMetadata.Mark(written: 4_096, synchronized: 10), SegmentMetadata.Mark(written: 7, synchronized: 0),
@@ -50,12 +50,12 @@ struct SegmentTests {
         let bytes = try #require(metadata.bytes(marks))
         let read = try #require(SegmentMetadata.read(bytes, boot: "now"))
         #expect(read.metadata == metadata && read.marks == marks)
-        // After a power cut only what was synchronized counts.
+        // After a power failure, only synchronized bytes count.
         #expect(SegmentMetadata.read(bytes, boot: "later")?.marks.map(\.written) == [10, 0])
         #expect(SegmentMetadata.read(bytes, boot: nil)?.marks.map(\.written) == [10, 0])
     }
 
-    @Test func `a metadata that is damaged is none`() throws {
+    @Test func `damaged metadata is rejected`() throws {
         let metadata = try metadata()
         let bytes = try #require(metadata.bytes([SegmentMetadata.Mark(), SegmentMetadata.Mark()]))
         var generator = SeededGenerator(seed: 7)
@@ -72,7 +72,7 @@ struct SegmentTests {
         #expect(SegmentMetadata.read(wild, boot: "now")?.marks[0].written == 0)
     }
 
-    @Test func `only a strong validator counts`() throws {
+    @Test func `only a strong validator is accepted`() throws {
         #expect(SegmentValidator(["ETag": "W/\"one\""]) == nil)
         #expect(SegmentValidator([:]) == nil)
         let old: HeaderFields = [
@@ -86,7 +86,7 @@ struct SegmentTests {
         let one = try #require(SegmentValidator(["ETag": "\"one\""]))
         #expect(one.isProven(by: ["ETag": "\"one\""]) && !one.contradicts(["ETag": "\"one\""]))
         #expect(!one.isProven(by: ["ETag": "\"two\""]) && one.contradicts(["ETag": "\"two\""]))
-        // One that names no version may be of any.
+        // A response without a validator may have any version.
         #expect(!one.isProven(by: [:]) && !one.contradicts([:]))
         #expect(!one.isProven(by: ["ETag": "\"one\"", "etag": "\"one\""]))
     }
@@ -100,11 +100,11 @@ struct SegmentTests {
             ("bytes 0-9223372036854775807/9223372036854775807", nil),
             ("bytes 0-9223372036854775808/9223372036854775809", nil),
         ] as [(String, Range<Int64>?)])
-    func `ranges are read, and nothing else`(text: String, range: Range<Int64>?) {
+    func `only valid content ranges are parsed`(text: String, range: Range<Int64>?) {
         #expect(SegmentRange(["Content-Range": text])?.bytes == range)
     }
 
-    @Test func `a line of bytes keeps its rate`() {
+    @Test func `the limit keeps its rate`() {
         var line = RateLine(bytesPerSecond: 1_000_000)
         var now = OperationInstant(offset: .seconds(100))
         let start = now
@@ -119,7 +119,7 @@ struct SegmentTests {
         #expect((Double(count) / 1e6 - 0.11...Double(count) / 1e6).contains(seconds))
     }
 
-    @Test func `a pause is not followed by a flood`() {
+    @Test func `a pause does not allow a burst afterwards`() {
         var line = RateLine(bytesPerSecond: 1_000_000)
         let later = OperationInstant(offset: .seconds(1_000))
         _ = line.take(1_000, at: OperationInstant(offset: .seconds(1)))

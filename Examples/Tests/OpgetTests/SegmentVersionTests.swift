@@ -5,12 +5,12 @@ import Foundation
 import OperationTestKit
 import Testing
 
-/// Pieces of two versions never come into one file, whatever the server says and leaves out.
-@Suite("opget and versions", .timeLimit(.minutes(5)))
+/// Tests that segments of two versions are never combined in one file, whatever the server sends or omits.
+@Suite("Versions of files with opget", .timeLimit(.minutes(5)))
 struct SegmentVersionTests {
     private static let size = 2 << 20
 
-    /// What the response to HEAD names.
+    /// The validators in the response to HEAD.
     enum First: CaseIterable, Sendable {
         case none, weak, strong, date, both
 
@@ -25,10 +25,10 @@ struct SegmentVersionTests {
         }
     }
 
-    /// What a response with a part names: nothing, the version that it sends, or another one.
+    /// The validator in a partial response: none, the one of the sent version, or another one.
     enum Second: CaseIterable, Sendable { case none, same, other }
 
-    /// A server whose file changes after the first part was sent, or not at all.
+    /// Serves a file that changes after its first part was sent, or that does not change.
     private func serve(
         _ bench: OpgetBench, _ first: First, _ second: Second, honorsIfRange: Bool, isChanged: Bool
     ) {
@@ -57,7 +57,7 @@ struct SegmentVersionTests {
     }
 
     @Test(arguments: First.allCases, [Second.none, .same])
-    func `the file is of one version`(first: First, second: Second) async throws {
+    func `the file contains only one version`(first: First, second: Second) async throws {
         for honorsIfRange in [true, false] {
             for isChanged in [true, false] {
                 let bench = try OpgetBench()
@@ -73,15 +73,15 @@ struct SegmentVersionTests {
     }
 
     @Test(arguments: [First.strong, .date, .both])
-    func `parts of another version than the one that was announced are no file`(first: First) async throws {
+    func `segments of another version than the announced one are an error`(first: First) async throws {
         let bench = try OpgetBench()
         serve(bench, first, .other, honorsIfRange: false, isChanged: false)
         let end = try await bench.run(["-s", "2", "-r", "0", bench.url("/file")])
-        #expect(end.status == 4 && end.errors.contains("changes while it is downloaded"), "\(end)")
+        #expect(end.status == 4 && end.errors.contains("changed on the server during the download"), "\(end)")
         #expect(!bench.names.contains("file"))
     }
 
-    @Test func `parts that name no version cost nothing of what is there`() async throws {
+    @Test func `segments without a version do not discard the partial file`() async throws {
         let bench = try OpgetBench(), size = 4 << 20
         _ = try await bench.stop(by: SIGKILL, count: size, ["-s", "4"])
         bench.serve("/file", count: size) { request, right in
@@ -93,7 +93,7 @@ struct SegmentVersionTests {
                 fields: [LoopbackField("Content-Range", place)])
         }
         let end = try await bench.run(["-s", "4", "-r", "0", bench.url("/file")])
-        #expect(end.status == 4 && end.errors.contains("did not name its version"), "\(end)")
+        #expect(end.status == 4 && end.errors.contains("a part of the file without its version"), "\(end)")
         bench.serve("/file", count: size)
         let next = try await bench.run(["-s", "4", "--json", bench.url("/file")])
         #expect(next.status == 0 && bench.holds("file", count: size))
@@ -102,7 +102,7 @@ struct SegmentVersionTests {
     }
 
     @Test(arguments: ["9223372036854775807", "9223372036854775806", "9223372036854770000", "4611686018427387904"])
-    func `a length that no disk has ends the download, and not the process`(length: String) async throws {
+    func `an impossible length ends the download, but not the process`(length: String) async throws {
         let bench = try OpgetBench()
         bench.server.route("GET", "/file") { _ in
             LoopbackAnswer(.head(200, ["Content-Length": length, "Accept-Ranges": "bytes", "ETag": "\"x\""]), .close)
@@ -111,7 +111,7 @@ struct SegmentVersionTests {
         for segments in ["1", "2", "16"] {
             let end = try await bench.run(["-f", "-s", segments, "-r", "0", bench.url("/file"), bench.url("/other")])
             #expect((1...6).contains(end.status), "\(segments): \(end)")
-            // The others are not touched by it.
+            // Other downloads are not affected.
             #expect(bench.holds("other", count: 1_000) && !bench.names.contains("file"), "\(segments)")
         }
     }

@@ -9,9 +9,9 @@ import Testing
 
 @testable import opget
 
-@Suite("The bytes of a segment come to the disk", .timeLimit(.minutes(1)))
+@Suite("Writing segments to disk", .timeLimit(.minutes(1)))
 struct SegmentWriterTests {
-    /// A transfer that can be held, and nothing else.
+    /// A transfer that can only be held.
     private final class Flow: NetworkTask {
         private let gate = Mutex<Gate?>(nil)
         let holds = Mutex(0)
@@ -31,7 +31,7 @@ struct SegmentWriterTests {
             gate?.open()
         }
 
-        /// Waits as long as it is held.
+        /// Waits while the transfer is held.
         func passage() async { await gate.withLock { $0 }?.passage() }
     }
 
@@ -42,7 +42,7 @@ struct SegmentWriterTests {
         return try SegmentedFile(for: folder.appending(path: "file"), metadata)
     }
 
-    @Test func `a transfer that is held always goes on`() async throws {
+    @Test func `a held transfer always resumes`() async throws {
         let bench = try OpgetBench()
         let count = 64 << 20
         let file = try file(bench.folder, Int64(count))
@@ -62,13 +62,13 @@ struct SegmentWriterTests {
         }
         await writer.settled()
         #expect(file.writtenBytes == Int64(count))
-        // How often depends on the speed of the disk.
+        // The number of holds depends on the speed of the disk.
         #expect(flow.holds.withLock { $0 } > 0)
         try await file.publish(at: bench.folder.appending(path: "file"), replacing: false, isDurable: false)
         #expect(bench.holds("file", count: count))
     }
 
-    @Test func `what comes late of an attempt that was given up is in nobody's place`() async throws {
+    @Test func `late bytes of an abandoned attempt are ignored`() async throws {
         let bench = try OpgetBench()
         let file = try file(bench.folder, 1 << 20)
         let (writer, flow) = (SegmentWriter(file, 0) {}, Flow())
@@ -78,7 +78,7 @@ struct SegmentWriterTests {
         let first = writer.begin()
         try send(100, of: first)
         await writer.settled()
-        // Between two attempts, and during the next one.
+        // These bytes arrive between two attempts, and during the next one.
         try send(300_000, of: first)
         let second = writer.begin()
         try send(300_000, of: first)
@@ -88,7 +88,7 @@ struct SegmentWriterTests {
         #expect(flow.holds.withLock { $0 } == 0)
     }
 
-    @Test func `who gave up the claim writes no more, and it is free though somebody holds the file`() throws {
+    @Test func `a released claim prevents writes and is free again, even while the file is open`() throws {
         let bench = try OpgetBench()
         let first = try file(bench.folder, 8_192)
         first.letGo()
@@ -100,7 +100,7 @@ struct SegmentWriterTests {
         withExtendedLifetime(first) {}
     }
 
-    @Test func `a part is one program's at a time`() throws {
+    @Test func `only one program at a time can claim a partial file`() throws {
         let bench = try OpgetBench()
         let first = try file(bench.folder, 8_192)
         let failure = #expect(throws: FileFailure.self) { try file(bench.folder, 8_192) }
@@ -108,7 +108,7 @@ struct SegmentWriterTests {
         withExtendedLifetime(first) {}
     }
 
-    @Test func `whoever brings bytes learns that they cannot be written, and the end that some miss`() async throws {
+    @Test func `a write error is reported to the transfer, and missing bytes at its end`() async throws {
         let bench = try OpgetBench()
         let file = try file(bench.folder, 8_192)
         let (writer, flow) = (SegmentWriter(file, 0) {}, Flow())
@@ -117,7 +117,7 @@ struct SegmentWriterTests {
         let missing = #expect(throws: NetworkError.self) { try writer.finish() }
         #expect(missing?.code == .truncatedBody)
         try [UInt8](repeating: 1, count: 300_000).withUnsafeBytes { try writer.take($0, flow, of: turn) }
-        // It was held, and is let go on all the same.
+        // The transfer was held, and is released nevertheless.
         await flow.passage()
         await writer.settled()
         let failure = #expect(throws: FileFailure.self) {

@@ -25,7 +25,7 @@ struct SignalTests {
     }
 
     @Test(arguments: [(SIGHUP, "HUP"), (SIGINT, "INT"), (SIGTERM, "TERM")])
-    func `signals that were set to be ignored stay so`(signal: Int32, name: String) async throws {
+    func `signals that were ignored at the start stay ignored`(signal: Int32, name: String) async throws {
         defer { gate.open() }
         let process = try await start { "trap '' \(name); exec \($0)" }
         process.send(signal)
@@ -35,7 +35,7 @@ struct SignalTests {
     }
 
     @Test(arguments: [SIGHUP, SIGINT, SIGTERM])
-    func `it ends by the signal that stopped it`(signal: Int32) async throws {
+    func `opget ends by the signal that stopped it`(signal: Int32) async throws {
         defer { gate.open() }
         let process = try await start { "exec \($0)" }
         process.send(signal)
@@ -45,44 +45,44 @@ struct SignalTests {
         #expect(end.errors.contains("--continue"))
     }
 
-    @Test func `Ctrl-Z gives the terminal back, and it goes on afterwards`() async throws {
+    @Test func `Ctrl-Z restores the terminal, and opget resumes afterwards`() async throws {
         defer { gate.open() }
         let process = try await start(columns: 80, ProgramRun.goingOnAfterStop)
         #expect(await process.wrote("job "))
         #expect(await process.wrote("\u{1B}[?25l"))
         kill(try job(of: process), SIGTSTP)
-        // It stopped, and draws again when it goes on.
+        // The program stopped, and draws again when it resumes.
         #expect(await process.wrote("stopped"))
         #expect(await process.wrote("\u{1B}[?25l", times: 2))
         gate.open()
         let end = await process.end()
         #expect(end.output.contains("status 0") && bench.holds("file", count: Self.size), "\(end)")
-        // The cursor was given back, taken again, and given back at the end.
+        // The cursor was shown, hidden again, and shown at the end.
         #expect(end.errors.components(separatedBy: "\u{1B}[?25h").count == 3)
     }
 
-    @Test func `where no shell minds it, Ctrl-Z does not stop it for good`() async throws {
+    @Test func `without a shell with job control, Ctrl-Z does not stop opget forever`() async throws {
         defer { gate.open() }
         let process = try await start(columns: 80) { "exec setsid sh -c 'echo job $$.; exec \"$0\" \"$@\"' \($0)" }
         #expect(await process.wrote("\u{1B}[?25l"))
         kill(try job(of: process), SIGTSTP)
-        // It gave the terminal back, was not stopped, and draws again.
+        // The program restored the terminal, was not stopped, and draws again.
         #expect(await process.wrote("\u{1B}[?25l", times: 2))
         gate.open()
         _ = await process.end()
         #expect(bench.holds("file", count: Self.size))
     }
 
-    /// The number that a script told.
+    /// The process number that the script printed.
     private func job(of process: ProgramRun) throws -> Int32 {
         let words = process.output.split(whereSeparator: \.isWhitespace)
         let place = try #require(words.firstIndex(of: "job"))
         return try #require(Int32(words[place + 1].dropLast()))
     }
 
-    @Test func `the second Ctrl-C ends it at once`() async throws {
+    @Test func `a second Ctrl-C ends opget immediately`() async throws {
         defer { gate.open() }
-        // Its log is more than a pipe holds, and nobody reads it: the end in order must wait for that.
+        // The log is larger than the pipe and is not read, so a regular end has to wait.
         let log = bench.folder.appending(path: "log").path
         #expect(mkfifo(log, 0o600) == 0)
         let descriptor = open(log, O_RDWR)
@@ -101,7 +101,7 @@ struct SignalTests {
         #expect(!screen.isCursorHidden)
     }
 
-    @Test func `in a terminal, lines of the log have it for themselves`() async throws {
+    @Test func `a log in a terminal is written without progress bars`() async throws {
         gate.open()
         let process = try ProgramRun(
             "opget", ["-d", bench.folder.path, "--json", bench.url("/file")], in: .terminal(columns: 80, rows: 24))

@@ -7,7 +7,7 @@ import Foundation
 final class SmallDisk: Sendable {
     let folder = FileManager.default.temporaryDirectory.appending(path: "opget-disk-\(UUID().uuidString)")
 
-    /// Mounts it; nil where that may not be.
+    /// Mounts the disk, or returns `nil` if that is not possible.
     init?() {
         try? FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         let isThere = Self.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", folder.path])
@@ -22,7 +22,7 @@ final class SmallDisk: Sendable {
         try? FileManager.default.removeItem(at: folder)
     }
 
-    /// Whether this process may mount one.
+    /// Whether this process may mount such a disk.
     static let isPossible = SmallDisk() != nil
 
     private static func run(_ words: [String]) -> Bool {

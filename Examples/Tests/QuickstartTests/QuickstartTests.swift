@@ -45,7 +45,7 @@ struct QuickstartTests {
         #expect(!text.contains("\u{1B}") && !text.contains("\r"))
         let wanted = [
             "1. Sign in", "16 albums", "1 refresh", "attempt 1 failed, status 503", "attempt 2 failed, truncatedBody",
-            "cover.png  5.00 MB", "cancelled, with all beneath it", "suspended; in 0.6 seconds",
+            "cover.png  5.00 MB", "canceled the group and everything in it", "bytes arrived in 0.6 seconds",
             "recording.flac  8.00 MB", "picture.svg", "trace.json", "ui.perfetto.dev",
         ]
         for piece in wanted { #expect(text.contains(piece), "\(piece) is missing in: \(text)") }

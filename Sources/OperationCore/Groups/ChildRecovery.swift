@@ -144,7 +144,8 @@ extension GroupScope {
     /// - Throws: An ``OperationFailure`` with the child's own error or cause, if the child was not recovered.
     @available(
         *, noasync,
-        message: "This method blocks the thread. In an async body, use run(_:weight:recoveringAtMost:by:).")
+        message: "This method blocks the thread. In an async body, use run(_:weight:recoveringAtMost:by:)."
+    )
     public func perform<ResultType, ErrorType>(
         _ child: TypedOperation<ResultType, ErrorType>, weight: Double = 1, recoveringAtMost limit: Int = 1,
         by hook: @escaping @Sendable (FailedChild<ResultType>) async throws -> ChildRecovery<ResultType>

@@ -235,7 +235,7 @@ extension AnyNetworkOperation {
     public var postponed: PostponedOperations? {
         get { networkAttempts.policy(of: ManualAgent.self)?.list }
         set {
-            guard maySet("list of postponed operations") else { return }
+            guard maySet("list of paused operations") else { return }
             networkAttempts.set(newValue.map(ManualAgent.init))
         }
     }

@@ -6,7 +6,7 @@ import OperationCore
 
 /// The file work of a download, which may consist of several requests in sequence.
 ///
-/// For each request, call `prepare`, make a task with the receiver from `makeReceiver`, and follow its conclusion. At
+/// For each request, call `prepare`, make a task with a `DownloadReceiver`, and follow its conclusion. At
 /// the end, call `close`. All work with files is done on the download's own queue. A transfer that is faster than the
 /// disk is held.
 package final class Download: Sendable {

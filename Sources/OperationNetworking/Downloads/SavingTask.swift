@@ -180,21 +180,21 @@ final class SavingSession: NetworkSession {
 }
 
 /// The receiver of the response to one request of a download.
-final class DownloadReceiver: NetworkReceiver {
+package final class DownloadReceiver: NetworkReceiver {
     private let download: Download
     private let callbacks: DownloadCallbacks
     private let inbox = Locked(DownloadInbox())
 
-    init(_ download: Download, _ callbacks: DownloadCallbacks) {
+    package init(_ download: Download, _ callbacks: DownloadCallbacks) {
         self.download = download
         self.callbacks = callbacks
     }
 
-    func task(_ task: any NetworkTask, didReceive head: ResponseHead) {
+    package func task(_ task: any NetworkTask, didReceive head: ResponseHead) {
         if inbox.withLock({ $0.put(head) }) { work(for: task) }
     }
 
-    func task(_ task: any NetworkTask, didReceive bytes: UnsafeRawBufferPointer) {
+    package func task(_ task: any NetworkTask, didReceive bytes: UnsafeRawBufferPointer) {
         // Only this thread adds bytes, so the inbox will be full after they are added. Hold the transfer first, because
         // the queue might otherwise let it proceed before it is held.
         let holds = inbox.withLock { $0.isFilled(by: bytes.count) }
@@ -208,21 +208,23 @@ final class DownloadReceiver: NetworkReceiver {
         }
     }
 
-    func taskMayLeave(_ task: any NetworkTask) -> Bool { callbacks.mayLeave(task) }
+    package func taskMayLeave(_ task: any NetworkTask) -> Bool { callbacks.mayLeave(task) }
 
-    var nextReceiver: (any NetworkReceiver)? { callbacks.watcher.map { HopObserverReceiver($0) } }
+    package var nextReceiver: (any NetworkReceiver)? { callbacks.watcher.map { HopObserverReceiver($0) } }
 
-    func task(_ task: any NetworkTask, didSend count: Int64, of total: Int64?) { callbacks.tellSent(count, total) }
+    package func task(_ task: any NetworkTask, didSend count: Int64, of total: Int64?) {
+        callbacks.tellSent(count, total)
+    }
 
     private func settle(for task: any NetworkTask) {
         if inbox.withLock({ $0.settle() }) { work(for: task) }
     }
 
-    func task(_ task: any NetworkTask, didCollect metrics: TransferMetrics) {
+    package func task(_ task: any NetworkTask, didCollect metrics: TransferMetrics) {
         if inbox.withLock({ $0.put(metrics) }) { work(for: task) }
     }
 
-    func task(_ task: any NetworkTask, didEndWith error: NetworkError?) {
+    package func task(_ task: any NetworkTask, didEndWith error: NetworkError?) {
         if inbox.withLock({ $0.put(end: error) }) { work(for: task) }
     }
 

@@ -96,7 +96,8 @@ struct RequestChecks {
     ) throws(NetworkError) -> (headers: HeaderFields, body: RequestBody) {
         if !body.isNone, Self.bodyless.contains(method.uppercased()) {
             throw refusal(
-                .bodyNotAllowed, "A request with the method \(method.uppercased()) cannot have a body. "
+                .bodyNotAllowed,
+                "A request with the method \(method.uppercased()) cannot have a body. "
                     + "Use POST, or put the data into the query.")
         }
         if let length = body.length, length < 0 {

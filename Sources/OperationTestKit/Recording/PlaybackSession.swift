@@ -165,7 +165,7 @@ public final class PlaybackSession: NetworkSession {
 
     private static let howToRecord =
         "To record again, run the code once with a RecordingSession over a real session, and write its recording to "
-            + "the file."
+        + "the file."
 
     private func leftOut(_ exchange: RecordedExchange, _ number: Int) -> NetworkError {
         let body = exchange.responseBody

@@ -5,14 +5,14 @@
     import Foundation
     import OperationNetworking
 
-    /// The network of a namespace: an interface, and what changes it.
+    /// The network of a namespace: an interface, and the commands that change it.
     struct Namespace {
-        /// Makes the interface eth7, one end of a cable to peer7.
+        /// Creates the interface eth7, one end of a cable to peer7.
         init() { Self.ip(["link add eth7 type veth peer name peer7", "link set peer7 up"]) }
 
-        /// Runs commands of `ip`, one after another; those that fail are passed over if they may.
+        /// Runs `ip` commands in sequence. If `mayFail` is true, failed commands are skipped.
         ///
-        /// By the C library: Foundation's `Process` does not work where there is not even a loopback interface.
+        /// This function uses the C library, because Foundation's `Process` does not work without a loopback interface.
         @discardableResult
         static func ip(_ commands: [String], mayFail: Bool = false) -> Bool {
             let program = "ip \(mayFail ? "-force " : "")-batch -\(mayFail ? " 2>/dev/null" : "")"
@@ -23,7 +23,7 @@
             return isDone
         }
 
-        /// Waits until the monitor says so, and prints if it does not.
+        /// Waits until the monitor reports the expected connectivity, and prints an error if it does not.
         static func expect(
             _ step: String, _ monitor: some ConnectivityMonitor, _ isRight: @escaping @Sendable (Connectivity) -> Bool
         ) {
@@ -34,7 +34,7 @@
         }
     }
 
-    /// One change after another.
+    /// A sequence of changes.
     struct Changes {
         private let monitor = NetlinkMonitor()
         private let near = NetlinkMonitor(.anyRoute)
@@ -50,7 +50,7 @@
             if monitor.connectivity.status != .unsatisfied { print("BAD at first: \(monitor.connectivity)") }
             step("up", [address, "link set eth7 up", route], .satisfied)
             if monitor.connectivity.interfaces != [.wired] { print("BAD kind: \(monitor.connectivity)") }
-            // Its routes go with it without a word.
+            // The kernel removes its routes without a message.
             step("down", ["link set eth7 down"], .unsatisfied)
             step("up again, without it", ["link set eth7 up", "route add 198.51.100.0/24 dev eth7"], .unsatisfied)
             step("its route", [route], .satisfied)
@@ -69,7 +69,7 @@
         }
     }
 
-    /// A great many changes, and then whether the monitor knows what is so.
+    /// Many changes in quick succession, after which the monitor must report the actual state.
     struct Flapping {
         func run(rounds: Int, bufferSize: Int32?) {
             let monitor = NetlinkMonitor(.defaultRoute, receiveBufferSize: bufferSize)
@@ -83,7 +83,7 @@
             ]
             for (name, last, status) in ends {
                 Namespace.ip(flaps + last, mayFail: true)
-                // What comes after all of that is seen, too, and so is what comes before.
+                // A change after all of these must also be reported.
                 mark(monitor, "\(name): \(status)") { $0.interfaces.contains(.wired) == (status == .satisfied) }
                 let fresh = NetlinkMonitor().connectivity
                 if fresh.status != status { print("BAD \(name): \(fresh)") }
@@ -91,7 +91,7 @@
             if bufferSize != nil, monitor.overruns == 0 { print("BAD nothing was lost in a buffer that is too small") }
         }
 
-        /// Adds another way out, waits until it is seen, and takes it away.
+        /// Adds another route, waits until the monitor reports it, and removes it.
         private func mark(
             _ monitor: NetlinkMonitor, _ name: String, _ isRight: @escaping @Sendable (Connectivity) -> Bool
         ) {

@@ -5,7 +5,7 @@
     import Dispatch
     import OperationNetworking
 
-    /// A monitor whose first request the system refuses, by the hand of whoever runs this: it asks again.
+    /// Tests a monitor whose first request the system refuses. The caller arranges this, and the monitor tries again.
     struct Sending {
         func run() {
             let began = ContinuousClock.now, monitor = NetlinkMonitor()

@@ -4,8 +4,8 @@
 import Foundation
 import OperationNetworking
 
-// Changes the network that it runs in, which must be a namespace of its own, and looks whether the monitor sees it.
-// Prints what went wrong, and "end": ConnectivityProbe changes|flapping [ROUNDS [BUFFER SIZE]]|sending
+// Changes the network of its own namespace and checks that the monitor reports the changes.
+// Prints each error, and "end": ConnectivityProbe changes|flapping [ROUNDS [BUFFER SIZE]]|sending
 
 #if os(Linux)
     let arguments = CommandLine.arguments

@@ -4,8 +4,8 @@
 import Foundation
 import OperationNetworking
 
-// A program that downloads one file, to be killed while it does: URL, destination, and a file of eight bytes in which it
-// counts what it received. Prints OK, or the error, at the end.
+// A program that downloads one file and that the test kills during the download. Its arguments are the URL, the
+// destination, and a file of eight bytes in which it counts the received bytes. Prints OK or the error at the end.
 
 #if OPERATIONKIT_LIBCURL
     let arguments = CommandLine.arguments

@@ -1,8 +1,8 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-// Asks for a URL with a session that is as the environment sets it up, and prints the status and the body, or the kind of
-// the error: EnvironmentProbe URL [AUTHORITY [NAME:PORT:ADDRESS:PORT]]
+// Requests a URL with a session that the environment configures, and prints the status and the body, or the error code:
+// EnvironmentProbe URL [AUTHORITY [NAME:PORT:ADDRESS:PORT]]
 
 import Foundation
 import OperationNetworking

@@ -4,7 +4,7 @@
 import Foundation
 import OperationCore
 
-/// A body that goes on in a thread of its own.
+/// An operation whose body runs on its own thread.
 private final class Elsewhere: AsyncOperation<Int, any Error>, @unchecked Sendable {
     private let body: @Sendable () throws -> Int
     init(_ body: @escaping @Sendable () throws -> Int) { self.body = body }
@@ -36,7 +36,7 @@ enum Scenarios {
         let task = TaskOperation { 3 }
         task.successHandler = { _ in calls.increase() }
         expect(try task.startAndWait() == 3, "a task")
-        // Nobody serves the main queue: the handlers wait.
+        // The main thread does not run the main queue, so the handlers wait.
         expect(calls.value == 0, "no handler while main is busy")
     }
 
@@ -52,7 +52,7 @@ enum Scenarios {
     static func mainWaitsBeforeTheStart() throws {
         let marker = MainQueueOperation {}, operation = MainQueueOperation { Thread.isMainThread }
         Thread {
-            // It runs only once main waits.
+            // The marker runs only when the main thread waits.
             _ = try? marker.startAndWait()
             operation.start()
         }.start()
@@ -89,7 +89,7 @@ enum Scenarios {
         expect(queued.outcome?.result == 6, "in queues, too")
     }
 
-    /// Main waits, runs a closure meanwhile, and waits in that again.
+    /// The main thread waits, runs a closure meanwhile, and waits again inside that closure.
     static func mainWaitsInsideItsOwnClosure() throws {
         let outer = Elsewhere {
             let first = MainQueueOperation { () throws -> Int in
@@ -158,7 +158,7 @@ enum Scenarios {
             let onMain = MainQueueOperation { note("closure") }
             _ = try? onMain.startAndWait()
             let again = MainQueueOperation { () throws -> Int in
-                // On the main queue, if not on the first thread: it runs there and then.
+                // This closure is already on the main queue, so the operation runs immediately.
                 try MainQueueOperation { 1 }.startAndWait()
             }
             expect((try? again.startAndWait()) == 1, "one inside the other")

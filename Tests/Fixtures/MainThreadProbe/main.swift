@@ -4,7 +4,7 @@
 import Foundation
 import OperationCore
 
-// A program without a main loop, as a service on Linux is: plays the scenario that it is given, prints OK and ends.
+// A program without a main loop, like a service on Linux. Runs the given scenario, prints OK and ends.
 
 let scenarios: [String: @MainActor () throws -> Void] = [
     "callbacks": Scenarios.mainIsTheCallbackQueue,

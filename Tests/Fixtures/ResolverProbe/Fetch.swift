@@ -6,7 +6,7 @@
     import OperationCore
     import OperationNetworking
 
-    /// One task, and how it ended.
+    /// A task and its outcome.
     final class Fetch: NetworkReceiver {
         private struct State {
             var status: Int?
@@ -27,12 +27,12 @@
 
         var isEnded: Bool { state.withLock { !$0.ends.isEmpty } }
 
-        /// The error with which it ended, if it did.
+        /// The error that ended the task, or `nil`.
         var error: NetworkError? { state.withLock { $0.ends.first ?? nil } }
 
-        /// Waits for the end: the status, or the kind of the error; and whether it took longer than a test may wait.
+        /// Waits for the end and returns the status or the error code, or "no end" after a timeout.
         func outcome() -> String {
-            // To be waited for again.
+            // The semaphore is signaled again so that the end can be awaited repeatedly.
             if isOver.wait(timeout: .now() + 20) == .timedOut { return "no end" }
             isOver.signal()
             return state.withLock { state in
@@ -43,12 +43,12 @@
 
         private func error(in state: State) -> String? { state.ends.first.flatMap { $0 }.map { "\($0.code)" } }
 
-        /// How long ago it was begun.
+        /// The time since the start of the task.
         var age: Duration { ContinuousClock.now - started }
     }
 
     extension CurlSession {
-        /// Begins a request to a host by its name.
+        /// Starts a request to a host by name.
         func begin(
             _ host: String, _ port: UInt16, connect: Duration? = nil
         ) throws -> (fetch: Fetch, task: any NetworkTask) {

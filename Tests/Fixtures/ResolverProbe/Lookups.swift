@@ -7,12 +7,12 @@
     import OperationNetworking
     import OperationTestKit
 
-    /// How far the clock of a session is ahead.
+    /// The lead of a session's clock over the real time.
     private final class LeadingClock: Sendable {
         let lead = Locked(Duration.zero)
     }
 
-    /// What a session does while the system's resolver waits for an answer.
+    /// Tests of a session while the system's resolver waits for a reply.
     struct Lookups {
         private let names: NameServer
         private let server: LoopbackServer
@@ -39,7 +39,7 @@
             expect(seen == outcome, "\(what): \(seen)")
         }
 
-        /// A look-up that is not answered is nobody else's business.
+        /// A lookup without a reply does not affect other requests.
         func othersGoOn() throws {
             let stuck = try (0..<2).map { try session.begin("\($0).silent.test", port) }
             for _ in stuck { expect(names.isAskedForAnother(), "a name was not looked up") }
@@ -52,18 +52,18 @@
             session.closeAndWait()
         }
 
-        /// However many names are to be looked up, so many threads do it, and the others wait.
+        /// A limited number of threads look up names, and further lookups wait.
         func areBounded(by limit: Int) throws {
             expect(try session.begin("127.0.0.1", port).fetch, "200", "at first")
             let threads = try Self.threads()
             let stuck = try (0..<100).map { try session.begin("\($0).silent.test", port) }
             for _ in 0..<limit { expect(names.isAskedForAnother(), "a name was not looked up") }
-            // The session has seen all of them when it has answered this one.
+            // The session has seen all requests when this one has completed.
             expect(try session.begin("127.0.0.1", port).fetch, "200", "an address")
             expect(names.names.count == limit, "\(names.names.count) names were looked up at a time")
             let more = try Self.threads() - threads
             expect(more <= limit, "there are \(more) threads more")
-            // Who waits may leave, too, and those who are looked up for keep their threads.
+            // Waiting requests can be canceled, and running lookups keep their threads.
             for (_, task) in stuck[50...] { task.cancel() }
             for (fetch, _) in stuck[50...] { expect(fetch, "cancelled", "one in the line") }
             names.speak()
@@ -72,7 +72,7 @@
             session.closeAndWait()
         }
 
-        /// The time limit for the connection ends the request, though not the look-up, which keeps its thread.
+        /// The connect limit ends the request but not its lookup, which keeps its thread.
         func endInTime() throws {
             let (late, _) = try session.begin("silent.test", port, connect: .milliseconds(200))
             expect(late, "timedOut", "one that takes too long")
@@ -84,7 +84,7 @@
             expect(error?.message.contains("not resolved") == true, "\(String(describing: error?.message))")
             expect("\(error as Any)".contains("silent.test"), "the text does not name the host")
             let (next, _) = try session.begin("quick.test", port, connect: .seconds(600))
-            // The wait for a thread does not count, however long it takes.
+            // The wait for a thread does not count toward the limit.
             for hours in 0..<3 {
                 clock.lead.withLock { $0 = .seconds(3_600 * hours) }
                 expect(try session.begin("127.0.0.1", port).fetch, "200", "an address")
@@ -95,7 +95,7 @@
             session.closeAndWait()
         }
 
-        /// A cancel ends the request at once, whatever the resolver does, and so does the end of the session.
+        /// Canceling a request or closing the session ends the request immediately, whatever the resolver does.
         func endAtOnce() throws {
             let (cancelled, task) = try session.begin("a.silent.test", port)
             let (closed, _) = try session.begin("b.silent.test", port)
@@ -107,7 +107,7 @@
             }
             expect(cancelling < .seconds(5), "to cancel took \(cancelling)")
             expect(try session.begin("127.0.0.1", port).fetch, "200", "an address")
-            // An older libcurl waits for the thread.
+            // An older libcurl waits for the lookup thread.
             let isOlder = try !CurlLibrary.shared.get().leavesLookupsBehind
             let closing = watch.measure {
                 session.close()

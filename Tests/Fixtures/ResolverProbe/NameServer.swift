@@ -5,9 +5,9 @@
     import Foundation
     import OperationCore
 
-    /// A name server on the loopback interface, which says nothing of names that end in `silent.test` until it is told to.
+    /// A name server on the loopback interface that does not reply for `silent.test` until `speak` is called.
     ///
-    /// All others are at 127.0.0.1, but for those that end in `none.test`, which are nowhere.
+    /// Names that end in `none.test` do not exist. All other names have the address 127.0.0.1.
     final class NameServer: Sendable {
         private struct Question {
             let bytes: [UInt8]
@@ -24,7 +24,7 @@
         private let state = Locked(State())
         private let news = DispatchSemaphore(value: 0)
 
-        /// Opens the port at which the system's resolver asks; nil if that cannot be had.
+        /// Opens the port that the system's resolver queries. Returns `nil` if the port is not available.
         init?() {
             descriptor = socket(AF_INET, Int32(SOCK_DGRAM.rawValue), 0)
             var address = sockaddr_in()
@@ -39,13 +39,13 @@
             Thread { while let question = self.receive() { self.take(question) } }.start()
         }
 
-        /// The names that it was asked for, each once, in order.
+        /// The queried names, each once, in order.
         var names: [String] { state.withLock { $0.names } }
 
-        /// Waits until it was asked for another name; false if nobody asks.
+        /// Waits until another name is queried. Returns false after a timeout.
         func isAskedForAnother() -> Bool { news.wait(timeout: .now() + 20) == .success }
 
-        /// Answers everything from now on, and what it was asked so far.
+        /// Replies to all pending queries and to all later ones.
         func speak() {
             let questions = state.withLock { state in
                 state.isSpeaking = true
@@ -86,7 +86,7 @@
             return labels.joined(separator: ".")
         }
 
-        /// The question once more, and for an address of IPv4 one record: the same name, for no time, 127.0.0.1.
+        /// Sends the question and, for IPv4, one record with the same name, no lifetime and the address 127.0.0.1.
         private func answer(_ question: Question) {
             let name = Self.name(in: question.bytes)
             let end = 12 + name.utf8.count + 2 + 4

@@ -3,8 +3,8 @@
 
 import Foundation
 
-// Looks names up at a name server of its own that does not answer; it must run in a namespace in which 127.0.0.1 is where
-// the system's resolver asks. Prints what went wrong, and "end": ResolverProbe others|bounds|limits|ends
+// Looks up names at its own name server, which does not reply. Run it in a namespace in which the system's resolver
+// uses 127.0.0.1. Prints each error, and "end": ResolverProbe others|bounds|limits|ends
 
 #if OPERATIONKIT_LIBCURL
     guard let names = NameServer() else {
@@ -19,6 +19,6 @@ import Foundation
     default: print("usage: ResolverProbe others|bounds|limits|ends")
     }
     print("end")
-    // Threads that look names up may still be at it.
+    // Lookup threads may still be running.
     exit(0)
 #endif

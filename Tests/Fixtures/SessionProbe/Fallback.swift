@@ -6,18 +6,18 @@
     import OperationCore
     import OperationNetworking
 
-    /// What there is where libcurl cannot be found: the session of the platform is another one.
+    /// Tests the fallback to another platform session if libcurl cannot be found.
     final class Fallback: Sendable {
         private let url: URL
         private let notices = Locked<[String]>([])
         private let isNoticed = DispatchSemaphore(value: 0)
 
-        /// To be made before anything is asked of a session.
+        /// Creates the test. Call this initializer before any session is used.
         init(_ url: URL) {
             self.url = url
             CurlLibrary.seek(only: "libcurl-of-nobody.so.4")
             OperationDiagnostics.handler = { [self] notice in
-                // It may ask for what the notice is about.
+                // The handler may access the session that the notice is about.
                 let transport = type(of: DefaultNetworkSession.platformTransport)
                 notices.withLock { $0.append("\(notice) \(transport)") }
                 isNoticed.signal()

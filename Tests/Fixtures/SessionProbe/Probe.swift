@@ -5,7 +5,7 @@
     import Foundation
     import OperationNetworking
 
-    /// What the program can do with a session.
+    /// The tests that the program can run with a session.
     struct Probe: Sendable {
         private let url: URL
         private let session: CurlSession
@@ -17,17 +17,17 @@
             session = CurlSession(configuration: configuration)
         }
 
-        /// Writes a line at once: what is kept in a buffer, a child has too.
+        /// Writes a line immediately, because a forked child would inherit a buffer.
         private func say(_ line: String) {
             let bytes = Array("\(line)\n".utf8)
             _ = write(1, bytes, bytes.count)
         }
 
-        /// A child without `exec` cannot use the session that it got, says so, and can let go of it.
+        /// A child without `exec` cannot use the inherited session, but can close it.
         func fork() throws {
             let request = try NetworkRequest(url: url)
             say("parent: \(Waiting.run(request, on: session))")
-            // Swift hides it, since a child of a process with threads may do little.
+            // Swift hides `fork`, because the child of a multithreaded process can do little.
             guard let symbol = dlsym(nil, "fork") else { exit(2) }
             let fork = unsafeBitCast(symbol, to: (@convention(c) () -> pid_t).self)
             let child = fork()
@@ -43,9 +43,9 @@
             session.closeAndWait()
         }
 
-        /// Programs that are started while there is much to do see none of the session's descriptors.
+        /// Programs that are started under load inherit no descriptors of the session.
         func spawnUnderLoad() throws {
-            // What was there before: programs that Foundation starts get a socket from it.
+            // Lists the descriptors that existed before. Foundation passes a socket to the programs that it starts.
             spawn("ls -l /proc/self/fd")
             say("begin")
             let file = FileManager.default.temporaryDirectory.appendingPathComponent("probe-\(getpid())")
@@ -84,13 +84,13 @@
             say("survived: \(outcomes.sorted().joined(separator: " "))")
         }
 
-        /// With hardly a descriptor left requests and downloads end one way or the other; with enough again, all is well.
+        /// When descriptors run out, requests and downloads still end. When some are available again, they succeed.
         func runOutOfDescriptors() throws {
             let request = try NetworkRequest(url: url)
             let folder = FileManager.default.temporaryDirectory.appendingPathComponent("probe-\(getpid())")
             say("before: \(Waiting.run(request, on: session)) \(download(into: folder))")
             let others = try requestsWithFiles(folder)
-            // A few of those that are free are left.
+            // The loop takes all free descriptors and leaves only a few.
             var taken: [Int32] = []
             var limit = rlimit(rlim_cur: 96, rlim_max: 96)
             setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
@@ -111,7 +111,7 @@
             session.closeAndWait()
         }
 
-        /// Requests for which more than a socket is opened: for a name, a body and certificates.
+        /// Requests that open more than a socket: for a name lookup, a body and certificates.
         private func requestsWithFiles(_ folder: URL) throws -> [(String, NetworkRequest, CurlSession)] {
             let (body, authority) = (folder.appendingPathComponent("body"), folder.appendingPathComponent("authority"))
             try Data(count: 100).write(to: body)
@@ -134,7 +134,7 @@
             ]
         }
 
-        /// What comes of many at once.
+        /// The set of outcomes of many concurrent calls.
         private func several(_ body: @escaping @Sendable () -> String) -> Set<String> {
             let outcomes = Locked<Set<String>>([])
             let group = DispatchGroup()

@@ -4,9 +4,9 @@
 import Dispatch
 import OperationNetworking
 
-/// Waits for the end of a task, without any thread that a child made by `fork` would not have.
+/// Waits for the end of a task without threads, which a forked child would not have.
 final class Waiting: NetworkReceiver, @unchecked Sendable {
-    // Sendable: it is written before the semaphore is signalled, and read after that.
+    // Sendable: `outcome` is written before the semaphore is signaled, and read afterward.
 
     private let isOver = DispatchSemaphore(value: 0)
     private var outcome = "nothing"
@@ -19,7 +19,7 @@ final class Waiting: NetworkReceiver, @unchecked Sendable {
         isOver.signal()
     }
 
-    /// Sends a request, and waits: the status or the code of the error.
+    /// Sends a request, waits for its end, and returns the status or the error code.
     static func run(_ request: NetworkRequest, on session: any NetworkSession) -> String {
         let receiver = Waiting()
         session.makeTask(with: request, receiver: receiver).resume()

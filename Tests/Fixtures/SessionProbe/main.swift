@@ -4,8 +4,8 @@
 import Foundation
 import OperationNetworking
 
-// A program that uses a session as a test of it cannot be done inside of the tests: it forks, has other programs run
-// beside it, dies of SIGPIPE if it gets one, has no descriptors left, or no libcurl. Says what happened.
+// A program that uses a session in ways that are not possible inside the tests: it forks, starts other programs, dies
+// of SIGPIPE if it gets one, runs out of descriptors, or has no libcurl. Prints the results.
 
 #if OPERATIONKIT_LIBCURL
     let arguments = CommandLine.arguments

@@ -5,7 +5,7 @@ import Foundation
 import OperationCore
 import OperationNetworking
 
-/// Does what comes into its mind with a cache, and looks at all that it is given.
+/// Uses a cache randomly and checks every body that the cache serves.
 struct CacheUser {
     private let disk: DiskCache
     private var random: Numbers
@@ -19,7 +19,7 @@ struct CacheUser {
         random = Numbers(state: seed)
     }
 
-    /// - Parameter isTelling: Whether it prints a dot after each round.
+    /// - Parameter isTelling: Whether to print a dot after each round.
     mutating func run(_ rounds: Int, isTelling: Bool) throws -> String {
         for _ in 0..<rounds {
             let resource = "https://h.com/\(random.next(below: 12))"
@@ -79,14 +79,14 @@ struct CacheUser {
             headers: ["Cache-Control": "max-age=600", "Vary": "X-Variant", "X-Number": "\(number)"])
     }
 
-    /// A body that nobody but its number makes.
+    /// The unique body for a number.
     private static func body(_ number: Int) -> Data {
         var numbers = Numbers(state: UInt64(number))
         return Data((0..<numbers.next(below: 20_000)).map { _ in UInt8(truncatingIfNeeded: numbers.next(below: 256)) })
     }
 }
 
-/// Random numbers that are the same for the same beginning.
+/// A random number generator that is deterministic for each start state.
 struct Numbers {
     var state: UInt64
 

@@ -4,7 +4,7 @@
 import Foundation
 import OperationNetworking
 
-/// Saves sets of cookies to a file and loads what is there: always a set that somebody saved, as a whole.
+/// Saves sets of cookies to a file and checks that each loaded set is complete.
 struct CookieUser {
     private let storage: FileCookieStorage
     private let seed: UInt64

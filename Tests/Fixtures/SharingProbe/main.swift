@@ -5,8 +5,7 @@ import Foundation
 import OperationCore
 import OperationNetworking
 
-// A program that uses a folder of a cache, or a file of cookies, which others use at the same time. Prints what it did, or
-// what it found wrong.
+// A program that uses a cache folder or a cookie file concurrently with other processes. Prints a summary or the error.
 
 func fail(_ text: String) -> Never {
     print("BAD \(text)")

@@ -4,12 +4,12 @@
 import OperationCore
 import OperationTestKit
 
-/// Makes runs that a test ends by hand, and counts how many bodies there are at a time.
+/// Creates runs that a test ends explicitly, and counts the bodies that are active at the same time.
 final class Runs: Sendable {
     private let windsDown: Bool
     private let made = Locked<[HandDriven]>([])
     private let phases = Locked<[ObjectIdentifier: Phase]>([:])
-    /// Bodies that were begun and have not ended: its peak is how many there were at once.
+    /// The number of bodies that have begun and not ended.
     let active = Tally()
     private let census: LiveObjects?
 
@@ -27,7 +27,7 @@ final class Runs: Sendable {
             windsDown: windsDown,
             hooks: .init(
                 main: { [self] run in
-                    // Another thread may end it just before its body is entered.
+                    // Another thread may end the run just before its body begins.
                     phases.withLock { phases in
                         guard phases[ObjectIdentifier(run)] == nil else { return }
                         phases[ObjectIdentifier(run)] = .running
@@ -40,7 +40,7 @@ final class Runs: Sendable {
         return run
     }
 
-    /// Ends a run, by a result or an error, or after its cancellation.
+    /// Ends a run with a result or an error, or ends a canceled run that winds down.
     func conclude(_ run: HandDriven, with result: Result<Int, Flaw>) {
         close(run)
         run.finish(with: result)

@@ -10,7 +10,7 @@ import Testing
 struct SharedOperationTests {
     private let flights = SharedOperations<String, Int, Flaw>()
 
-    @Test func `those who ask with an equal key share one run and its result`() {
+    @Test func `operations with equal keys share one run and its result`() {
         let runs = Runs()
         let askers = (0..<3).map { _ in flights.operation(for: "a") { runs.make() } }
         let other = flights.operation(for: "b") { runs.make() }
@@ -24,7 +24,7 @@ struct SharedOperationTests {
         #expect(other.outcome == .failure(.first))
     }
 
-    @Test func `each has its own handlers and callback queue and can be awaited`() async throws {
+    @Test func `each asker has its own handlers and callback queue, and can be awaited`() async throws {
         let runs = Runs()
         let first = flights.operation(for: "a") { runs.make() }, second = flights.operation(for: "a") { runs.make() }
         let queues = [MarkedQueue(), MarkedQueue()]
@@ -40,7 +40,7 @@ struct SharedOperationTests {
         #expect(Set(told.events) == ["0 5 true", "1 5 true"])
     }
 
-    @Test func `cancelling one ends its share only and cancelling the last one cancels the run`() {
+    @Test func `canceling one asker ends only its share, and canceling the last one cancels the run`() {
         let runs = Runs()
         let askers = (0..<3).map { _ in flights.operation(for: "a") { runs.make() } }
         for asker in askers { asker.start() }
@@ -54,7 +54,7 @@ struct SharedOperationTests {
         #expect(runs.all[0].isFinished)
     }
 
-    @Test func `a run that caps its priority is raised no further`() {
+    @Test func `a run that limits its own priority is not raised repeatedly`() {
         let run = Capped()
         let askers = [Operation.QueuePriority.high, .veryHigh, .veryHigh].map { priority in
             let asker = flights.operation(for: "a") { run }
@@ -68,7 +68,7 @@ struct SharedOperationTests {
         for asker in askers { #expect(asker.isFinished) }
     }
 
-    @Test func `who is cancelled before the start asks for nothing`() {
+    @Test func `an asker canceled before its start creates no run`() {
         let runs = Runs()
         let asker = flights.operation(for: "a") { runs.make() }
         asker.cancel()
@@ -76,7 +76,7 @@ struct SharedOperationTests {
         #expect(asker.isFinished && runs.all.isEmpty)
     }
 
-    @Test func `the timeout of one is not that of the others`() {
+    @Test func `the timeout of one asker does not affect the others`() {
         let runs = Runs()
         let clock = ManualClock()
         let hasty = flights.operation(for: "a") { runs.make() }, patient = flights.operation(for: "a") { runs.make() }
@@ -89,7 +89,7 @@ struct SharedOperationTests {
         #expect(patient.outcome == .success(1))
     }
 
-    @Test func `a run that is cancelled by others takes its askers along`() {
+    @Test func `canceling the run cancels all of its askers with the same cause`() {
         let runs = Runs()
         let askers = (0..<2).map { _ in flights.operation(for: "a") { runs.make() } }
         for asker in askers { asker.start() }
@@ -97,7 +97,7 @@ struct SharedOperationTests {
         #expect(askers.allSatisfy { $0.cancellationCause == .requested("no more") && $0.isFinished })
     }
 
-    @Test func `who comes after the end begins a new run whatever the outcome was`() {
+    @Test func `an asker that starts after the end begins a new run, whatever the outcome was`() {
         let runs = Runs()
         for number in 0..<4 {
             let asker = flights.operation(for: "a") { runs.make() }
@@ -112,7 +112,7 @@ struct SharedOperationTests {
         }
     }
 
-    @Test func `a run that follows one that winds down begins after it`() async {
+    @Test func `a new run begins only after the previous run has wound down`() async {
         let runs = Runs(windsDown: true)
         let first = flights.operation(for: "a") { runs.make() }, second = flights.operation(for: "a") { runs.make() }
         first.start()
@@ -121,7 +121,7 @@ struct SharedOperationTests {
         #expect(runs.all.count == 2)
         #expect(runs.all[0].state == .cancelled && !runs.all[0].isFinished)
         #expect(runs.all[1].calls.events.isEmpty)
-        // One that was cancelled before it began does not let the next overtake the one that winds down.
+        // The third run waits for the first one, although the second run was canceled before it began.
         second.cancel()
         let third = flights.operation(for: "a") { runs.make() }
         third.start()
@@ -151,7 +151,7 @@ struct SharedOperationTests {
         runs.all[1].finish(withResult: 1)
     }
 
-    @Test func `askers in queues of either kind share a run that is made of a closure`() async throws {
+    @Test func `askers in both kinds of queue get the results of a run that executes a closure`() async throws {
         let bodies = Tally()
         let gate = Gate()
         let plain = OperationQueue()
@@ -166,14 +166,14 @@ struct SharedOperationTests {
         }
         for asker in askers[0..<2] { plain.addOperation(asker) }
         for asker in askers[2..<4] { try own.add(asker) }
-        // All four have begun; then the one that runs the closure goes on.
+        // All four askers have begun before the closure continues.
         for asker in askers { for await state in asker.states where state == .executing { break } }
         gate.open()
         for asker in askers { #expect(try await asker.value >= 1) }
         #expect(bodies.value <= 4)
     }
 
-    @Test func `the run can have a queue of its own`() async throws {
+    @Test func `a run can execute in its own queue`() async throws {
         for isOurs in [true, false] {
             var options = SharingOptions()
             options.place = isOurs ? .queue(QueueManager("runs", width: 1)) : .queue(OperationQueue())
@@ -192,7 +192,7 @@ struct SharedOperationTests {
         }
     }
 
-    @Test func `the run and its askers can be in one queue of ours that has one slot`() async throws {
+    @Test func `a run and its askers can use the same queue with one slot`() async throws {
         let queue = QueueManager("narrow", width: 1)
         var options = SharingOptions()
         options.place = .queue(queue)
@@ -208,7 +208,7 @@ struct SharedOperationTests {
         #expect(askers.map(\.outcome) == [.success(4), .success(4), .success(4)])
     }
 
-    @Test func `the last asker that is cancelled ends when the run has wound down, the others at once`() async {
+    @Test func `the last canceled asker ends after the run has wound down, and others end immediately`() async {
         let runs = Runs(windsDown: true)
         let askers = (0..<2).map { _ in flights.operation(for: "a") { runs.make() } }
         for asker in askers { asker.start() }
@@ -226,7 +226,7 @@ struct SharedOperationTests {
         #expect(Look(after) == .cancelled)
     }
 
-    @Test func `a run that must wait leaves the slot of its asker to the operation for which it waits`() async throws {
+    @Test func `a run that waits for another operation gives up the slot of its asker`() async throws {
         let queue = QueueManager("login", width: 1)
         let runs = Runs()
         let login = ClosureOperation { 1 }
@@ -242,7 +242,7 @@ struct SharedOperationTests {
                 run.addDependency(login)
                 return run
             },
-            // The run of this one shares another run, which needs a slot of the same queue.
+            // The run of this asker shares another run, which needs a slot of the same queue.
             flights.operation(for: "share") { inner.operation(for: 1) { runs.make() } },
         ]
         try queue.add([askers[0], login])
@@ -256,7 +256,7 @@ struct SharedOperationTests {
     }
 
     @Test(arguments: [false, true])
-    func `a group as a run leaves the slot of its asker to its children`(isGivenTheQueue: Bool) async throws {
+    func `a group as a run gives the slot of its asker to its children`(isGivenTheQueue: Bool) async throws {
         let queue = QueueManager("shared group", width: 1)
         let flights = SharedOperations<Int, Int, GroupFailure>()
         let children = (0..<3).map { HandDriven("\($0)") }
@@ -269,7 +269,7 @@ struct SharedOperationTests {
         try queue.add(asker)
         for child in children {
             #expect(await child.calls.events(atLeast: 1) == ["main"])
-            // The children are in the width of the queue, like those of a group in it.
+            // The children count against the width of the queue, as if the group ran in the queue.
             #expect(children.filter { $0.isExecuting }.count == 1)
             if child === children[0] { queue.isSuspended = true }
             child.finish(withResult: 1)
@@ -283,7 +283,7 @@ struct SharedOperationTests {
         await queue.drained()
     }
 
-    @Test func `a run that begins after its first asker has left needs no slot of that asker`() async throws {
+    @Test func `a run that begins after its first asker left does not need the slot of that asker`() async throws {
         let queue = QueueManager("left", width: 1), flights = SharedOperations<Int, Int, GroupFailure>()
         let (late, child, holder) = (HandDriven("late"), HandDriven("child"), HandDriven("holder"))
         let make = { @Sendable () -> TypedOperation<Int, GroupFailure> in
@@ -308,9 +308,7 @@ struct SharedOperationTests {
         await queue.drained()
     }
 
-    @Test func `the slot in which the run executes is free when the run has ended, even if its asker is canceled`()
-        async throws
-    {
+    @Test func `a canceled asker keeps its slot until the run that executes in it has ended`() async throws {
         let queue = QueueManager("first asker", width: 1)
         let runs = Runs()
         let first = flights.operation(for: "a") { runs.make() }, second = flights.operation(for: "a") { runs.make() }
@@ -318,7 +316,7 @@ struct SharedOperationTests {
         try queue.add([first, next])
         #expect(await eventually { runs.all.count == 1 && runs.all[0].isExecuting })
         second.start()
-        // The thread of the queue may not have returned from the body yet; the cancellation may then take effect later.
+        // The thread of the queue may not have returned from the body yet. Then the cancellation takes effect later.
         first.cancel()
         #expect(Look(first) == .windingDown && runs.all[0].state == .executing)
         #expect(next.calls.events.isEmpty)
@@ -330,7 +328,7 @@ struct SharedOperationTests {
         await queue.drained()
     }
 
-    @Test func `an asker that is canceled while another one learns of the end ends with the run`() {
+    @Test func `an asker canceled while another is notified of the end still ends with the run`() {
         let runs = Runs(windsDown: true)
         let askers = (0..<3).map { _ in flights.operation(for: "a") { runs.make() } }
         for asker in askers { asker.start() }
@@ -342,7 +340,7 @@ struct SharedOperationTests {
         for asker in askers { #expect(Look(asker) == .cancelled) }
     }
 
-    @Test func `what depends on an asker begins when the run has ended`() async throws {
+    @Test func `a dependent of an asker begins after the run has ended`() async throws {
         for _ in 0..<100 {
             let run = SyncProbe { $0.finish(withResult: 1) }
             let asker = flights.operation(for: "ended") { run }
@@ -355,7 +353,7 @@ struct SharedOperationTests {
         }
     }
 
-    @Test func `a run may itself be a share of another`() {
+    @Test func `a run may itself share another run`() {
         let runs = Runs()
         let outer = SharedOperations<Int, Int, Flaw>()
         let askers = (0..<3).map { number in
@@ -367,7 +365,7 @@ struct SharedOperationTests {
         #expect(askers.allSatisfy { $0.outcome == .success(9) })
     }
 
-    @Test func `all left while the run is made so it ends without a body`() {
+    @Test func `a run ends without its body if its only asker is canceled while the run is created`() {
         let runs = Runs()
         let asker = Locked<SharedOperation<Int, Flaw>?>(nil)
         let shared = flights.operation(for: "a") {
@@ -381,15 +379,15 @@ struct SharedOperationTests {
     }
 }
 
-/// An operation that is never more urgent than others.
+/// An operation that limits its priority to normal.
 private final class Capped: AsyncOperation<Int, Flaw>, @unchecked Sendable {
-    // Sendable: nothing in it changes that is not behind a lock.
+    // Sendable: everything that changes is behind a lock.
 
     let sets = Tally()
 
     override var queuePriority: Operation.QueuePriority {
         get { super.queuePriority }
-        // It gives in at last, so that a loop without an end ends by failing.
+        // After 100 calls it accepts the value, so that an endless loop ends and the test fails.
         set { super.queuePriority = sets.add() > 100 || newValue.rawValue < 0 ? newValue : .normal }
     }
 

@@ -6,11 +6,11 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite("Model of sharing", .timeLimit(.minutes(Rounds.minutes)))
+@Suite("Model of shared operations", .timeLimit(.minutes(Rounds.minutes)))
 struct SharingModelTests {
-    @Test("Whatever is asked for, cancelled and ended, askers and runs do what a simple model does")
+    @Test("Askers and runs agree with a simple model after any starts, cancellations and ends")
     func agreesWithModel() async throws {
-        // On a thread of its own: it waits for what runs on others, and must not take one from them.
+        // The test uses its own thread, because it waits for other threads and must not occupy a shared one.
         let failure = try await TestThread.run { try Self.firstFailure() }
         if let failure { Issue.record("\(failure)") }
     }
@@ -30,13 +30,13 @@ struct SharingModelTests {
     }
 }
 
-/// One schedule on one thread, beside an account of what must have happened.
+/// One schedule on one thread, together with the expected state.
 private struct SharingSchedule {
     private struct Line {
-        /// The run and those who wait for it.
+        /// The run for which the askers wait.
         var run: Int?
         var askers: [Int] = []
-        /// Runs that were cancelled and have not ended.
+        /// The canceled runs that have not ended.
         var winding: Set<Int> = []
         var kept: (value: Int, until: Int)?
     }
@@ -52,7 +52,7 @@ private struct SharingSchedule {
     private var expected: [String?] = []
     private var expectedRuns: [String?] = []
     private var lines = [Line](repeating: Line(), count: 2)
-    /// Askers that were cancelled and end when their run has wound down.
+    /// The canceled askers that end when their run has wound down.
     private var lasting: [Int: (run: Int, key: Int)] = [:]
     private var history: [String] = []
 
@@ -121,9 +121,9 @@ private struct SharingSchedule {
         leave(run, key, with: [index])
     }
 
-    /// A run was cancelled.
+    /// Notes that a run was canceled.
     ///
-    /// It winds down if its body was begun, which it was if it came after no other.
+    /// The run winds down if its body has begun, which is so unless an earlier run still winds down.
     private mutating func leave(_ run: Int, _ key: Int, with last: [Int]) {
         lines[key].run = nil
         guard windsDown, lines[key].winding.isEmpty else { return }
@@ -147,7 +147,7 @@ private struct SharingSchedule {
         guard let run = lines[key].winding.popFirst() else { return }
         history.append("wind down \(run)")
         runs.conclude(runs.all[run], with: .success(-1))
-        // The body of the one that waited begins on another thread.
+        // The body of the waiting run begins on another thread.
         if let next = lines[key].run { begun(runs.all[next]) }
     }
 

@@ -6,10 +6,10 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite("Races over sharing", .timeLimit(.minutes(Rounds.minutes)))
+@Suite("Races of shared operations", .timeLimit(.minutes(Rounds.minutes)))
 struct SharingRaceTests {
     @Test(
-        "Of threads that ask, cancel and end, each asker is told once, and there is one run at a time",
+        "With concurrent starts, cancellations and ends, each asker ends once and only one run is active",
         arguments: [false, true])
     func askingCancellingEnding(windsDown: Bool) async throws {
         let rounds = Rounds.count(ci: 600, soak: 30_000)
@@ -27,7 +27,7 @@ struct SharingRaceTests {
         #expect(failure == nil)
     }
 
-    @Test("When all leave at once, the run is cancelled")
+    @Test("The run is canceled when all askers are canceled concurrently")
     func allLeave() async throws {
         let rounds = Rounds.count(ci: 2_000, soak: 50_000)
         NoticeHub.install()
@@ -55,7 +55,7 @@ struct SharingRaceTests {
     }
 }
 
-/// One round: four threads ask, two cancel, two end what runs.
+/// Plays one round, in which four threads start askers, two cancel askers and two end runs.
 @available(*, noasync)
 private func race(_ windsDown: Bool, _ team: ThreadTeam, _ census: LiveObjects) -> String? {
     let flights = census.track(SharedOperations<Int, Int, Flaw>())

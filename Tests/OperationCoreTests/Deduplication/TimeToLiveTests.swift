@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite("Results that are kept for a time", .timeLimit(.minutes(3)))
+@Suite("Results that are kept for a time to live", .timeLimit(.minutes(3)))
 struct TimeToLiveTests {
     private let clock = ManualClock()
     private let flights: SharedOperations<String, Int, Flaw>
@@ -25,7 +25,7 @@ struct TimeToLiveTests {
         return asker
     }
 
-    @Test func `a result is given to who comes in time and a new run begins after it`() {
+    @Test func `a kept result is used within the time to live, and a new run begins afterward`() {
         let first = ask()
         runs.all[0].finish(withResult: 1)
         clock.advance(by: .milliseconds(9_999))
@@ -49,7 +49,7 @@ struct TimeToLiveTests {
         third.cancel()
     }
 
-    @Test func `it can be forgotten before`() {
+    @Test func `forget and forgetAll release kept results early`() {
         let first = ask(), other = ask("b")
         for run in runs.all { run.finish(withResult: 1) }
         #expect(clock.pendingCount == 2)
@@ -59,7 +59,7 @@ struct TimeToLiveTests {
         #expect(ask("b").isFinished)
         let second = ask()
         #expect(second.state == .executing)
-        // A run is not forgotten.
+        // A run that has not ended is not forgotten.
         flights.forget("a")
         #expect(ask().state == .executing && runs.all.count == 3)
         flights.forgetAll()
@@ -69,7 +69,7 @@ struct TimeToLiveTests {
         flights.forgetAll()
     }
 
-    @Test func `a timer that has gone off is let go of with what else falls out of the table`() {
+    @Test func `an expired timer is released with the other objects that leave the table`() {
         final class Piece {}
         final class Timer: OperationTimer {
             func cancel() {}
@@ -94,7 +94,7 @@ struct TimeToLiveTests {
         #expect(timer == nil)
     }
 
-    @Test func `neither result nor timer outlives who keeps them`() {
+    @Test func `kept results and their timers are released with the shared operations`() {
         let clock = ManualClock()
         let census = LiveObjects()
         autoreleasing {
@@ -113,7 +113,7 @@ struct TimeToLiveTests {
         #expect(census.count == 0, "\(census.types)")
     }
 
-    @Test func `for ever needs no timer`() {
+    @Test func `the longest time to live keeps a result without a timer`() {
         var options = SharingOptions()
         options.timeToLive = .seconds(Int64.max)
         options.clock = clock

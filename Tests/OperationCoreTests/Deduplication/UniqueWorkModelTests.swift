@@ -10,7 +10,7 @@ private final class Piece {}
 
 @Suite("Model of unique work", .timeLimit(.minutes(Rounds.minutes)))
 struct UniqueWorkModelTests {
-    @Test("Whatever comes, is cancelled and ends, the table agrees with a list for each key")
+    @Test("The table agrees with a list for each key after any arrivals and departures")
     func agreesWithModel() {
         for seed in Rounds.firstSeed..<Rounds.firstSeed + UInt64(Rounds.count(ci: 1_500, soak: 100_000)) {
             if let failure = run(seed) {
@@ -23,7 +23,7 @@ struct UniqueWorkModelTests {
     private func run(_ seed: UInt64) -> String? {
         var random = SeededGenerator(seed: seed)
         var table = UniqueWorkTable<Piece, Piece>()
-        /// For each key those that have not ended, in their order, with the turn of each and whether it came.
+        /// The operations of each key that have not ended, in their order, with their turns.
         var lines = [[Member]](repeating: [], count: 2)
         var decided: Set<ObjectIdentifier> = []
         for _ in 0..<60 {
@@ -66,7 +66,7 @@ struct UniqueWorkModelTests {
         return nil
     }
 
-    /// One of a line that has not ended.
+    /// An operation in a line, which has not ended.
     private struct Member {
         let work: Piece
         let turn: Piece
@@ -75,13 +75,13 @@ struct UniqueWorkModelTests {
         var openTurn: Piece? { mayRun ? nil : turn }
     }
 
-    /// Who left stood at that position of what is the line now.
+    /// Checks the departure of a member that was at the given position of the line.
     private func check(
         _ departure: UniqueWorkTable<Piece, Piece>.Departure, _ left: Member, _ position: Int, _ line: [Member]
     ) -> String? {
         let next = line.indices.contains(position) ? line[position] : nil
         switch departure {
-        case .nothing: return next == nil ? nil : "nobody came"
+        case .nothing: return next == nil ? nil : "no turn came"
         case .opens(let turn): return position == 0 && turn === next?.turn ? nil : "the wrong turn came"
         case .closesUp(let gone, let turn, let ahead):
             guard position > 0, gone === left.turn, turn === next?.turn else { return "the wrong one closed up" }
@@ -90,7 +90,7 @@ struct UniqueWorkModelTests {
         }
     }
 
-    @Test("Threads that add with all policies run one at a time for each key, and each operation ends")
+    @Test("Operations added concurrently with all policies run one at a time per key, and all end")
     func races() async throws {
         let rounds = Rounds.count(ci: 200, soak: 10_000)
         NoticeHub.install()
@@ -106,7 +106,7 @@ struct UniqueWorkModelTests {
     }
 }
 
-/// One round: five threads add, one cancels.
+/// Plays one round, in which five threads add operations and one thread cancels them.
 @available(*, noasync)
 private func race(_ team: ThreadTeam, _ census: LiveObjects) -> String? {
     let queue = QueueManager("unique race", width: 3)

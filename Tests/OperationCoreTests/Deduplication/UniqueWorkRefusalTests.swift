@@ -8,11 +8,11 @@ import Testing
 
 @Suite("Unique work that the queue refuses", .timeLimit(.minutes(Rounds.minutes)))
 struct UniqueWorkRefusalTests {
-    @Test func `who came behind one that is refused gets its turn`() async throws {
+    @Test func `an operation added behind a refused one gets its turn`() async throws {
         let queue = QueueManager("unique"), group = GroupOperation(policy: .failFast)
         let refused = NameCaller(), next = HandDriven()
         try group.add(refused)
-        // Between its arrival in the line and its departure.
+        // Runs between the arrival of the refused operation in the line and its departure.
         refused.onName.withLock { hook in
             hook = { _ = try? queue.addUnique(next, key: "a", policy: .append) }
         }
@@ -23,7 +23,7 @@ struct UniqueWorkRefusalTests {
         #expect(await eventually { queue.engine.uniqueWork.count == 0 })
     }
 
-    @Test("Who gets the last place waits for nobody who was refused", arguments: [0, 1])
+    @Test("The last operation that fits into the queue does not wait for refused operations", arguments: [0, 1])
     func racesForTheLastPlace(presentCount: Int) async throws {
         let rounds = Rounds.count(ci: 1_000, soak: 100_000)
         let failure = try await TestThread.run { () -> String? in
@@ -37,7 +37,7 @@ struct UniqueWorkRefusalTests {
     }
 }
 
-/// One round: three threads add, and there is one place beside those that are present, soon if not at once.
+/// Plays one round, in which three threads add operations and the queue has room for one more, now or soon.
 @available(*, noasync)
 private func race(_ team: ThreadTeam, _ presentCount: Int) -> String? {
     let queue = QueueManager("last place", width: 2)
@@ -45,7 +45,7 @@ private func race(_ team: ThreadTeam, _ presentCount: Int) -> String? {
     let present = (0..<presentCount).map { _ in HandDriven() }
     let passing = HandDriven()
     let operations = (0..<3).map { _ in HandDriven(hooks: .init(main: { $0.finish(withResult: 1) })) }
-    /// Returns why it was refused, if it was.
+    /// Returns the error with which the queue refused the operation, if any.
     let add: @Sendable (HandDriven) -> QueueError? = { operation in
         do throws(QueueError) {
             try queue.addUnique(operation, key: 0, policy: .append)
@@ -65,7 +65,7 @@ private func race(_ team: ThreadTeam, _ presentCount: Int) -> String? {
     let refused = lost.withLock { $0 }
     var again: [HandDriven] = []
     for operation in refused {
-        // Nobody waits for those that were refused, so that they close no cycle.
+        // No operation waits for a refused one, so adding it again closes no cycle.
         guard let error = add(operation) else { continue }
         if error.code != .full { return "refused again: \(error)" }
         again.append(operation)
@@ -74,7 +74,7 @@ private func race(_ team: ThreadTeam, _ presentCount: Int) -> String? {
     for operation in operations where !again.contains(operation) {
         let ended = Gate()
         operation.whenEnded { ended.open() }
-        if !ended.waits(upTo: .seconds(20)) { return "one waits for ever" }
+        if !ended.waits(upTo: .seconds(20)) { return "an operation waits forever" }
     }
     try? queue.waitUntilAllFinished()
     return nil

@@ -10,7 +10,7 @@ import Testing
 struct UniqueWorkTests {
     private let queue = QueueManager("unique", width: 4)
 
-    @Test func `keep leaves the present one and cancels the new one`() async throws {
+    @Test func `keep cancels the new operation while another one is present`() async throws {
         let present = HandDriven("present"), new = HandDriven()
         #expect(try queue.addUnique(present, key: "a", policy: .keep))
         #expect(try !queue.addUnique(new, key: "a", policy: .keep))
@@ -28,7 +28,7 @@ struct UniqueWorkTests {
         #expect(new.calls.events.isEmpty)
     }
 
-    @Test func `keep takes the new one where the present one was cancelled and it waits for its end`() async throws {
+    @Test func `keep accepts a new operation if the present one is canceled, and runs it afterward`() async throws {
         let present = HandDriven(windsDown: true), new = HandDriven()
         try queue.addUnique(present, key: "a", policy: .keep)
         _ = await present.calls.events(atLeast: 1)
@@ -41,7 +41,7 @@ struct UniqueWorkTests {
         await new.end()
     }
 
-    @Test func `replace cancels all that are present and runs after they ended`() async throws {
+    @Test func `replace cancels all present operations and runs the new one after they have ended`() async throws {
         let first = HandDriven(windsDown: true), second = HandDriven(), third = HandDriven("third")
         try queue.addUnique(first, key: "a", policy: .append)
         try queue.addUnique(second, key: "a", policy: .append)
@@ -58,7 +58,7 @@ struct UniqueWorkTests {
         #expect(third.outcome == .success(3))
     }
 
-    @Test func `append runs one after another however they end`() async throws {
+    @Test func `append runs operations one after another, however they end`() async throws {
         let log = EventRecorder<Int>()
         let operations = (0..<6).map { number in
             HandDriven(
@@ -78,7 +78,7 @@ struct UniqueWorkTests {
         #expect(log.events == [0, 1, 2, 3, 5])
     }
 
-    @Test func `other keys and other queues are others`() async throws {
+    @Test func `unique work with another key or in another queue is independent`() async throws {
         let operations = (0..<3).map { _ in HandDriven() }
         try queue.addUnique(operations[0], key: "a", policy: .keep)
         try queue.addUnique(operations[1], key: "b", policy: .keep)
@@ -90,7 +90,7 @@ struct UniqueWorkTests {
         }
     }
 
-    @Test func `an operation that the queue refuses replaces nobody and can be used elsewhere`() async throws {
+    @Test func `an operation that the queue refuses does not replace the present one`() async throws {
         let present = HandDriven(), started = HandDriven()
         try queue.addUnique(present, key: "a", policy: .replace)
         started.start()
@@ -111,7 +111,7 @@ struct UniqueWorkTests {
         }
     }
 
-    @Test func `who the present one waits for is refused behind it, and runs without the key`() async throws {
+    @Test func `append refuses a dependency of the present operation, which can run without the key`() async throws {
         let present = HandDriven("present"), new = HandDriven("new")
         present.addDependency(new)
         try queue.addUnique(present, key: "a", policy: .append)
@@ -125,7 +125,7 @@ struct UniqueWorkTests {
         #expect(queue.engine.uniqueWork.count == 0)
     }
 
-    @Test func `who has its result and waits is not waited for by what it waits for`() async throws {
+    @Test func `a dependency of a present operation that already has its result is refused as a cycle`() async throws {
         let present = HandDriven("present"), new = HandDriven("new")
         present.addDependency(new)
         try queue.addUnique(present, key: "a", policy: .append)
@@ -138,7 +138,7 @@ struct UniqueWorkTests {
         await present.end()
     }
 
-    @Test func `who waits for the new one is replaced all the same`() async throws {
+    @Test func `replace also cancels a present operation that depends on the new one`() async throws {
         let present = HandDriven("present"), new = HandDriven("new")
         present.addDependency(new)
         try queue.addUnique(present, key: "a", policy: .append)
@@ -149,7 +149,7 @@ struct UniqueWorkTests {
         await queue.drained()
     }
 
-    @Test func `a cycle that comes later is refused too, also where one between has left`() async throws {
+    @Test func `a later dependency that closes a cycle is refused, even after an operation left`() async throws {
         let gate = HandDriven("gate"), first = HandDriven("first"), middle = HandDriven("middle")
         let last = HandDriven("last")
         first.addDependency(gate)
@@ -167,7 +167,7 @@ struct UniqueWorkTests {
         await queue.drained()
     }
 
-    @Test func `those that leave while the first goes on take no memory`() async throws {
+    @Test func `the memory for replaced operations stays bounded while the first one winds down`() async throws {
         let first = HandDriven("first", windsDown: true)
         try queue.addUnique(first, key: "a", policy: .append)
         _ = await first.calls.events(atLeast: 1)
@@ -180,7 +180,7 @@ struct UniqueWorkTests {
         #expect(await eventually { engine.uniqueWork.storedCount == 0 })
     }
 
-    @Test func `nothing is left of those that ended`() async throws {
+    @Test func `operations that were added with a key are freed after their end`() async throws {
         let census = LiveObjects()
         for policy in [UniqueWorkPolicy.keep, .replace, .append] {
             let queue = QueueManager("left", width: 1)

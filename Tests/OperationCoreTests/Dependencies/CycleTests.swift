@@ -28,7 +28,7 @@ struct CycleTests {
     }
 
     @Test(arguments: 2...6)
-    func `a cycle is refused and its path is named, each waiting for the next`(length: Int) throws {
+    func `a cycle is refused, and the error contains its path in order`(length: Int) throws {
         let operations = (0..<length).map { HandDriven("\($0)") }
         for (downstream, upstream) in zip(operations, operations.dropFirst()) {
             try downstream.depend(on: upstream, otherwise: .runAnyway)
@@ -43,7 +43,7 @@ struct CycleTests {
         #expect(last.isReady)
     }
 
-    @Test func `it is found from both sides and however the graph branches`() throws {
+    @Test func `a cycle is refused at any position of a branching graph`() throws {
         let root = HandDriven("root"), leaf = HandDriven("leaf")
         let middle = (0..<10).map { HandDriven("\($0)") }
         for operation in middle {
@@ -60,12 +60,12 @@ struct CycleTests {
         #expect(error?.path.count == 4)
         #expect(throws: DependencyError.self) { try middle[0].depend(on: leaf, otherwise: .runAnyway) }
         #expect(throws: DependencyError.self) { try root.depend(on: middle[9], otherwise: .runAnyway) }
-        // No cycle: sideways.
+        // An edge between siblings closes no cycle.
         try middle[0].depend(on: middle[1], otherwise: .runAnyway)
         #expect(throws: DependencyError.self) { try middle[1].depend(on: middle[0], otherwise: .runAnyway) }
     }
 
-    @Test func `the other forms refuse it too`() throws {
+    @Test func `receive and receiveOutcome refuse a cycle`() throws {
         let upstream = HandDriven("up"), downstream = HandDriven("down")
         try downstream.receive(from: upstream, otherwise: .cancel) { _, _ in }
         #expect(throws: DependencyError.self) { try upstream.receive(from: downstream, otherwise: .cancel) { _, _ in } }
@@ -74,7 +74,7 @@ struct CycleTests {
         #expect(upstream.dependencies == [])
     }
 
-    @Test func `a refused pack of inputs leaves none of its edges`() throws {
+    @Test func `a refused call to receive with several inputs adds no edges`() throws {
         let upstream = HandDriven("up"), downstream = HandDriven("down"), other = HandDriven("other")
         try downstream.depend(on: upstream, otherwise: .runAnyway)
         #expect(throws: DependencyError.self) { try upstream.receive(from: other, downstream) { _, _, _ in } }
@@ -82,7 +82,7 @@ struct CycleTests {
         #expect(Look(upstream) == .waiting)
     }
 
-    @Test func `what was a cycle is none once an edge is removed or ended`() throws {
+    @Test func `an edge that would close a cycle is accepted after the opposite edge is removed`() throws {
         let first = HandDriven("1"), second = HandDriven("2"), third = HandDriven("3")
         try second.depend(on: first, otherwise: .runAnyway)
         second.removeDependency(first)
@@ -96,7 +96,7 @@ struct CycleTests {
         #expect(first.isReady)
     }
 
-    @Test func `unnamed operations go by their types`() throws {
+    @Test func `a cycle error names unnamed operations by their types`() throws {
         let first = ClosureOperation { 1 }, second = HandDriven()
         try second.depend(on: first, otherwise: .runAnyway)
         let error = error { () throws(DependencyError) in try first.depend(on: second, otherwise: .runAnyway) }
@@ -105,7 +105,7 @@ struct CycleTests {
         #expect(error?.description == error?.message)
     }
 
-    @Test func `a dependency after the start is refused with another error`() {
+    @Test func `a dependency added after the start is refused with the code alreadyStarted`() {
         let operation = HandDriven("late"), other = HandDriven("other"), foreign = BlockOperation()
         foreign.name = "foreign"
         operation.start()
@@ -123,7 +123,7 @@ struct CycleTests {
         #expect(throws: DependencyError.self) { try operation.depend(on: other, otherwise: .runAnyway) }
     }
 
-    @Test func `a dependency of one that was cancelled before its start is needless`() throws {
+    @Test func `an operation canceled before its start does not wait for a dependency added later`() throws {
         let operation = HandDriven(), upstream = HandDriven()
         operation.cancel()
         try operation.depend(on: upstream, otherwise: .runAnyway)
@@ -131,7 +131,7 @@ struct CycleTests {
         #expect(Look(operation) == .cancelled)
     }
 
-    @Test func `eight threads that each add an edge of one ring close it never`() async throws {
+    @Test func `eight threads that concurrently add the edges of a ring never close it`() async throws {
         let rounds = Rounds.count(ci: 2_000, soak: 50_000)
         let failures = try await TestThread.run { () -> [String] in
             let team = ThreadTeam(count: 8)
@@ -150,7 +150,7 @@ struct CycleTests {
                     }
                 }
                 team.run(threads)
-                // All threads that add the one edge that came last are refused: one edge is missing, no more.
+                // All threads that add the last edge are refused, so exactly one edge is missing.
                 let edges = ring.reduce(0) { $0 + $1.dependencies.count }
                 if edges != length - 1 || Set(refused.events).count != 1 {
                     failures.append("round \(round): \(edges) edges of \(length), refused \(refused.events)")

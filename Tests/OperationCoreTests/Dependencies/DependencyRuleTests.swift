@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-/// How the operation ends on which another depends.
+/// The way in which an upstream operation ends.
 enum UpstreamEnd: CaseIterable, Sendable {
     case succeeds, fails, isCancelled
 
@@ -20,10 +20,10 @@ enum UpstreamEnd: CaseIterable, Sendable {
     }
 }
 
-/// Each rule, for each end of the dependency, before and after the edge was added.
+/// Checks each rule for each end of the dependency, before and after the edge is added.
 @Suite(.timeLimit(.minutes(3)))
 struct DependencyRuleTests {
-    /// Makes an operation depend on another, and lets that one end.
+    /// Creates an operation whose dependency ends, and returns it.
     private func downstream(
         _ end: UpstreamEnd, endsFirst: Bool, rule: DependencyRule<Flaw>
     ) throws -> HandDriven {
@@ -39,7 +39,9 @@ struct DependencyRuleTests {
     }
 
     @Test(arguments: UpstreamEnd.allCases, [true, false])
-    func `it runs anyway by that rule`(end: UpstreamEnd, endsFirst: Bool) throws {
+    func `the runAnyway rule runs an operation however its dependency ends`(
+        end: UpstreamEnd, endsFirst: Bool
+    ) throws {
         let downstream = try downstream(end, endsFirst: endsFirst, rule: .runAnyway)
         #expect(Look(downstream) == .waiting)
         downstream.start()
@@ -47,7 +49,9 @@ struct DependencyRuleTests {
     }
 
     @Test(arguments: UpstreamEnd.allCases, [true, false])
-    func `it is cancelled by that rule unless there is a result`(end: UpstreamEnd, endsFirst: Bool) throws {
+    func `the cancel rule cancels an operation unless its dependency succeeds`(
+        end: UpstreamEnd, endsFirst: Bool
+    ) throws {
         let downstream = try downstream(end, endsFirst: endsFirst, rule: .cancel)
         let cause = downstream.cancellationCause
         switch end {
@@ -68,7 +72,9 @@ struct DependencyRuleTests {
     }
 
     @Test(arguments: UpstreamEnd.allCases, [true, false])
-    func `it fails with an error of its own by that rule`(end: UpstreamEnd, endsFirst: Bool) throws {
+    func `the fail rule gives an operation its own error unless its dependency succeeds`(
+        end: UpstreamEnd, endsFirst: Bool
+    ) throws {
         let downstream = try downstream(
             end, endsFirst: endsFirst,
             rule: .fail { failure in
@@ -113,7 +119,7 @@ struct DependencyRuleTests {
         }
     }
 
-    @Test func `a failure goes down a chain of cancelled operations with all its causes`() async throws {
+    @Test func `a failure cancels a chain of dependents, and each cause contains the previous one`() async throws {
         let chain = (0..<4).map { HandDriven("\($0)") }
         for (upstream, downstream) in zip(chain, chain.dropFirst()) {
             try downstream.depend(on: upstream, otherwise: .cancel)
@@ -129,7 +135,7 @@ struct DependencyRuleTests {
         #expect(chain.map(\.calls.events) == [["main"], [], [], []])
     }
 
-    @Test func `a rule does not change an outcome that is there already`() throws {
+    @Test func `a rule does not change an outcome that is already decided`() throws {
         let upstream = HandDriven(), downstream = HandDriven()
         try downstream.depend(on: upstream, otherwise: .fail { _ in .second })
         try downstream.depend(on: upstream, otherwise: .cancel)
@@ -139,7 +145,7 @@ struct DependencyRuleTests {
         #expect(downstream.outcome == .success(1))
     }
 
-    @Test func `an operation cancelled by its rule ends at once though other dependencies have not`() throws {
+    @Test func `an operation canceled by its rule ends immediately although another dependency is pending`() throws {
         let failing = HandDriven(), pending = HandDriven(), downstream = HandDriven()
         try downstream.depend(on: pending, otherwise: .cancel)
         try downstream.depend(on: failing, otherwise: .cancel)
@@ -151,7 +157,7 @@ struct DependencyRuleTests {
     }
 
     @Test(arguments: [UpstreamEnd.fails, .isCancelled])
-    func `an operation that fails by its rule ends at once though other dependencies have not`(
+    func `an operation that fails by its rule ends immediately although another dependency is pending`(
         end: UpstreamEnd
     ) throws {
         let failing = HandDriven(), pending = HandDriven(), downstream = HandDriven()
@@ -165,7 +171,7 @@ struct DependencyRuleTests {
         #expect(downstream.calls.events == [])
     }
 
-    @Test func `one that failed by its rule before its start waits for the start alone`() throws {
+    @Test func `an operation that failed by its rule before its start waits only for the start`() throws {
         let failing = HandDriven(), pending = HandDriven(), downstream = HandDriven()
         try downstream.depend(on: pending, otherwise: .cancel)
         try downstream.receive(from: failing, otherwise: .fail { _ in .second }) { _, _ in }
@@ -179,7 +185,7 @@ struct DependencyRuleTests {
         #expect(downstream.calls.events == [])
     }
 
-    @Test func `a queue that holds it ends it though other dependencies have not`() async throws {
+    @Test func `an operation that fails by its rule in a queue ends although a dependency is pending`() async throws {
         let failing = HandDriven(), pending = HandDriven(), downstream = HandDriven(), queue = OperationQueue()
         try downstream.depend(on: pending, otherwise: .cancel)
         try downstream.depend(on: failing, otherwise: .fail { _ in .second })
@@ -191,7 +197,7 @@ struct DependencyRuleTests {
     }
 
     @Test(.comparesObjects)
-    func `one dependency may be there by two rules and both count`() throws {
+    func `two rules for the same dependency both apply`() throws {
         let upstream = HandDriven(), downstream = HandDriven()
         downstream.addDependency(upstream)
         try downstream.depend(on: upstream, otherwise: .cancel)
@@ -201,7 +207,7 @@ struct DependencyRuleTests {
         #expect(downstream.isCancelled)
     }
 
-    @Test func `the inherited method means that it runs anyway`() {
+    @Test func `addDependency uses the rule runAnyway`() {
         let upstream = HandDriven(), downstream = HandDriven()
         downstream.addDependency(upstream)
         UpstreamEnd.fails.perform(on: upstream)
@@ -209,7 +215,7 @@ struct DependencyRuleTests {
     }
 
     @Test(arguments: StartingWay.allCases)
-    func `a rule may wait for an operation that depends on the same one without a rule`(_ way: StartingWay) async throws
+    func `a rule may block on an operation that has the same dependency without a rule`(_ way: StartingWay) async throws
     {
         let failing = HandDriven("failing"), ruled = HandDriven("ruled"), starter = Starter(way), waited = Gate()
         let sibling = SyncProbe("sibling") { $0.finish(withResult: 1) }

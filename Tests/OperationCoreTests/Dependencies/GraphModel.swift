@@ -13,7 +13,7 @@ struct GraphEdge: Hashable, Sendable {
     }
 }
 
-/// The slow and simple way to know whether an edge closes a cycle: a search through the whole graph.
+/// A slow and simple model, which finds cycles by a search through the whole graph.
 struct GraphModel {
     private(set) var upstream: [Set<Int>]
 
@@ -25,7 +25,7 @@ struct GraphModel {
 
     mutating func remove(_ edge: GraphEdge) { upstream[edge.downstream].remove(edge.upstream) }
 
-    /// The operation ended: it waits for nothing, and nothing waits for it.
+    /// Removes all edges of an operation that ended.
     mutating func end(_ operation: Int) {
         upstream[operation] = []
         for other in upstream.indices { upstream[other].remove(operation) }
@@ -42,7 +42,7 @@ struct GraphModel {
     }
 }
 
-/// Graphs that programs build, as the edges in the order in which they are added.
+/// Typical graphs of programs, as edges in the order in which they are added.
 enum GraphShape: String, CaseIterable, Sendable {
     case ladder, ladderOfReversedChains, shiftedLadder, layers, shuffledLayers, shuffledChain, chainWithCommonStart
     case chainBeforeCommonEnd, insertionsAtOnePlace, shuffledTree, nearNeighbours
@@ -62,10 +62,10 @@ enum GraphShape: String, CaseIterable, Sendable {
         case .shuffledLayers: return Self.layers(count, &random).shuffled(using: &random)
         case .shuffledChain: return chain.shuffled(using: &random)
         case .chainWithCommonStart:
-            // Built from its end: each waits for the first one, and for the one before it.
+            // Built from the end. Each operation depends on the first one and on its predecessor.
             return chain.dropFirst().reversed().flatMap { [GraphEdge($0.downstream, on: 0), $0] }
         case .chainBeforeCommonEnd:
-            // What waits for all has a chain behind it.
+            // Operation 0 depends on the second half of the operations, and a chain depends on it.
             return chains.filter { $0.downstream < half }
                 + (half..<count).flatMap { [GraphEdge($0, on: max($0 - 1, half)), GraphEdge(0, on: $0)] }
                 .filter { $0.downstream != $0.upstream }
@@ -84,7 +84,7 @@ enum GraphShape: String, CaseIterable, Sendable {
         }
     }
 
-    /// Layers of 50, each operation waiting for three of the layer before.
+    /// Returns layers of 50 operations, each of which depends on three operations of the previous layer.
     private static func layers(_ count: Int, _ random: inout SeededGenerator) -> [GraphEdge] {
         (50..<count).flatMap { operation in
             (0..<3).map { _ in

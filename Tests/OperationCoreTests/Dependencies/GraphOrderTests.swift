@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-/// The order that the graph keeps, against a search through all of it.
+/// Compares the order that the graph keeps with a search through the whole graph.
 @Suite(.timeLimit(.minutes(Rounds.minutes)))
 struct GraphOrderTests {
     private enum Answer: Sendable { case added, refused(path: [String]), other }
@@ -30,7 +30,7 @@ struct GraphOrderTests {
     }
 
     @Test(arguments: [3, 6, 12, 40])
-    func `edges of a random graph are refused just where a search of all of it finds a cycle`(count: Int) {
+    func `an edge of a random graph is refused exactly when a full search finds a cycle`(count: Int) {
         for seed in Rounds.firstSeed..<Rounds.firstSeed + UInt64(Rounds.count(ci: 150, soak: 20_000)) {
             var random = SeededGenerator(seed: seed)
             let operations = (0..<count).map { HandDriven("\($0)") }
@@ -58,7 +58,7 @@ struct GraphOrderTests {
                         #expect(isExpected, "seed \(seed), step \(step): \(edge) closes a cycle and was added")
                         model.add(edge)
                     case .refused(let path):
-                        #expect(!isExpected, "seed \(seed), step \(step): \(edge) closes none and was refused")
+                        #expect(!isExpected, "seed \(seed), step \(step): \(edge) closes no cycle and was refused")
                         #expect(Self.isCycle(path, closedBy: edge, in: model), "seed \(seed), step \(step): \(path)")
                     case .other: Issue.record("seed \(seed), step \(step): \(edge) was refused for another reason")
                     }
@@ -69,7 +69,7 @@ struct GraphOrderTests {
     }
 
     @Test(arguments: [2, 3, 4])
-    func `threads that add edges of one graph close no cycle, and are refused no edge that closes none`(
+    func `threads that add edges concurrently are refused exactly the edges that would close a cycle`(
         threadCount: Int
     ) async throws {
         let rounds = UInt64(Rounds.count(ci: 150, soak: 20_000))
@@ -106,7 +106,7 @@ struct GraphOrderTests {
         }
     }
 
-    @Test func `threads that add, remove and end what others connect leave no cycle and the order`() async throws {
+    @Test func `concurrent changes of edges and ends of operations leave an ordered acyclic graph`() async throws {
         let rounds = UInt64(Rounds.count(ci: 150, soak: 20_000))
         try await TestThread.run {
             let team = ThreadTeam(count: 4)
@@ -156,7 +156,7 @@ struct GraphOrderTests {
     }
 
     @Test(arguments: GraphShape.allCases)
-    func `the search for a cycle costs a few steps for each edge, however a graph is built`(shape: GraphShape) {
+    func `the search for a cycle takes a few steps per edge for any shape of graph`(shape: GraphShape) {
         var random = SeededGenerator(seed: 4)
         let count = 2_000
         let operations = (0..<count).map { HandDriven("\($0)") }
@@ -168,12 +168,12 @@ struct GraphOrderTests {
             }
         }
         #expect(Self.areInOrder(operations))
-        // For some the cost grows with the logarithm of the number, and is about 10 here.
+        // For some shapes, the cost per edge grows with the logarithm of the count. It is about 10 here.
         #expect(operations[count - 1].searchCost < 20 * edges.count)
     }
 
-    @Test func `graphs that are joined keep their orders`() throws {
-        // Each join shifts the ranks of one graph, and the next one shifts them once more.
+    @Test func `graphs that are joined by an edge keep their order`() throws {
+        // Each join shifts the ranks of one graph, and the next join shifts them again.
         var graphs = (0..<64).map { number in (0..<4).map { HandDriven("\(number).\($0)") } }
         for graph in graphs {
             for (upstream, downstream) in zip(graph, graph.dropFirst()) {
@@ -184,7 +184,7 @@ struct GraphOrderTests {
         while graphs.count > 1 {
             graphs.shuffle(using: &random)
             let upper = graphs.removeLast(), lower = graphs.removeLast()
-            // The second of one waits for the third of the other, so that both ends keep standing out.
+            // The edge connects inner operations, so both graphs keep an operation at their end that is not connected.
             try lower[1].depend(on: upper[upper.count - 2], otherwise: .runAnyway)
             let merged = upper.prefix(upper.count - 1) + lower.dropFirst()
             #expect(Self.areInOrder(upper + lower))
@@ -196,7 +196,7 @@ struct GraphOrderTests {
         #expect(Self.areInOrder(graphs[0]))
     }
 
-    @Test func `a graph goes with its last operation, and its nodes with it`() throws {
+    @Test func `the operations of a connected graph are freed when the test releases them`() throws {
         weak var first: HandDriven?
         weak var last: HandDriven?
         do {
@@ -204,7 +204,7 @@ struct GraphOrderTests {
             for (upstream, downstream) in zip(operations, operations.dropFirst()) {
                 try downstream.depend(on: upstream, otherwise: .cancel)
             }
-            // Against the order, so that a search has met them.
+            // These edges are against the order, so that a search visits the nodes.
             let others = (0..<100).map { HandDriven("other \($0)") }
             for (upstream, downstream) in zip(others, others.dropFirst()) {
                 try downstream.depend(on: upstream, otherwise: .cancel)

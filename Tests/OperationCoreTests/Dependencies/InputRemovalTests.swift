@@ -18,9 +18,9 @@ private final class Pair: SyncOperation<[Int], Flaw>, @unchecked Sendable {
     override func didCancel(because cause: CancellationCause) { calls.record("cancel") }
 }
 
-@Suite("Inputs whose dependencies are removed, or that are added while the operation starts", .timeLimit(.minutes(3)))
+@Suite("Inputs with removed dependencies, and inputs that are added during the start", .timeLimit(.minutes(3)))
 struct InputRemovalTests {
-    /// How an operation asks for two inputs at once.
+    /// The way in which an operation requests two inputs together.
     enum Form: CaseIterable, Sendable {
         case together, asArray
 
@@ -33,7 +33,9 @@ struct InputRemovalTests {
     }
 
     @Test(arguments: Form.allCases, [true, false])
-    func `an operation that lost one of several inputs is cancelled and says why`(form: Form, endsFirst: Bool) throws {
+    func `an operation that lost one of several inputs is canceled with the code inputMissing`(
+        form: Form, endsFirst: Bool
+    ) throws {
         let left = HandDriven(), right = HandDriven(), pair = Pair()
         try form.ask(pair, left, right)
         if endsFirst { UpstreamEnd.succeeds.perform(on: left) }
@@ -46,7 +48,7 @@ struct InputRemovalTests {
     }
 
     @Test(arguments: Form.allCases)
-    func `one that lost all of them runs without`(form: Form) throws {
+    func `an operation that lost all of its inputs runs without them`(form: Form) throws {
         let left = HandDriven(), right = HandDriven(), pair = Pair()
         try form.ask(pair, left, right)
         UpstreamEnd.succeeds.perform(on: right)
@@ -55,7 +57,7 @@ struct InputRemovalTests {
         #expect(pair.outcome == .success([-1, -1]))
     }
 
-    @Test func `others that it asked for by themselves are given all the same`() throws {
+    @Test func `separately requested inputs are delivered when other dependencies are removed`() throws {
         let sources = (0..<4).map { HandDriven("\($0)") }, pair = Pair()
         let log = EventRecorder<Int>()
         for (number, source) in sources.enumerated() {
@@ -70,7 +72,7 @@ struct InputRemovalTests {
     }
 
     @Test(arguments: [true, false])
-    func `what was to use an input goes with its dependency`(endsFirst: Bool) throws {
+    func `removing a dependency releases the closure that would use its input`(endsFirst: Bool) throws {
         let census = LiveObjects(), source = HandDriven(), pair = Pair()
         do {
             let object = census.track(Witness())
@@ -82,7 +84,7 @@ struct InputRemovalTests {
         #expect(census.count == 0)
     }
 
-    @Test func `a circle among several inputs leaves none of them behind`() throws {
+    @Test func `a cycle among several inputs adds none of the dependencies`() throws {
         let left = HandDriven(), pair = Pair(), after = TaskOperation<Int, Flaw> { () throws(Flaw) in 1 }
         try after.depend(on: pair, otherwise: .runAnyway)
         #expect(throws: DependencyError.self) {
@@ -93,16 +95,16 @@ struct InputRemovalTests {
         #expect(pair.outcome == .success([-1, -1]))
     }
 
-    @Test func `an input is given though the operation starts while it is added`() async throws {
+    @Test func `an input is delivered even if the operation starts while the input is added`() async throws {
         let source = NameCaller(), pair = Pair()
         source.start()
-        // Asked for by the rule of the edge, which is there already.
+        // The rule reads the name of the source after the edge was added.
         source.onName.withLock { $0 = { pair.start() } }
         try pair.receive(from: source, otherwise: .use(7)) { $0.numbers = [$1] }
         #expect(await pair.finalOutcome == .success([7]))
     }
 
-    @Test func `an operation that was started takes no inputs, not even of no dependencies`() {
+    @Test func `a started operation refuses inputs, even an empty list`() {
         let operation = HandDriven()
         operation.start()
         #expect(throws: DependencyError.self) {
@@ -110,7 +112,7 @@ struct InputRemovalTests {
         }
     }
 
-    @Test func `an input is given or refused when the operation is started at the same moment`() async throws {
+    @Test func `an input that is added during a concurrent start is either delivered or refused`() async throws {
         try await TestThread.run {
             let team = ThreadTeam(count: 2)
             for round in 0..<Rounds.count(ci: 2_000, soak: 100_000) {

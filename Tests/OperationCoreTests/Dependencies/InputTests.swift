@@ -20,7 +20,7 @@ private final class Receiver: SyncOperation<String, Flaw>, @unchecked Sendable {
 @Suite(.timeLimit(.minutes(3)))
 struct InputTests {
     @Test(arguments: [true, false])
-    func `a result is handed over before the body, on its thread`(endsFirst: Bool) throws {
+    func `a result is delivered before the body, on the thread of the body`(endsFirst: Bool) throws {
         let upstream = HandDriven(), receiver = Receiver(), here = ThreadMark()
         if endsFirst { UpstreamEnd.succeeds.perform(on: upstream) }
         try receiver.receive(from: upstream, otherwise: .cancel) { receiver, result in
@@ -36,7 +36,9 @@ struct InputTests {
     }
 
     @Test(arguments: [UpstreamEnd.fails, .isCancelled], [true, false])
-    func `without a result it is cancelled, fails or uses another value`(end: UpstreamEnd, endsFirst: Bool) throws {
+    func `an operation whose input is missing is canceled, fails or uses another value`(
+        end: UpstreamEnd, endsFirst: Bool
+    ) throws {
         let upstream = HandDriven()
         let cancelled = Receiver(), failed = Receiver(), replaced = Receiver()
         if endsFirst { end.perform(on: upstream) }
@@ -54,7 +56,7 @@ struct InputTests {
     }
 
     @Test(.comparesObjects)
-    func `a key path is written, of an optional property too`() throws {
+    func `an input is written to a key path, even of an optional property`() throws {
         let number = ClosureOperation { 5 }, text = ClosureOperation { "five" }, receiver = Receiver()
         try receiver.receive(\.number, from: number)
         try receiver.receive(\.text, from: text)
@@ -66,7 +68,7 @@ struct InputTests {
         #expect(receiver.outcome == .success("5 five"))
     }
 
-    @Test func `inputs are handed over in the order of asking, whatever the order of ending`() throws {
+    @Test func `inputs are delivered in the order in which they were requested`() throws {
         let sources = (0..<5).map { _ in HandDriven() }, receiver = Receiver()
         for (number, source) in sources.enumerated() {
             try receiver.receive(from: source, otherwise: .cancel) { $0.log.append("\(number):\($1)") }
@@ -76,7 +78,7 @@ struct InputTests {
         #expect(receiver.log == ["0:7", "1:7", "2:7", "3:7", "4:7", "main"])
     }
 
-    @Test func `several results of several types are handed over at once`() async throws {
+    @Test func `several results of different types are delivered together`() async throws {
         let number = ClosureOperation { 1 }, text = TaskOperation { "one" }
         let fails: ClosureOperation<Bool, Flaw> = ClosureOperation { () throws(Flaw) in true }
         let receiver = Receiver()
@@ -90,7 +92,7 @@ struct InputTests {
     }
 
     @Test(arguments: 0..<3)
-    func `it is cancelled when one of several gives nothing`(failing: Int) throws {
+    func `an operation is canceled if one of several inputs has no result`(failing: Int) throws {
         let sources = (0..<3).map { HandDriven("\($0)") }, receiver = Receiver()
         try receiver.receive(from: sources[0], sources[1], sources[2]) { receiver, _, _, _ in
             receiver.log.append("input")
@@ -105,7 +107,7 @@ struct InputTests {
     }
 
     @Test(.comparesObjects)
-    func `one source may be asked twice`() throws {
+    func `an operation may receive several inputs from the same source`() throws {
         let source = HandDriven(), receiver = Receiver()
         try receiver.receive(\.number, from: source)
         try receiver.receive(from: source, otherwise: .cancel) { $0.text = "\($1 * 2)" }
@@ -118,7 +120,7 @@ struct InputTests {
     }
 
     @Test(arguments: UpstreamEnd.allCases, [true, false])
-    func `an outcome is handed over whatever it is`(end: UpstreamEnd, endsFirst: Bool) throws {
+    func `receiveOutcome delivers a success, a failure or a cancellation`(end: UpstreamEnd, endsFirst: Bool) throws {
         let upstream = HandDriven(), receiver = Receiver()
         if endsFirst { end.perform(on: upstream) }
         try receiver.receiveOutcome(of: upstream) { $0.text = $1.word }
@@ -128,7 +130,7 @@ struct InputTests {
         #expect(receiver.outcome == .success("0 \(word)"))
     }
 
-    @Test func `a receiver that was cancelled is given nothing and holds nothing`() throws {
+    @Test func `a canceled receiver gets no input and releases its closure`() throws {
         let census = LiveObjects(), upstream = HandDriven(), receiver = Receiver()
         do {
             let object = census.track(Witness())
@@ -143,7 +145,7 @@ struct InputTests {
         #expect(census.count == 0)
     }
 
-    @Test func `a source that is removed again gives nothing and holds nothing up`() throws {
+    @Test func `a removed source delivers no input and does not delay the receiver`() throws {
         let source = HandDriven(), receiver = Receiver()
         try receiver.receive(\.number, from: source, otherwise: .cancel)
         receiver.removeDependency(source)
@@ -152,7 +154,7 @@ struct InputTests {
         #expect(receiver.outcome == .success("0 none"))
     }
 
-    @Test func `inputs go through a whole graph in a plain queue`() async throws {
+    @Test func `inputs pass through a chain of operations in a plain queue`() async throws {
         let first = ClosureOperation { 1 }
         let second = Receiver(), third = Receiver(), queue = OperationQueue()
         try second.receive(\.number, from: first)

@@ -13,7 +13,7 @@ private final class Total: SyncOperation<[Int], Refusal>, @unchecked Sendable {
     override func main() { finish(withResult: parts) }
 }
 
-@Suite("The results of many", .timeLimit(.minutes(3)))
+@Suite("Results of many operations", .timeLimit(.minutes(3)))
 struct ManyInputsTests {
     private func parts(_ count: Int, failing: Int? = nil) -> [TypedOperation<Int, Refusal>] {
         (0..<count).map { number in
@@ -24,7 +24,7 @@ struct ManyInputsTests {
         }
     }
 
-    @Test("arrive in the order of the operations, whichever ends first")
+    @Test("Results arrive in the order of the operations, whichever ends first")
     func inOrder() async throws {
         let upstream = parts(50)
         let total = Total()
@@ -35,14 +35,14 @@ struct ManyInputsTests {
         #expect(try await total.value == Array(0..<50))
     }
 
-    @Test("are none where there are no operations")
+    @Test("An empty list of operations delivers an empty list of results")
     func ofNone() async throws {
         let total = Total()
         try total.receive(fromAll: [] as [TypedOperation<Int, Refusal>]) { $0.parts = $1 + [1] }
         #expect(try await total.run() == [1])
     }
 
-    @Test("are missed as the rule says: cancelled, or with a value in the place of the missing one")
+    @Test("A missing result cancels the operation, or the rule replaces it with a value")
     func missing() async throws {
         for rule in [nil, 99] {
             let upstream = parts(5, failing: 3)
@@ -58,7 +58,7 @@ struct ManyInputsTests {
         }
     }
 
-    @Test("are asked for of all or of none")
+    @Test("If one of several dependencies is refused, none is added")
     func allOrNone() throws {
         let total = Total()
         let upstream = parts(2)
@@ -69,7 +69,7 @@ struct ManyInputsTests {
         #expect(total.outcome == .success([]))
     }
 
-    @Test("of several types have a rule each")
+    @Test("Each of several results of different types has its own rule")
     func rulePerInput() throws {
         let number = ClosureOperation { () throws(Refusal) -> Int in throw Refusal() }
         let text = ClosureOperation { "four" }

@@ -6,12 +6,12 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-/// Dependencies between operations of this package and others, in plain queues and without.
+/// Dependencies between managed and plain operations, in an `OperationQueue` and without a queue.
 @Suite(.timeLimit(.minutes(3)))
 struct PlainOperationDependencyTests {
     private let queue = OperationQueue()
 
-    @Test func `ours waits for a foreign one`() async throws {
+    @Test func `a managed operation waits for a plain operation`() async throws {
         let order = EventRecorder<String>()
         let foreign = BlockOperation { order.record("foreign") }
         let own = ClosureOperation { order.record("own") }
@@ -24,14 +24,14 @@ struct PlainOperationDependencyTests {
         #expect(order.events == ["foreign", "own"])
     }
 
-    @Test func `ours is ready when the foreign one had ended before`() {
+    @Test func `a managed operation is ready if the plain operation had already ended`() {
         let foreign = BlockOperation(), own = HandDriven()
         foreign.start()
         own.addDependency(foreign)
         #expect(Look(own) == .waiting)
     }
 
-    @Test func `a foreign one waits for ours`() async {
+    @Test func `a plain operation waits for a managed operation`() async {
         let order = EventRecorder<String>()
         let own = HandDriven(
             hooks: .init(main: { operation in
@@ -47,7 +47,7 @@ struct PlainOperationDependencyTests {
         #expect(await order.events(atLeast: 2) == ["own", "foreign"])
     }
 
-    @Test func `a foreign one is ready when ours had ended before`() {
+    @Test func `a plain operation is ready if the managed operation had already ended`() {
         let own = HandDriven(), foreign = BlockOperation()
         UpstreamEnd.succeeds.perform(on: own)
         foreign.addDependency(own)
@@ -55,7 +55,7 @@ struct PlainOperationDependencyTests {
     }
 
     @Test(arguments: UpstreamEnd.allCases)
-    func `a foreign one goes on however ours ends`(end: UpstreamEnd) async {
+    func `a plain operation runs however its managed dependency ends`(end: UpstreamEnd) async {
         let own = HandDriven(), ran = EventRecorder<Int>()
         let foreign = BlockOperation { ran.record(1) }
         foreign.addDependency(own)
@@ -64,7 +64,7 @@ struct PlainOperationDependencyTests {
         #expect(await ran.events(atLeast: 1) == [1])
     }
 
-    @Test func `a cancelled foreign dependency cancels by the rule`() async throws {
+    @Test func `a canceled plain dependency triggers the rule of each dependent`() async throws {
         let foreign = BlockOperation(), strict = HandDriven(), failing = HandDriven(), plain = HandDriven()
         foreign.name = "Foreign"
         try strict.depend(on: foreign, otherwise: .cancel)
@@ -80,7 +80,7 @@ struct PlainOperationDependencyTests {
         #expect(Look(plain) == .waiting)
     }
 
-    @Test func `a foreign dependency that is removed holds nothing up`() async throws {
+    @Test func `a removed plain dependency does not delay the operation`() async throws {
         let foreign = BlockOperation(), own = ClosureOperation { 1 }
         own.addDependency(foreign)
         own.removeDependency(foreign)
@@ -91,7 +91,7 @@ struct PlainOperationDependencyTests {
         foreign.start()
     }
 
-    @Test func `our dependency can be removed from a foreign operation`() async {
+    @Test func `a managed dependency can be removed from a plain operation`() async {
         let own = HandDriven(), ran = EventRecorder<Int>(), other = HandDriven()
         let foreign = BlockOperation { ran.record(1) }
         foreign.addDependency(own)
@@ -104,7 +104,7 @@ struct PlainOperationDependencyTests {
         #expect(await ran.events(atLeast: 1) == [1])
     }
 
-    @Test func `either may be freed first`() {
+    @Test func `operations that are connected by an edge can be freed in any order`() {
         let census = LiveObjects(), own = HandDriven(), foreign = BlockOperation()
         do {
             let dependent = census.track(BlockOperation())
@@ -123,7 +123,7 @@ struct PlainOperationDependencyTests {
         #expect(census.types == [])
     }
 
-    @Test func `a chain of both kinds runs in order in a queue`() async {
+    @Test func `a chain of managed and plain operations runs in order in a queue`() async {
         let order = EventRecorder<Int>(), count = 40
         let chain = (0..<count).map { number -> Operation in
             number.isMultiple(of: 2)
@@ -140,7 +140,7 @@ struct PlainOperationDependencyTests {
         #expect(await order.events(atLeast: count) == Array(0..<count))
     }
 
-    @Test func `cancelling the dependents of a running operation harms nobody`() async throws {
+    @Test func `canceling all operations of a queue drains it and runs no managed dependent`() async throws {
         let head = HandDriven(), began = Gate(), runs = EventRecorder<Int>()
         let first = HandDriven(hooks: .init(main: { _ in began.open() }))
         queue.addOperation(first)
@@ -149,7 +149,7 @@ struct PlainOperationDependencyTests {
             let own = ClosureOperation { runs.record(number) }
             own.addDependency(first)
             own.addDependency(head)
-            // It may run: the first is cancelled first, and releases it before it is cancelled too.
+            // The plain operation may run, because the first one is canceled before it, and releases it.
             let foreign = BlockOperation {}
             foreign.addDependency(first)
             queue.addOperation(own)

@@ -8,10 +8,10 @@ import Testing
 
 /// The watcher of plain operations that Apple platforms use.
 ///
-/// The watchers here live until the upstream operation has ended: on Linux the queue would free them too early.
+/// A test that begins a watcher keeps it until the upstream operation has ended, because Linux would free it too early.
 @Suite(.timeLimit(.minutes(1)))
 struct QueuedWatcherTests {
-    @Test func `it calls back once when the operation has ended`() async {
+    @Test func `a watcher calls back once when the operation has ended`() async {
         let ends = EventRecorder<Bool>(), upstream = BlockOperation {}
         let watcher = QueuedWatcher(upstream) { ends.record($0.isFinished) }
         watcher.begin()
@@ -21,7 +21,7 @@ struct QueuedWatcherTests {
         withExtendedLifetime(watcher) {}
     }
 
-    @Test func `it calls back for an operation that had ended before`() async {
+    @Test func `a watcher calls back for an operation that had already ended`() async {
         let ends = EventRecorder<Bool>(), upstream = BlockOperation {}
         upstream.start()
         let watcher = QueuedWatcher(upstream) { ends.record($0.isFinished) }
@@ -30,7 +30,7 @@ struct QueuedWatcherTests {
         withExtendedLifetime(watcher) {}
     }
 
-    @Test func `it does not call back when it was released before it began`() {
+    @Test func `a watcher that is released before it begins does not call back`() {
         let ends = EventRecorder<Bool>(), upstream = BlockOperation {}
         _ = QueuedWatcher(upstream) { ends.record($0.isFinished) }
         upstream.start()

@@ -17,7 +17,7 @@ struct RemovalTests {
         #expect(downstream.dependencies == [])
         downstream.start()
         #expect(Look(downstream) == .executing)
-        // Told too late, and of an edge that is no more.
+        // The failure comes too late, for an edge that no longer exists.
         UpstreamEnd.fails.perform(on: upstream)
         #expect(Look(downstream) == .executing)
     }
@@ -32,7 +32,7 @@ struct RemovalTests {
         #expect(downstream.state == .executing)
     }
 
-    @Test func `in a queue it begins when its last dependency is removed`() async throws {
+    @Test func `an operation in a queue begins when its last dependency is removed`() async throws {
         let upstream = HandDriven(), downstream = ClosureOperation { 1 }, queue = OperationQueue()
         downstream.addDependency(upstream)
         queue.addOperation(downstream)
@@ -40,7 +40,7 @@ struct RemovalTests {
         #expect(try await downstream.value == 1)
     }
 
-    @Test func `all edges to one operation go together`() throws {
+    @Test func `removeDependency removes all edges to an operation`() throws {
         let upstream = HandDriven(), downstream = HandDriven()
         try downstream.depend(on: upstream, otherwise: .cancel)
         try downstream.receive(from: upstream, otherwise: .cancel) { _, _ in }
@@ -52,7 +52,7 @@ struct RemovalTests {
     }
 
     @Test(.comparesObjects)
-    func `removing what is not there, or has ended, changes nothing`() {
+    func `removing an absent or ended dependency does not change the readiness`() {
         let upstream = HandDriven(), other = HandDriven(), downstream = HandDriven()
         downstream.removeDependency(upstream)
         #expect(downstream.isReady)
@@ -67,7 +67,7 @@ struct RemovalTests {
         #expect(downstream.isReady)
     }
 
-    @Test func `it can be added again after it was removed`() {
+    @Test func `a removed dependency can be added again`() {
         let upstream = HandDriven(), downstream = HandDriven()
         for _ in 0..<50 {
             downstream.addDependency(upstream)
@@ -79,7 +79,7 @@ struct RemovalTests {
         #expect(downstream.isReady)
     }
 
-    /// Long lists are found by an index, short ones are not: nothing may fall between the two.
+    /// Only long lists of dependencies use an index, and the counts cover the transition.
     @Test(.comparesObjects, arguments: [1, 8, 9, 10, 30])
     func `a dependency added after others were removed can be removed too`(count: Int) {
         let downstream = HandDriven(), first = (0..<count).map { _ in HandDriven() }, last = HandDriven()
@@ -95,7 +95,9 @@ struct RemovalTests {
     }
 
     @Test(arguments: 0..<5 as Range<UInt64>, [12, 200])
-    func `dependencies come and go in random order`(seed: UInt64, count: Int) {
+    func `random additions, removals and ends of dependencies keep the list and the readiness correct`(
+        seed: UInt64, count: Int
+    ) {
         var random = SeededGenerator(seed: seed)
         let downstream = HandDriven(), sources = (0..<count).map { HandDriven("\($0)") }
         var expected: Set<Int> = [], unended: Set<Int> = []
@@ -125,7 +127,7 @@ struct RemovalTests {
     }
 
     @Test(.comparesObjects)
-    func `the list of dependencies holds each once, ended ones too, in order, until the end`() {
+    func `the list of dependencies is ordered, without duplicates, and empty only after the end`() {
         let sources = (0..<3).map { HandDriven("\($0)") }, operation = HandDriven()
         for source in sources + sources { operation.addDependency(source) }
         UpstreamEnd.succeeds.perform(on: sources[1])

@@ -8,7 +8,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(Rounds.minutes)))
 struct WaitingTests {
-    @Test func `started by hand before it is ready it begins when it is`() async throws {
+    @Test func `an operation started before it is ready begins when its dependency ends`() async throws {
         let upstream = HandDriven(), downstream = HandDriven()
         try downstream.depend(on: upstream, otherwise: .runAnyway)
         downstream.start()
@@ -18,7 +18,7 @@ struct WaitingTests {
         #expect(downstream.state == .executing)
     }
 
-    @Test func `it does not begin on the thread and the stack of the operation that ended`() async throws {
+    @Test func `an operation does not begin on the thread that ended its dependency`() async throws {
         let upstream = HandDriven(), began = Gate()
         let ranInside = try await TestThread.run {
             let here = ThreadMark(), isSame = Locked(false)
@@ -37,12 +37,12 @@ struct WaitingTests {
         #expect(!ranInside)
     }
 
-    @Test func `cancelled while it waits it ends and is not started by the dependency`() throws {
+    @Test func `an operation canceled while it waits is not started by the end of its dependency`() throws {
         let upstream = HandDriven(), downstream = HandDriven(), last = HandDriven()
         try downstream.depend(on: upstream, otherwise: .runAnyway)
         try last.depend(on: downstream, otherwise: .runAnyway)
         downstream.cancel()
-        // Not started: its own dependents wait for that.
+        // The operation was not started, and its dependents wait for the start.
         #expect(Look(downstream) == .cancelledEarly)
         #expect(!last.isReady)
         downstream.start()
@@ -52,7 +52,7 @@ struct WaitingTests {
         #expect(downstream.calls.events == [])
     }
 
-    @Test func `a dependency that is cancelled before its start holds others up until it is started`() throws {
+    @Test func `a dependency canceled before its start delays its dependents until it is started`() throws {
         let upstream = HandDriven(), plain = HandDriven(), strict = HandDriven()
         try plain.depend(on: upstream, otherwise: .runAnyway)
         try strict.depend(on: upstream, otherwise: .cancel)
@@ -64,7 +64,7 @@ struct WaitingTests {
         #expect(strict.cancellationCause?.code == .dependencyCancelled)
     }
 
-    @Test func `a dependency that ended early holds others up until it is started`() throws {
+    @Test func `a dependency finished before its start delays its dependents until it is started`() throws {
         let upstream = HandDriven(), downstream = HandDriven()
         try downstream.depend(on: upstream, otherwise: .runAnyway)
         upstream.finish(withResult: 1)
@@ -73,7 +73,7 @@ struct WaitingTests {
         #expect(downstream.isReady)
     }
 
-    @Test func `a dependency that winds down holds others up until it has`() throws {
+    @Test func `a dependency that winds down delays its dependents until it ends`() throws {
         let upstream = HandDriven(windsDown: true), downstream = HandDriven()
         try downstream.depend(on: upstream, otherwise: .cancel)
         upstream.start()
@@ -85,7 +85,7 @@ struct WaitingTests {
     }
 
     @Test(arguments: [true, false])
-    func `a diamond runs from top to bottom`(startsAtTheTop: Bool) async throws {
+    func `a diamond of dependencies runs from top to bottom`(startsAtTheTop: Bool) async throws {
         let order = EventRecorder<String>()
         func make(_ name: String) -> SyncProbe {
             SyncProbe(name) { operation in
@@ -107,7 +107,7 @@ struct WaitingTests {
         #expect(order.count == 4)
     }
 
-    @Test func `nothing begins before all of many dependencies have ended`() throws {
+    @Test func `an operation with 50 dependencies is ready only when all of them have ended`() throws {
         let sources = (0..<50).map { _ in HandDriven() }, operation = HandDriven()
         for source in sources { try operation.depend(on: source, otherwise: .runAnyway) }
         for (number, source) in sources.shuffled().enumerated() {
@@ -117,7 +117,7 @@ struct WaitingTests {
         #expect(operation.isReady)
     }
 
-    @Test func `a waiting operation keeps those it waits for alive and not the other way round`() throws {
+    @Test func `a dependent keeps its dependency alive, but not the reverse`() throws {
         let census = LiveObjects()
         weak var upstream: HandDriven?
         do {
@@ -133,7 +133,7 @@ struct WaitingTests {
         UpstreamEnd.succeeds.perform(on: last)
     }
 
-    @Test func `ends and new edges race and every operation becomes ready`() async throws {
+    @Test func `an operation becomes ready although edges are added while its dependencies end`() async throws {
         let rounds = Rounds.count(ci: 2_000, soak: 100_000)
         let stuck = try await TestThread.run { () -> Int in
             let team = ThreadTeam(count: 4)

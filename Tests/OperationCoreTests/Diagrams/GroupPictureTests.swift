@@ -9,7 +9,9 @@ import Testing
 
 @Suite("Groups in pictures and explanations", .nothingStaysAlive, .timeLimit(.minutes(3)))
 struct GroupPictureTests {
-    /// A group within a group, of whose three children one runs, one waits for the group's width, one depends on the first.
+    /// A group in a group with three children.
+    ///
+    /// One child runs, one waits for the width of its group, and one depends on the first.
     private struct Nested {
         let queue = QueueManager("groups")
         let running = HandDriven("running"), second = HandDriven("second"), last = HandDriven("last")
@@ -31,7 +33,7 @@ struct GroupPictureTests {
         }
     }
 
-    @Test("The graph shows groups with their children, also those that wait in the group")
+    @Test("The graph shows groups with their children, including children that wait in the group")
     func graph() async throws {
         let nested = try await Nested()
         let graph = nested.queue.graph()
@@ -52,7 +54,7 @@ struct GroupPictureTests {
         await nested.end()
     }
 
-    @Test("A group that no queue of the picture holds is in it with its children; too many are left out")
+    @Test("A graph shows a group outside the queue with its children, up to the limit of nodes")
     func elsewhere() async throws {
         let queue = QueueManager("children")
         let children = (0..<5).map { HandDriven("\($0)") }
@@ -67,7 +69,7 @@ struct GroupPictureTests {
         await group.ended()
     }
 
-    @Test("What keeps a group and its children is said")
+    @Test("An explanation says why a group or one of its children waits")
     func explanation() async throws {
         let nested = try await Nested()
         let (queue, inner) = (nested.queue, nested.inner)
@@ -81,7 +83,7 @@ struct GroupPictureTests {
         await nested.end()
     }
 
-    @Test("A trace has a group on a place of its own, and its children beside it")
+    @Test("A trace shows a group on its own lane, and its children on another lane")
     func trace() async throws {
         let queue = QueueManager("trace", width: 1)
         queue.recording = QueueRecording(limit: 10)

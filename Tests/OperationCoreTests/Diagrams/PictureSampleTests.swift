@@ -12,14 +12,14 @@ import Testing
     "Pictures for the guide", .timeLimit(.minutes(3)),
     .enabled(if: ProcessInfo.processInfo.environment["OPERATIONKIT_PICTURES"] != nil))
 struct PictureSampleTests {
-    @Test("A graph in the middle of its work, and the trace when it is done")
+    @Test("The graph of a running queue and the trace of its finished work are written to files")
     func pictures() async throws {
         let folder = URL(fileURLWithPath: ProcessInfo.processInfo.environment["OPERATIONKIT_PICTURES"] ?? ".")
         let queue = QueueManager("gallery", width: 2)
         let gate = Gate()
         let operations = Self.gallery(gate)
         try queue.add(Array(operations.dropLast()))
-        // The two readings have ended; the decodings stand at the gate.
+        // Both reads have ended, and the decoding operations wait at the gate.
         try await TestThread.run { while queue.counts.finished < 2 { sched_yield() } }
         try await TestThread.run { while queue.counts.running < 2 { sched_yield() } }
         let graph = queue.graph()
@@ -56,7 +56,7 @@ struct PictureSampleTests {
     }
 }
 
-/// Takes a while.
+/// Uses the processor for a while.
 private func churn(_ weight: Int) -> Int {
     var random = SeededGenerator(seed: 1)
     var sum = 0

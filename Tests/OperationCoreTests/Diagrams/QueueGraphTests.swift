@@ -9,7 +9,7 @@ import Testing
 
 @Suite("Pictures of the graph", .nothingStaysAlive, .timeLimit(.minutes(3)))
 struct QueueGraphTests {
-    @Test("It shows what is in the queue, what that waits for, and what waits for it elsewhere")
+    @Test("A graph shows the operations of a queue, their dependencies and their dependents elsewhere")
     func live() async throws {
         let queue = QueueManager("graph"), other = QueueManager("other")
         let outside = HandDriven("outside"), running = HandDriven("running")
@@ -40,7 +40,7 @@ struct QueueGraphTests {
             QueueGraph.Node(id: 1, name: "später", state: nil, hasEnded: true),
         ], edges: [QueueGraph.Edge(upstream: 1, downstream: 0)], omittedCount: 3)
 
-    @Test("Mermaid: each node and edge on a line of its own, names as entities")
+    @Test("Mermaid: each node and edge has its own line, and names use entities")
     func mermaid() {
         let lines = Self.graph.mermaid.split(separator: "\n").map(String.init)
         #expect(lines.first == "flowchart LR")

@@ -3,14 +3,14 @@
 
 import OperationCore
 
-/// Counts calls, on whatever thread they come.
+/// A thread-safe counter of calls.
 final class CallCounter: Sendable {
     private let calls = Locked(0)
 
-    /// How many there were.
+    /// The number of calls.
     var count: Int { calls.withLock { $0 } }
 
-    /// Counts one more and returns how many there were with it.
+    /// Counts one more call, and returns the new number.
     @discardableResult
     func next() -> Int {
         calls.withLock { calls in

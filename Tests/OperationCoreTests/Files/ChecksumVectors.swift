@@ -4,7 +4,7 @@
 import OperationCore
 import Testing
 
-/// Messages whose sums are known.
+/// Messages with known checksums.
 enum ChecksumVectors {
     struct Known: Sendable, CustomTestStringConvertible {
         let message: String
@@ -17,7 +17,7 @@ enum ChecksumVectors {
         }
     }
 
-    /// The messages of FIPS 180-4 and RFC 1321, and what other implementations (Python's) say of them.
+    /// The messages of FIPS 180-4 and RFC 1321, with checksums by another implementation (Python).
     static let known = [
         Known(
             "",
@@ -64,7 +64,9 @@ enum ChecksumVectors {
             ]),
     ]
 
-    /// Lengths at which a block, or the padding, begins or ends: the bytes are 0 to 250, again and again.
+    /// Lengths at which a block or the padding begins or ends.
+    ///
+    /// The messages repeat the bytes 0 to 250.
     static let boundaries: [(Int, String, String, String, String)] = [
         (
             0, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",

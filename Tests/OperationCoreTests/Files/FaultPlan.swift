@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-/// Makes one call to the system fail, or a kind of call from then on.
+/// Makes one system call fail, or all calls of some kinds from a certain call on.
 final class FaultPlan: Sendable {
     private struct State {
         var count = 0
@@ -20,10 +20,10 @@ final class FaultPlan: Sendable {
     private let isOtherDevice: Bool
 
     /// - Parameters:
-    ///   - number: Which call fails, counted from one.
-    ///   - errorNumber: With what.
-    ///   - lasting: The kinds of call that fail from then on; only these are counted, if there are any.
-    ///   - isOtherDevice: Whether renaming anything but a temporary file is refused as being across file systems.
+    ///   - number: The number of the call that fails, counted from one.
+    ///   - errorNumber: The error number of the failure.
+    ///   - lasting: The kinds of call that fail from then on. If there are any, only these calls are counted.
+    ///   - isOtherDevice: Whether renaming anything but a temporary file fails as if it crossed file systems.
     init(
         failing number: Int, with errorNumber: Int32, lasting: Set<FileSystemCall.Kind> = [],
         isOtherDevice: Bool = false
@@ -34,7 +34,7 @@ final class FaultPlan: Sendable {
         self.isOtherDevice = isOtherDevice
     }
 
-    /// The kind of call that failed; nil in a clean run.
+    /// The kind of the call that failed, or `nil` if no call failed.
     var failed: FileSystemCall.Kind? { state.withLock { $0.failed } }
 
     var name: String { failed?.rawValue ?? "nothing" }

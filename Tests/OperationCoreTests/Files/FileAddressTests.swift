@@ -18,7 +18,7 @@ struct FileAddressTests {
         (URL(fileURLWithPath: "/tmp/a\0b"), .invalidPath),
     ]
 
-    @Test(arguments: bad) func `a URL of no file is answered by every operation`(
+    @Test(arguments: bad) func `every file operation refuses a URL that is not a valid file URL`(
         url: URL?, code: FileOperationError.Code
     ) throws {
         let url = try #require(url), good = FileManager.default.temporaryDirectory.appendingPathComponent("\(UUID())")
@@ -34,7 +34,7 @@ struct FileAddressTests {
     }
 
     @Test(arguments: ["/", "/.", "/..", "/tmp/.", "/tmp/..", "//"])
-    func `a path without a name of its own is neither written nor removed`(path: String) {
+    func `a path without a file name cannot be written, removed, moved or copied`(path: String) {
         let url = URL(fileURLWithPath: path), good = URL(fileURLWithPath: "/tmp/good-\(UUID())")
         #expect(FileWriteOperation(Data(), to: url).failure()?.code == .invalidPath)
         #expect(FileWriteOperation(Data(), to: url, options: .init(mode: .inPlace)).failure()?.code == .invalidPath)
@@ -44,7 +44,7 @@ struct FileAddressTests {
     }
 
     @Test(arguments: ["a name with spaces", "100%", "%41", "ünï", "e\u{301}", "new\nline", "-rf", "q?x#y", "\u{7F}"])
-    func `unusual names are taken as they are`(name: String) throws {
+    func `unusual file names are used unchanged`(name: String) throws {
         let folder = try TemporaryFolder()
         _ = try FileWriteOperation(Data("text".utf8), to: folder[name]).success()
         #expect(folder.names() == [name])
@@ -54,7 +54,7 @@ struct FileAddressTests {
         #expect(try FileRemoveOperation(folder[name + "2"]).success())
     }
 
-    @Test func `relative and directory URLs are understood`() throws {
+    @Test func `file operations accept relative URLs and directory URLs`() throws {
         let folder = try TemporaryFolder()
         let base = URL(fileURLWithPath: folder.url.path, isDirectory: true)
         let relative = URL(fileURLWithPath: "file", relativeTo: base)

@@ -12,7 +12,7 @@ struct FileCancellationTests {
 
     init() throws { folder = try TemporaryFolder() }
 
-    /// Cancels the operation while it is in the n-th call of a kind, waits for its end, and counts the calls after it.
+    /// Cancels the operation during its n-th call of a kind, waits for its end, and returns the number of later calls.
     private func cancel<Value>(
         _ operation: FileOperation<Value>, inCall number: Int, of kind: FileSystemCall.Kind
     ) async throws -> Int {
@@ -36,18 +36,20 @@ struct FileCancellationTests {
         return calls.count - number
     }
 
-    @Test func `a read stops at the next chunk`() async throws {
+    @Test func `a canceled read stops at the next chunk`() async throws {
         let url = try folder.write(bytes: 3_000_000, to: "file")
         #expect(try await cancel(FileReadOperation(url), inCall: 2, of: .read) == 0)
     }
 
-    @Test func `a checksum stops at the next chunk`() async throws {
+    @Test func `a canceled checksum stops at the next chunk`() async throws {
         let url = try folder.write(bytes: 3_000_000, to: "file")
         #expect(try await cancel(FileChecksumOperation(url), inCall: 3, of: .read) == 0)
     }
 
     @Test(arguments: [FileWriteOptions.Mode.replacing, .creatingNew, .inPlace])
-    func `a write stops at the next chunk and leaves nothing`(mode: FileWriteOptions.Mode) async throws {
+    func `a canceled write stops at the next chunk and leaves nothing behind`(
+        mode: FileWriteOptions.Mode
+    ) async throws {
         let options = FileWriteOptions(mode: mode, createsDirectories: true)
         let write = FileWriteOperation(Data.patterned(3_000_000), to: folder["sub/file"], options: options)
         #expect(try await cancel(write, inCall: 2, of: .write) == 0)
@@ -55,7 +57,7 @@ struct FileCancellationTests {
     }
 
     @Test(arguments: [FileSystemCall.Kind.write, .synchronize, .close])
-    func `a write that is cancelled before the renaming leaves the old content`(
+    func `a write that is canceled before the rename keeps the old content`(
         kind: FileSystemCall.Kind
     ) async throws {
         try folder.write("old", to: "file")
@@ -64,21 +66,21 @@ struct FileCancellationTests {
         #expect(folder.names() == ["file"])
     }
 
-    @Test func `a cancellation that comes with the renaming finds the file written`() async throws {
+    @Test func `a write that is canceled during the rename has written the new content`() async throws {
         try folder.write("old", to: "file")
         _ = try await cancel(FileWriteOperation(Data("new".utf8), to: folder["file"]), inCall: 1, of: .rename)
         #expect(folder.text("file") == "new")
         #expect(folder.names() == ["file"])
     }
 
-    @Test func `a copy of a file stops at the next chunk and leaves nothing`() async throws {
+    @Test func `a canceled copy of a file stops at the next chunk and leaves nothing behind`() async throws {
         try folder.write(bytes: 3_000_000, to: "file")
         let copy = FileCopyOperation(from: folder["file"], to: folder["copy"])
         #expect(try await cancel(copy, inCall: 3, of: .write) == 0)
         #expect(folder.names() == ["file"])
     }
 
-    @Test func `a copy of a tree stops at the next file and leaves nothing`() async throws {
+    @Test func `a canceled copy of a directory tree stops at the next file and leaves nothing behind`() async throws {
         try folder.makeFolder("tree/sub")
         for number in 0..<50 { try folder.write("text", to: "tree/sub/\(number)") }
         let copy = FileCopyOperation(from: folder["tree"], to: folder["copy"])
@@ -87,14 +89,14 @@ struct FileCancellationTests {
         #expect(folder.names(in: "tree/sub").count == 50)
     }
 
-    @Test func `a removal stops at the next file`() async throws {
+    @Test func `a canceled removal stops at the next file`() async throws {
         try folder.makeFolder("tree")
         for number in 0..<50 { try folder.write("text", to: "tree/\(number)") }
         #expect(try await cancel(FileRemoveOperation(folder["tree"]), inCall: 20, of: .remove) == 0)
         #expect(folder.names(in: "tree").count == 30)
     }
 
-    @Test func `a move to another file system leaves the original, or once the copy stands the copy`() async throws {
+    @Test func `a canceled move to another file system leaves the original or a complete copy`() async throws {
         try folder.makeFolder("tree/sub")
         for number in 0..<5 { try folder.write("text", to: "tree/sub/\(number)") }
         for (kind, isMoved) in [(FileSystemCall.Kind.write, false), (.remove, true)] {
@@ -119,7 +121,7 @@ struct FileCancellationTests {
         }
     }
 
-    @Test func `cancelled before its start an operation touches nothing`() throws {
+    @Test func `an operation canceled before its start makes no system calls`() throws {
         let calls = CallCounter()
         let write = FileWriteOperation(Data("new".utf8), to: folder["file"]).intercepted { _ in
             calls.next()
@@ -132,7 +134,7 @@ struct FileCancellationTests {
         #expect(write.data.isEmpty)
     }
 
-    @Test func `cancelled between its start and its body an operation touches nothing`() throws {
+    @Test func `an operation canceled between its start and its body makes no system calls`() throws {
         try folder.write("old", to: "file")
         let calls = CallCounter()
         let count: FileSystem.Interceptor = { _ in
@@ -142,7 +144,7 @@ struct FileCancellationTests {
         let write = FileWriteOperation(Data("new".utf8), to: folder["file"], options: .init(mode: .inPlace))
         let read = FileReadOperation(folder["file"])
         for operation in [write.intercepted(count), read.intercepted(count)] as [ManagedOperation] {
-            // The last that happens before the body is that results are handed over.
+            // The delivery of inputs is the last step before the body.
             let upstream = ClosureOperation { 1 }
             if let write = operation as? FileWriteOperation {
                 try write.receive(from: upstream, otherwise: .cancel) { write, _ in write.cancel() }
@@ -157,7 +159,7 @@ struct FileCancellationTests {
         #expect(folder.text("file") == "old")
     }
 
-    @Test func `in a queue, cancelling all leaves every file whole or absent`() async throws {
+    @Test func `canceling all writes in a queue leaves each file complete or absent`() async throws {
         let data = Data.patterned(600_000)
         let queue = OperationQueue()
         let operations = (0..<40).map { number in

@@ -12,28 +12,30 @@ struct FileChecksumStreamTests {
 
     static func pattern(_ count: Int) -> [UInt8] { (0..<count).map { UInt8($0 % 251) } }
 
-    /// The sum of the parts, one after another.
+    /// Returns the checksum of the parts, in their order.
     static func sum(_ algorithm: ChecksumAlgorithm, _ parts: [some Collection<UInt8>]) -> String {
         var stream = algorithm.makeStream()
         for part in parts { Array(part).withUnsafeBytes { stream.update($0) } }
         return FileChecksum(algorithm: algorithm, bytes: stream.finish()).hexadecimal
     }
 
-    @Test(arguments: ChecksumVectors.known) func `known messages have their known sums`(known: ChecksumVectors.Known) {
+    @Test(arguments: ChecksumVectors.known) func `the checksums of known messages are correct`(
+        known: ChecksumVectors.Known
+    ) {
         for (algorithm, sum) in known.sums {
             #expect(Self.sum(algorithm, [Array(known.message.utf8)]) == sum, "\(algorithm)")
         }
         #expect(known.sums.count == 4)
     }
 
-    @Test(arguments: ChecksumVectors.boundaries) func `sums are right at the boundaries of blocks`(
+    @Test(arguments: ChecksumVectors.boundaries) func `checksums are correct at the boundaries of blocks`(
         count: Int, sha256: String, sha1: String, md5: String, crc32: String
     ) {
         let message = Self.pattern(count)
         #expect(Self.all.map { Self.sum($0, [message]) } == [sha256, sha1, md5, crc32])
     }
 
-    @Test(arguments: all) func `it does not matter in which parts the bytes come`(algorithm: ChecksumAlgorithm) {
+    @Test(arguments: all) func `a checksum does not depend on how the bytes are split`(algorithm: ChecksumAlgorithm) {
         let message = Self.pattern(200)
         let whole = Self.sum(algorithm, [message])
         for split in 0...200 {
@@ -52,7 +54,9 @@ struct FileChecksumStreamTests {
         }
     }
 
-    @Test(arguments: all) func `bytes may lie anywhere in memory`(algorithm: ChecksumAlgorithm) {
+    @Test(arguments: all) func `a checksum does not depend on the alignment of the bytes`(
+        algorithm: ChecksumAlgorithm
+    ) {
         let message = Self.pattern(300)
         let whole = Self.sum(algorithm, [message])
         for offset in 0..<16 {
@@ -63,7 +67,7 @@ struct FileChecksumStreamTests {
         }
     }
 
-    @Test func `a stream that was copied goes on by itself`() {
+    @Test func `a copied checksum stream continues independently`() {
         var one = ChecksumAlgorithm.sha256.makeStream()
         Array("ab".utf8).withUnsafeBytes { one.update($0) }
         var two = one

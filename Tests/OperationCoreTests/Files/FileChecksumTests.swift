@@ -13,14 +13,14 @@ struct FileChecksumTests {
     init() throws { folder = try TemporaryFolder() }
 
     @Test(arguments: FileChecksumStreamTests.all, [0, 262_143, 262_144, 262_145, 700_000])
-    func `the sum of a file is that of its bytes`(algorithm: ChecksumAlgorithm, size: Int) throws {
+    func `the checksum of a file is that of its bytes`(algorithm: ChecksumAlgorithm, size: Int) throws {
         let url = try folder.write(bytes: size, to: "file")
         let sum = try FileChecksumOperation(url, algorithm: algorithm).success()
         #expect(sum.algorithm == algorithm)
         #expect(sum.hexadecimal == FileChecksumStreamTests.sum(algorithm, [Array(Data.patterned(size))]))
     }
 
-    @Test func `a sum is compared with one that was written down`() throws {
+    @Test func `a checksum equals a value that is parsed from hexadecimal text`() throws {
         let text = "BA7816BF8F01CFEA414140DE5DAE2223b00361a396177a9cb410ff61f20015ad"
         let expected = FileChecksum(algorithm: .sha256, hexadecimal: text)
         let sum = try FileChecksumOperation(folder.write("abc", to: "file")).success()
@@ -30,12 +30,12 @@ struct FileChecksumTests {
     }
 
     @Test(arguments: ["", "zz", "352441c", "352441c22", "352441cg", "３５２４４１ｃ２", "+52441c2", "352441c2 "])
-    func `what is no sum is none`(text: String) {
+    func `invalid hexadecimal text gives no checksum`(text: String) {
         #expect(FileChecksum(algorithm: .crc32, hexadecimal: text) == nil)
         #expect(FileChecksum(algorithm: .crc32, hexadecimal: "352441c2")?.bytes == [0x35, 0x24, 0x41, 0xC2])
     }
 
-    @Test func `what cannot be read is named`() throws {
+    @Test func `a checksum of a missing file, a directory or a pipe fails`() throws {
         let missing = FileChecksumOperation(folder["missing"]).failure()
         #expect(missing?.code == .notFound)
         #expect(missing?.action == .checksumming)
@@ -45,7 +45,7 @@ struct FileChecksumTests {
         #expect(FileChecksumOperation(folder["pipe"]).failure()?.code == .unsupportedKind)
     }
 
-    @Test func `a sum of an endless file ends with its cancellation`() async throws {
+    @Test func `a checksum of an endless file ends when it is canceled`() async throws {
         let sum = FileChecksumOperation(URL(fileURLWithPath: "/dev/zero"))
         let reads = EventRecorder<Int>()
         sum.files = FileSystem { call in

@@ -12,14 +12,14 @@ struct FileCopyTests {
 
     init() throws { folder = try TemporaryFolder() }
 
-    @Test(arguments: [0, 1, 262_144, 1_000_001]) func `a file is copied whole`(size: Int) throws {
+    @Test(arguments: [0, 1, 262_144, 1_000_001]) func `a file is copied completely`(size: Int) throws {
         try folder.write(bytes: size, to: "file")
         #expect(try FileCopyOperation(from: folder["file"], to: folder["copy"]).success() == folder["copy"])
         #expect(try areSame(Data(contentsOf: folder["copy"]), Data.patterned(size)))
         #expect(folder.names() == ["copy", "file"])
     }
 
-    @Test func `permissions and times are kept`() throws {
+    @Test func `a copy keeps the permissions and the modification time`() throws {
         try folder.write("text", to: "file")
         try folder.setPermissions(0o751, of: "file")
         let date = Date(timeIntervalSince1970: 1_000_000_000)
@@ -29,7 +29,7 @@ struct FileCopyTests {
         #expect(folder.attribute(.modificationDate, of: "copy") as? Date == date)
     }
 
-    @Test func `a tree is copied with its links, permissions and empty directories`() throws {
+    @Test func `a directory tree is copied with its links, permissions and empty directories`() throws {
         try folder.makeFolder("tree/sub/deeper")
         try folder.makeFolder("tree/empty")
         try folder.write("one", to: "tree/one")
@@ -61,7 +61,7 @@ struct FileCopyTests {
         #expect(folder.text("copy") == "text")
     }
 
-    @Test func `what exists is refused unless it may be replaced`() throws {
+    @Test func `a copy onto an existing file is refused unless replacing is allowed`() throws {
         try folder.write("new", to: "file")
         try folder.write("old", to: "copy")
         let error = FileCopyOperation(from: folder["file"], to: folder["copy"]).failure()
@@ -74,7 +74,7 @@ struct FileCopyTests {
         #expect(folder.names() == ["copy", "file"])
     }
 
-    @Test func `directories are replaced by nothing but directories, and only when empty`() throws {
+    @Test func `only a directory can replace a directory, and only an empty one`() throws {
         try folder.write("text", to: "file")
         try folder.makeFolder("tree/sub")
         try folder.makeFolder("empty")
@@ -90,14 +90,16 @@ struct FileCopyTests {
         #expect(folder.names() == ["empty", "file", "filled", "tree"])
     }
 
-    @Test func `a file copied onto itself stays as it is`() throws {
+    @Test func `a file that is copied onto itself is unchanged`() throws {
         try folder.write("text", to: "file")
         #expect(FileCopyOperation(from: folder["file"], to: folder["file"]).failure()?.code == .alreadyExists)
         _ = try FileCopyOperation(from: folder["file"], to: folder["file"], options: .replacing).success()
         #expect(folder.text("file") == "text")
     }
 
-    @Test(arguments: ["tree/copy", "tree/sub/copy"]) func `a directory is not copied into itself`(to: String) throws {
+    @Test(arguments: ["tree/copy", "tree/sub/copy"]) func `a directory cannot be copied into itself`(
+        to: String
+    ) throws {
         try folder.makeFolder("tree/sub")
         try folder.write("text", to: "tree/file")
         let error = FileCopyOperation(from: folder["tree"], to: folder[to]).failure()
@@ -107,7 +109,7 @@ struct FileCopyTests {
         #expect(folder.names(in: "tree/sub") == [])
     }
 
-    @Test func `pipes and devices are refused by their own path`() throws {
+    @Test func `a pipe or a device cannot be copied`() throws {
         try folder.makeFolder("tree/sub")
         #expect(mkfifo(folder["tree/sub/pipe"].path, 0o600) == 0)
         let error = FileCopyOperation(from: folder["tree"], to: folder["copy"]).failure()
@@ -119,7 +121,7 @@ struct FileCopyTests {
         #expect(device.failure()?.code == .unsupportedKind)
     }
 
-    @Test func `names that are no text are copied byte for byte`() throws {
+    @Test func `file names that are not valid UTF-8 are copied byte for byte`() throws {
         try folder.makeFolder("tree")
         let name = PathBytes([0x66, 0xFF, 0xFE, 0x67])
         let files = FileSystem()
@@ -130,7 +132,7 @@ struct FileCopyTests {
         #expect(try files.names(in: copy).get() == [name])
     }
 
-    @Test func `missing directories are made only if asked for`() throws {
+    @Test func `missing directories are created only with createsDirectories`() throws {
         try folder.write("text", to: "file")
         let error = FileCopyOperation(from: folder["file"], to: folder["a/b/file"]).failure()
         #expect(error?.code == .folderNotFound)
@@ -144,7 +146,7 @@ struct FileCopyTests {
         #expect(folder.text("a/b/file") == "text")
     }
 
-    @Test func `what is missing is named`() {
+    @Test func `a copy of a missing file fails with the paths of source and destination`() {
         let error = FileCopyOperation(from: folder["missing"], to: folder["copy"]).failure()
         #expect(error?.code == .notFound)
         #expect(error?.action == .copying)
@@ -152,7 +154,7 @@ struct FileCopyTests {
         #expect(error?.otherPath == folder["copy"].path)
     }
 
-    @Test(arguments: [false, true]) func `a file that was replaced while the tree was read is refused`(
+    @Test(arguments: [false, true]) func `a file that is replaced during the copy of its directory is refused`(
         byLink: Bool
     ) throws {
         try folder.makeFolder("tree")
@@ -162,7 +164,7 @@ struct FileCopyTests {
         let folder = folder
         let copy = FileCopyOperation(from: folder["tree"], to: folder["copy"]).intercepted { call in
             guard call.kind == .open, call.name?.description == "file" else { return .proceed }
-            // Between the look at the file and its opening.
+            // Runs between reading the status of the file and opening it.
             rename(folder["other"].path, folder["tree/file"].path)
             return .proceed
         }
@@ -190,7 +192,7 @@ struct FileCopyTests {
     }
 
     @Test(arguments: ["tree", "link"])
-    func `anything but a file in a directory that cannot be opened is refused`(name: String) throws {
+    func `a directory or link inside a directory that cannot be opened is refused`(name: String) throws {
         try folder.makeFolder("closed/tree")
         try folder.write("text", to: "closed/tree/file")
         try folder.link("closed/link", to: "tree/file")

@@ -11,7 +11,7 @@ struct FileDepthTests {
     private let depth = 2000
     private let files = FileSystem()
 
-    /// Makes directories within directories, to a depth at which no path reaches the innermost, and a file there.
+    /// Creates nested directories that are too deep for a path, with a file in the innermost one.
     private func makeDeepTree(at url: URL) throws {
         try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
         var folder = try files.openFolder(FolderEntry(PathBytes(url.path))).get()
@@ -23,7 +23,7 @@ struct FileDepthTests {
         _ = try files.createFile(FolderEntry(PathBytes("file"), in: folder), permissions: 0o644).get()
     }
 
-    /// How deep the tree is; nil if the file is not at its end.
+    /// Returns the depth of the tree, or `nil` if the file is not in the innermost directory.
     private func depth(at url: URL) throws -> Int? {
         var folder = try files.openFolder(FolderEntry(PathBytes(url.path))).get()
         var depth = 0
@@ -52,7 +52,7 @@ struct FileDepthTests {
         #expect(folder.names() == [])
     }
 
-    @Test func `a failure at the bottom of a deep copy leaves nothing and names its path`() throws {
+    @Test func `a failure at the bottom of a deep copy leaves nothing behind and reports the path`() throws {
         let folder = try TemporaryFolder()
         try makeDeepTree(at: folder["tree"])
         let copy = FileCopyOperation(from: folder["tree"], to: folder["copy"], options: .init(isDurable: false))
@@ -65,7 +65,7 @@ struct FileDepthTests {
         #expect(folder.names() == ["tree"])
     }
 
-    @Test func `a wide directory is copied and removed`() throws {
+    @Test func `a directory with 3,000 files is copied and removed`() throws {
         let folder = try TemporaryFolder()
         try folder.makeFolder("tree")
         for number in 0..<3000 { try folder.write("", to: "tree/\(number)") }
@@ -75,7 +75,7 @@ struct FileDepthTests {
         #expect(folder.names() == ["copy"])
     }
 
-    /// How many files and directories of this folder the process has open, whatever other tests do.
+    /// Returns the number of files and directories in the folder that the process has open.
     private func openFiles(below folder: TemporaryFolder) -> Int {
         let numbers = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
         return numbers.count { number in
@@ -84,7 +84,8 @@ struct FileDepthTests {
         }
     }
 
-    @Test(.enabled(if: FileManager.default.fileExists(atPath: "/proc/self/fd"))) func `no file stays open`() throws {
+    @Test(.enabled(if: FileManager.default.fileExists(atPath: "/proc/self/fd")))
+    func `a failed copy leaves no file open`() throws {
         let folder = try TemporaryFolder()
         try folder.makeFolder("tree/sub")
         try folder.write("text", to: "tree/sub/file")
@@ -92,7 +93,7 @@ struct FileDepthTests {
             let plan = FaultPlan(failing: number, with: EIO)
             FileCopyOperation(from: folder["tree"], to: folder["copy"], options: .replacing)
                 .intercepted(plan.interceptor).start()
-            #expect(openFiles(below: folder) == 0, "after a failing \(plan.name)")
+            #expect(openFiles(below: folder) == 0, "after a failed \(plan.name) call")
             FileRemoveOperation(folder["copy"], ignoresMissing: true).start()
         }
         let file = try files.open(FolderEntry(PathBytes(folder["tree/sub/file"].path)), O_RDONLY).get()

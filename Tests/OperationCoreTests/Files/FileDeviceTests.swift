@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-/// Devices that do not always give or take something: a terminal, of which the test holds the other end.
+/// Tests with a device that is not always ready, a terminal whose other end the test holds.
 @Suite(.timeLimit(.minutes(3)))
 struct FileDeviceTests {
     private final class Terminal: Sendable {
@@ -14,7 +14,7 @@ struct FileDeviceTests {
         private let near: Int32
         private let far: Int32
 
-        /// Nil where the system has none to give.
+        /// Returns `nil` if the system provides no terminal.
         init?(isRaw: Bool) {
             #if os(macOS) || os(Linux)
                 var (near, far) = (Int32(-1), Int32(-1))
@@ -36,7 +36,7 @@ struct FileDeviceTests {
             close(near)
         }
 
-        /// Takes that many bytes out of the terminal, or what there is when the operation has finished.
+        /// Reads the given number of bytes from the terminal, or fewer if the operation has finished.
         func take(_ count: Int, from operation: Operation) -> Data {
             var data = Data()
             while data.count < count {
@@ -52,13 +52,13 @@ struct FileDeviceTests {
             return data
         }
 
-        /// Puts a text into the terminal, as if it were typed.
+        /// Writes text to the terminal, as if a user typed it.
         func type(_ text: String) {
             FileHandle(fileDescriptor: near, closeOnDealloc: false).write(Data(text.utf8))
         }
     }
 
-    /// Starts the operation, waits until it has made so many calls or ended, and does `then`.
+    /// Starts the operation, waits until it has made `count` calls or has ended, and calls `then`.
     private func run<Value>(
         _ operation: FileOperation<Value>, until count: Int, _ kind: FileSystemCall.Kind, then: () async throws -> Void
     ) async throws {
@@ -75,7 +75,7 @@ struct FileDeviceTests {
         try await end
     }
 
-    @Test func `a device that takes no more for a while is written to in the end`() async throws {
+    @Test func `a write to a device that temporarily accepts no data succeeds`() async throws {
         guard let terminal = Terminal(isRaw: true) else { return }
         let data = Data.patterned(300_000)
         let write = FileWriteOperation(data, to: terminal.url, options: .init(mode: .inPlace))
@@ -90,15 +90,15 @@ struct FileDeviceTests {
         #expect(areSame(taken.withLock { $0 }, data))
     }
 
-    @Test func `a device that gives nothing for a while is read in the end`() async throws {
-        // Line by line, to the character that stands for the end.
+    @Test func `a read from a device that temporarily has no data succeeds`() async throws {
+        // The terminal delivers lines, and Control-D ends the input.
         guard let terminal = Terminal(isRaw: false) else { return }
         let read = FileReadOperation(terminal.url)
         try await run(read, until: 3, .read) { terminal.type("text\n\u{4}") }
         #expect(read.outcome?.result == Data("text\n".utf8))
     }
 
-    @Test func `waiting for a device ends with the cancellation`() async throws {
+    @Test func `a cancellation ends the wait for a device`() async throws {
         guard let terminal = Terminal(isRaw: true) else { return }
         let write = FileWriteOperation(Data(count: 300_000), to: terminal.url, options: .init(mode: .inPlace))
         try await run(write, until: 10, .write) { write.cancel() }

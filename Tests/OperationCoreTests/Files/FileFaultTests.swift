@@ -6,14 +6,14 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-/// Fails the first call to the system, then the second, and so on until an operation runs clean.
+/// Fails the first system call, then the second, and so on, until an operation runs without a fault.
 @Suite(.timeLimit(.minutes(2)))
 struct FileFaultTests {
     private static let writing: Set<FileSystemCall.Kind> = [
         .write, .synchronize, .makeDirectory, .makeLink, .makeSymbolicLink, .rename, .renameExclusively,
     ]
 
-    /// Runs `round` with one plan after another and returns how many there were before the clean run.
+    /// Runs `round` with one plan after another, and returns the kinds of the calls that failed.
     private func failEachCall(
         otherDevice: Bool = false, _ round: (FaultPlan) throws -> Void
     ) throws -> [FileSystemCall.Kind] {
@@ -26,13 +26,13 @@ struct FileFaultTests {
                 try round(plan)
                 guard let kind = plan.failed else { break }
                 failed.append(kind)
-                try #require(number < 1000, "There is no end to it.")
+                try #require(number < 1000, "The operation makes too many calls.")
             }
         }
         return failed
     }
 
-    /// What must hold of an error whatever call failed.
+    /// Checks the properties of every error, whatever call failed.
     private func check(_ error: FileOperationError, _ plan: FaultPlan, in folder: TemporaryFolder) {
         #expect(error.code == .ioFailed || error.code == .noSpace)
         #expect(error.systemErrorNumber == EIO || error.systemErrorNumber == ENOSPC)
@@ -42,7 +42,7 @@ struct FileFaultTests {
     }
 
     @Test(arguments: [FileWriteOptions.Mode.replacing, .creatingNew], [false, true])
-    func `a write leaves the old content or the new, and nothing else`(
+    func `a failed write leaves the old or the new content and no other file`(
         mode: FileWriteOptions.Mode, hasOld: Bool
     ) throws {
         let data = Data.patterned(600_000)
@@ -54,7 +54,7 @@ struct FileFaultTests {
             let content = try? Data(contentsOf: folder["file"])
             let isOld = content == (hasOld ? Data("old".utf8) : nil)
             #expect(isOld || content == data)
-            #expect(folder.names() == (content == nil ? [] : ["file"]), "left behind after \(plan.name)")
+            #expect(folder.names() == (content == nil ? [] : ["file"]), "files left after a failed \(plan.name)")
             guard let error else { return #expect(areSame(content, data)) }
             if hasOld && mode == .creatingNew && plan.failed == nil {
                 #expect(error.code == .alreadyExists && isOld)
@@ -69,7 +69,7 @@ struct FileFaultTests {
         #expect(failed.contains(publishing))
     }
 
-    @Test func `a write that makes directories takes them away again`() throws {
+    @Test func `a failed write removes the directories that it created`() throws {
         let failed = try failEachCall { plan in
             let folder = try TemporaryFolder()
             let options = FileWriteOptions(createsDirectories: true)
@@ -77,14 +77,14 @@ struct FileFaultTests {
             let error = write.intercepted(plan.interceptor).failure()
             guard let error else { return #expect(folder.text("a/b/file") == "new") }
             check(error, plan, in: folder)
-            // The last thing to fail is bringing to the disk what is complete.
+            // The last call that can fail synchronizes a complete file to the disk.
             #expect(folder.names() == [] || folder.text("a/b/file") == "new")
             #expect(folder.names() == [] || folder.names(in: "a/b") == ["file"])
         }
         #expect(failed.contains(.makeDirectory))
     }
 
-    @Test func `a write in place takes away a file that it made`() throws {
+    @Test func `a failed write in place removes the file that it created`() throws {
         _ = try failEachCall { plan in
             let folder = try TemporaryFolder()
             let write = FileWriteOperation(Data("new".utf8), to: folder["file"], options: .init(mode: .inPlace))
@@ -108,17 +108,17 @@ struct FileFaultTests {
             && (try? Data(contentsOf: folder[name + "/sub/file"])) == Data.patterned(300_000)
     }
 
-    @Test func `the copy of a tree is there whole or not at all`() throws {
+    @Test func `a failed copy of a directory tree is complete or absent`() throws {
         let failed = try failEachCall { plan in
             let folder = try TemporaryFolder()
-            // A directory in which nothing may be removed, the copy of which must be removed.
+            // The directory is read-only, but its incomplete copy must be removable.
             try makeTree(in: folder, permissions: 0o555)
             let copy = FileCopyOperation(from: folder["tree"], to: folder["copy"])
             let error = copy.intercepted(plan.interceptor).failure()
             if let error { check(error, plan, in: folder) }
             #expect(isWhole("tree", in: folder, permissions: 0o555))
             let isThere = folder.names() == ["copy", "tree"] && isWhole("copy", in: folder, permissions: 0o555)
-            #expect(isThere || folder.names() == ["tree"], "left behind after \(plan.name)")
+            #expect(isThere || folder.names() == ["tree"], "files left after a failed \(plan.name)")
             #expect(isThere || error != nil)
         }
         let expected: Set<FileSystemCall.Kind> = [
@@ -128,7 +128,7 @@ struct FileFaultTests {
         #expect(expected.isSubset(of: failed))
     }
 
-    @Test func `a file that is replaced by a copy is the old or the new`() throws {
+    @Test func `a failed copy that replaces a file leaves the old or the new file`() throws {
         _ = try failEachCall { plan in
             let folder = try TemporaryFolder()
             try folder.write(bytes: 300_000, to: "file")
@@ -142,7 +142,9 @@ struct FileFaultTests {
         }
     }
 
-    @Test(arguments: [false, true]) func `what is moved is never lost, and never left half`(otherDevice: Bool) throws {
+    @Test(arguments: [false, true]) func `a failed move leaves a complete source or a complete destination`(
+        otherDevice: Bool
+    ) throws {
         let failed = try failEachCall(otherDevice: otherDevice) { plan in
             let folder = try TemporaryFolder()
             try makeTree(in: folder)
@@ -150,7 +152,7 @@ struct FileFaultTests {
             let error = move.intercepted(plan.interceptor).failure()
             if let error { check(error, plan, in: folder) }
             #expect(error != nil || folder.names() == ["moved"])
-            // At another file system the original may be half removed, but only once the copy stands.
+            // On another file system, the original may be partly removed, but only after the copy is complete.
             let isMoved = isWhole("moved", in: folder)
             #expect(isMoved || (isWhole("tree", in: folder) && folder.names() == ["tree"]))
             #expect(folder.names().allSatisfy { ["tree", "moved"].contains($0) })
@@ -159,7 +161,9 @@ struct FileFaultTests {
         #expect(failed.contains(.renameExclusively) || otherDevice)
     }
 
-    @Test(arguments: [ENOSYS, ENOTSUP]) func `a move on an old system is never lost either`(refusal: Int32) throws {
+    @Test(arguments: [ENOSYS, ENOTSUP]) func `a failed move without exclusive renames loses no data`(
+        refusal: Int32
+    ) throws {
         for isFolder in [false, true] {
             _ = try failEachCall { plan in
                 let folder = try TemporaryFolder()
@@ -175,7 +179,7 @@ struct FileFaultTests {
         }
     }
 
-    @Test func `a removal that fails names what it could not remove`() throws {
+    @Test func `a failed removal reports a path in the directory tree`() throws {
         let failed = try failEachCall { plan in
             let folder = try TemporaryFolder()
             try makeTree(in: folder)
@@ -186,7 +190,7 @@ struct FileFaultTests {
         #expect(failed.count > 20)
     }
 
-    @Test func `a read gives all or an error`() throws {
+    @Test func `a read returns the whole file or an error`() throws {
         _ = try failEachCall { plan in
             let folder = try TemporaryFolder()
             try folder.write(bytes: 600_000, to: "file")

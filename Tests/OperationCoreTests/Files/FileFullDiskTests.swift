@@ -50,11 +50,11 @@
             #expect(error?.path == url.path)
             #expect(error?.systemErrorNumber == ENOSPC)
             #expect(disk.folder.names() == [])
-            // And the space is there again.
+            // The space is free again.
             _ = try FileWriteOperation(Data.patterned(40_000), to: url, options: options).success()
         }
 
-        @Test func `a write that does not fit leaves the old content`() throws {
+        @Test func `a write that does not fit keeps the old content`() throws {
             guard let disk = try smallDisk() else { return }
             try disk.folder.write("old", to: "file")
             #expect(FileWriteOperation(Data.patterned(200_000), to: disk.folder["file"]).failure()?.code == .noSpace)
@@ -63,7 +63,7 @@
         }
 
         @Test(arguments: [false, true])
-        func `a copy or move that does not fit leaves nothing behind and the source whole`(moves: Bool) throws {
+        func `a copy or move that does not fit leaves nothing behind and keeps the source`(moves: Bool) throws {
             guard let disk = try smallDisk() else { return }
             let folder = try TemporaryFolder()
             try folder.makeFolder("tree/sub")
@@ -82,7 +82,7 @@
             #expect(try areSame(Data(contentsOf: folder["tree/sub/two"]), Data.patterned(90_000)))
         }
 
-        @Test func `a move to another file system for real`() throws {
+        @Test func `a directory tree can be moved to another mounted file system`() throws {
             guard let disk = try smallDisk() else { return }
             let folder = try TemporaryFolder()
             try folder.makeFolder("tree/sub")
@@ -95,7 +95,7 @@
             #expect(disk.folder.names() == ["tree"])
         }
 
-        @Test func `the device that is always full is answered`() {
+        @Test func `a write to the device that is always full fails with the code noSpace`() {
             let url = URL(fileURLWithPath: "/dev/full")
             guard FileManager.default.fileExists(atPath: url.path) else { return }
             let error = FileWriteOperation(Data("x".utf8), to: url, options: .init(mode: .inPlace)).failure()

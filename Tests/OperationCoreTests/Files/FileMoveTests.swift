@@ -12,7 +12,7 @@ struct FileMoveTests {
 
     init() throws { folder = try TemporaryFolder() }
 
-    /// Answers as if source and destination were on different file systems.
+    /// Fails renames as if source and destination were on different file systems.
     private static let otherDevice: FileSystem.Interceptor = { call in
         let isRename = call.kind == .rename || call.kind == .renameExclusively
         return isRename && call.name?.description.hasPrefix(".operationkit-") == false ? .fail(EXDEV) : .proceed
@@ -39,7 +39,7 @@ struct FileMoveTests {
         #expect(try areSame(Data(contentsOf: folder["moved"]), Data.patterned(600_000)))
     }
 
-    @Test(arguments: ways) func `a directory is moved with all that is in it`(way: String) throws {
+    @Test(arguments: ways) func `a directory is moved with its contents`(way: String) throws {
         try folder.makeFolder("tree/sub/empty")
         try folder.write("text", to: "tree/sub/file")
         try folder.link("tree/link", to: "sub/file")
@@ -50,7 +50,7 @@ struct FileMoveTests {
         #expect(folder.isLink("moved/link"))
     }
 
-    @Test(arguments: ways) func `a link is moved itself`(way: String) throws {
+    @Test(arguments: ways) func `a move of a symbolic link moves the link itself`(way: String) throws {
         try folder.write("text", to: "file")
         try folder.link("link", to: "file")
         _ = try move("link", "moved", way).success()
@@ -58,7 +58,9 @@ struct FileMoveTests {
         #expect(folder.isLink("moved"))
     }
 
-    @Test(arguments: ways) func `what exists is refused unless it may be replaced`(way: String) throws {
+    @Test(arguments: ways) func `a move onto an existing file is refused unless replacing is allowed`(
+        way: String
+    ) throws {
         try folder.write("new", to: "file")
         try folder.write("old", to: "moved")
         let error = move("file", "moved", way).failure()
@@ -72,7 +74,7 @@ struct FileMoveTests {
         #expect(folder.names() == ["moved"])
     }
 
-    @Test(arguments: ways) func `directories are replaced by nothing but directories, and only when empty`(
+    @Test(arguments: ways) func `only a directory can replace a directory, and only an empty one`(
         way: String
     ) throws {
         try folder.write("text", to: "file")
@@ -89,7 +91,7 @@ struct FileMoveTests {
         #expect(folder.names() == ["empty", "file", "filled"])
     }
 
-    @Test(arguments: ways) func `a directory is not moved into itself`(way: String) throws {
+    @Test(arguments: ways) func `a directory cannot be moved into itself`(way: String) throws {
         try folder.makeFolder("tree/sub")
         for options in [FileTransferOptions(), .replacing] {
             let error = move("tree", "tree/sub/moved", way, options).failure()
@@ -98,14 +100,14 @@ struct FileMoveTests {
         }
     }
 
-    @Test(arguments: ways) func `what is missing is named`(way: String) {
+    @Test(arguments: ways) func `a move of a missing file fails with its path`(way: String) {
         let error = move("missing", "moved", way).failure()
         #expect(error?.code == .notFound)
         #expect(error?.path == folder["missing"].path)
         #expect(folder.names() == [])
     }
 
-    @Test(arguments: ways) func `missing directories are made only if asked for`(way: String) throws {
+    @Test(arguments: ways) func `missing directories are created only with createsDirectories`(way: String) throws {
         try folder.write("text", to: "file")
         #expect(move("file", "a/b/moved", way).failure()?.code == .folderNotFound)
         #expect(folder.names() == ["file"])
@@ -114,14 +116,14 @@ struct FileMoveTests {
         #expect(folder.names() == ["a"])
     }
 
-    @Test(arguments: ways) func `a pipe is not replaced`(way: String) throws {
+    @Test(arguments: ways) func `a move does not replace a pipe`(way: String) throws {
         try folder.write("text", to: "file")
         #expect(mkfifo(folder["pipe"].path, 0o600) == 0)
         #expect(move("file", "pipe", way, .replacing).failure()?.code == .unsupportedKind)
         #expect(folder.names() == ["file", "pipe"])
     }
 
-    @Test func `of two names of one file one is left`() throws {
+    @Test func `moving a file onto a hard link to itself leaves only that link`() throws {
         let url = try folder.write("text", to: "file")
         try FileManager.default.linkItem(at: url, to: folder["second"])
         _ = try move("file", "second", "plain", .replacing).success()
@@ -129,7 +131,7 @@ struct FileMoveTests {
         #expect(folder.text("second") == "text")
     }
 
-    @Test func `a file moved onto itself stays, also under another spelling of its path`() throws {
+    @Test func `a file moved onto itself stays, even with another spelling of its path`() throws {
         let url = try folder.write("text", to: "file")
         try FileManager.default.linkItem(at: url, to: folder["second"])
         try folder.link("here", to: ".")
@@ -140,7 +142,7 @@ struct FileMoveTests {
         #expect(folder.names() == ["file", "here", "second"])
     }
 
-    @Test func `of eight that move to the same place one succeeds and nothing is lost`() async throws {
+    @Test func `one of eight concurrent moves to the same path succeeds, and no file is lost`() async throws {
         let folder = folder
         for interceptor in [Self.plain, Self.oldSystem] {
             try await TestThread.run {
@@ -164,7 +166,7 @@ struct FileMoveTests {
         }
     }
 
-    @Test(arguments: [false, true]) func `an original that was changed after it was copied stays`(
+    @Test(arguments: [false, true]) func `a move keeps an original that changed after it was copied`(
         isReplaced: Bool
     ) throws {
         try folder.write("old", to: "file")
@@ -172,7 +174,7 @@ struct FileMoveTests {
         let folder = folder
         let move = FileMoveOperation(from: folder["file"], to: folder["moved"]).intercepted { call in
             if call.kind == .renameExclusively, call.name?.description.hasPrefix(".operationkit-") == true {
-                // The copy is complete, but the original not yet removed.
+                // The copy is complete, and the original is not removed yet.
                 if isReplaced { rename(folder["other"].path, folder["file"].path) }
                 if !isReplaced { _ = try? folder.write("newer", to: "file") }
             }
@@ -186,7 +188,7 @@ struct FileMoveTests {
         #expect(folder.text("moved") == "old")
     }
 
-    @Test(arguments: [false, true]) func `durable means that the removal of the original is brought to the disk too`(
+    @Test(arguments: [false, true]) func `a durable move also synchronizes the removal of the original`(
         isDurable: Bool
     ) throws {
         try folder.write("text", to: "file")
@@ -199,11 +201,11 @@ struct FileMoveTests {
         }
         _ = try move.success()
         let order = calls.events.filter { [.remove, .synchronize].contains($0) }
-        // The copy, its name, and that the original has gone.
+        // The synchronized changes are the copy, its name, and the removal of the original.
         #expect(order == (isDurable ? [.synchronize, .synchronize, .remove, .synchronize] : [.remove]))
     }
 
-    @Test func `a directory that another operation takes away again is made again`() throws {
+    @Test func `a move creates its directory again if another operation removes it`() throws {
         try folder.write("text", to: "file")
         let folder = folder, renames = CallCounter()
         let options = FileTransferOptions(createsDirectories: true)
@@ -218,7 +220,7 @@ struct FileMoveTests {
         #expect(folder.names() == ["one"])
     }
 
-    @Test func `an original that cannot be removed is named, and the copy is whole`() throws {
+    @Test func `a move that cannot remove its original reports its path and keeps the copy`() throws {
         try folder.write("text", to: "file")
         let move = FileMoveOperation(from: folder["file"], to: folder["moved"]).intercepted { call in
             call.kind == .remove ? .fail(EACCES) : Self.otherDevice(call)

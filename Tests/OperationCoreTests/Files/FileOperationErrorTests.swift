@@ -11,7 +11,7 @@ struct FileOperationErrorTests {
     private let error = FileOperationError(
         code: .noSpace, action: .copying, path: "/to/file", otherPath: "/from/file", systemErrorNumber: ENOSPC)
 
-    @Test func `it says what failed, where, why, and what to do`() {
+    @Test func `the message contains the action, the path, the reason and a suggestion`() {
         #expect(
             error.message
                 == "Copying failed at /to/file (the other path is /from/file): no space is left on the volume. "
@@ -22,7 +22,7 @@ struct FileOperationErrorTests {
         #expect(read.message == "Reading /file failed: there is no such file or directory. Check the path.")
     }
 
-    @Test func `what only the system knows is said with its number and words`() {
+    @Test func `the message of a generic system error contains its number and text`() {
         let error = FileOperationError(code: .ioFailed, action: .writing, path: "/file", systemErrorNumber: EIO)
         #expect(error.message.contains("5"))
         #expect(error.message.lowercased().contains("input/output error"))
@@ -30,7 +30,7 @@ struct FileOperationErrorTests {
         #expect(own.message == "Guessing /file failed: mine.")
     }
 
-    @Test func `as an NSError it has the path and the system's error`() {
+    @Test func `a bridged NSError contains the path and the system error`() {
         let bridged = error as NSError
         #expect(bridged.domain == "OperationKit.FileOperationError")
         #expect(bridged.code == Int(ENOSPC))
@@ -40,7 +40,7 @@ struct FileOperationErrorTests {
         #expect(underlying?.domain == NSPOSIXErrorDomain && underlying?.code == Int(ENOSPC))
     }
 
-    @Test func `kinds are compared by their names`() {
+    @Test func `error codes are equal if their names are equal`() {
         #expect(FileOperationError.Code("notFound") == .notFound)
         #expect(FileOperationError.Code("notFound").hashValue == FileOperationError.Code.notFound.hashValue)
         #expect(FileOperationError.Code.notFound != .isDirectory)

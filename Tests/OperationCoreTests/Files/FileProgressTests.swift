@@ -13,7 +13,7 @@ struct FileProgressTests {
 
     init() throws { folder = try TemporaryFolder() }
 
-    /// Runs the operation and returns what was told, in the order of a serial queue.
+    /// Runs the operation, and returns its progress reports with `nil` for the end, in the order of a serial queue.
     private func events<Value>(of operation: FileOperation<Value>) async -> [FileProgress?] {
         let queue = DispatchQueue(label: "progress"), events = EventRecorder<FileProgress?>()
         operation.callbackQueue = queue
@@ -25,7 +25,7 @@ struct FileProgressTests {
     }
 
     private func check(_ events: [FileProgress?], total: Int, isKnown: Bool = true) {
-        // The outcome is told last, and once.
+        // The outcome is reported last, and once.
         #expect(events.last == .some(nil))
         let told = events.compactMap { $0 }
         #expect(told.count == events.count - 1)
@@ -36,12 +36,12 @@ struct FileProgressTests {
             #expect(one.completedBytes <= next.completedBytes && one.completedItems <= next.completedItems)
         }
         if isKnown { #expect(told.allSatisfy { $0.totalBytes == Int64(total) }) }
-        // Often enough to be seen to move, seldom enough not to flood a queue.
+        // The reports are frequent enough to look smooth, and rare enough not to flood a queue.
         #expect(told.count <= total / 1_048_576 + 1)
         #expect(told.count >= total / 2_097_152)
     }
 
-    @Test func `all that read and write tell how far they are`() async throws {
+    @Test func `reads, checksums, writes and copies report their progress`() async throws {
         let url = try folder.write(bytes: size, to: "file")
         check(await events(of: FileReadOperation(url)), total: size)
         check(await events(of: FileReadOperation(url, options: .init(range: 10..<4_000_010))), total: 4_000_000)
@@ -50,14 +50,14 @@ struct FileProgressTests {
         check(await events(of: FileCopyOperation(from: url, to: folder["copy"])), total: size)
     }
 
-    @Test func `an empty file is complete once`() async throws {
+    @Test func `an empty file reports its completion once`() async throws {
         let url = try folder.write("", to: "file")
         let events = await events(of: FileReadOperation(url))
         #expect(events == [FileProgress(completedBytes: 0, totalBytes: 0), nil])
         #expect(events.first??.fraction == 1)
     }
 
-    @Test func `a tree counts what it copies and removes`() async throws {
+    @Test func `a copy or removal of a directory tree counts its items`() async throws {
         try folder.makeFolder("tree/sub")
         for number in 0..<250 { try folder.write("four", to: "tree/sub/\(number)") }
         let copied = await events(of: FileCopyOperation(from: folder["tree"], to: folder["copy"]))
@@ -67,7 +67,7 @@ struct FileProgressTests {
         #expect(removed.compactMap { $0 }.map(\.completedItems) == [100, 200, 252])
     }
 
-    @Test func `a failure is told without a last progress`() async throws {
+    @Test func `a failed write does not report complete progress`() async throws {
         let write = FileWriteOperation(Data(count: size), to: folder["file"])
             .intercepted { $0.kind == .rename ? .fail(EIO) : .proceed }
         let told = await events(of: write)
@@ -76,7 +76,7 @@ struct FileProgressTests {
         #expect(told.compactMap { $0 }.count == 4)
     }
 
-    @Test(arguments: 1...12) func `nothing is told after a cancellation`(number: Int) async throws {
+    @Test(arguments: 1...12) func `no progress is reported after a cancellation`(number: Int) async throws {
         let url = try folder.write(bytes: size, to: "file")
         let queue = DispatchQueue(label: "progress"), events = EventRecorder<String>()
         let read = FileReadOperation(url), reads = CallCounter()
@@ -84,18 +84,18 @@ struct FileProgressTests {
         read.progressHandler = { _ in events.record("progress") }
         read.cancellationHandler = { _ in events.record("cancelled") }
         read.files = FileSystem { [weak read] call in
-            // In the midst of a read, the end of which would be worth telling every fourth time.
+            // The cancellation comes during a read. A report would follow every fourth read.
             if call.kind == .read, reads.next() == number { read?.cancel() }
             return .proceed
         }
         read.start()
         await withCheckedContinuation { continuation in queue.async { continuation.resume() } }
-        // A report that is enqueued when the operation is canceled does not begin any more.
+        // A report that is still enqueued when the operation is canceled is dropped.
         #expect(events.events.last == "cancelled" && events.events.count <= (number - 1) / 4 + 1)
         #expect(events.events.filter { $0 == "cancelled" }.count == 1)
     }
 
-    @Test func `nothing is told after a cancellation that comes at the very moment`() async throws {
+    @Test func `no progress is reported after a concurrent cancellation`() async throws {
         let url = try folder.write("text", to: "file")
         try await TestThread.run {
             let team = ThreadTeam(count: 2)
@@ -107,7 +107,7 @@ struct FileProgressTests {
                 read.cancellationHandler = { _ in events.record("cancelled") }
                 read.files = FileSystem { [weak read] call in
                     guard call.kind == .read, let read else { return .proceed }
-                    // So much progress that the cancellation falls into the midst of it.
+                    // Reports progress until the cancellation comes.
                     isTelling.open()
                     let end = ContinuousClock.now + .seconds(20)
                     while !read.isCancelled, .now < end { read.deliver(FileProgress(completedBytes: 1, totalBytes: 2)) }
@@ -126,7 +126,7 @@ struct FileProgressTests {
         }
     }
 
-    @Test func `a handler that holds its operation is let go of, however it ends`() throws {
+    @Test func `a progress handler that captures its operation is released, however it ends`() throws {
         let url = try folder.write("text", to: "file")
         let census = LiveObjects()
         func run(_ change: (FileReadOperation) -> Void) {
@@ -143,7 +143,7 @@ struct FileProgressTests {
         #expect(census.countAtRest() == 0)
     }
 
-    @Test func `a file that grows while it is read never runs past its whole`() {
+    @Test func `the progress of a file that grows during a read never exceeds its total`() {
         var meter = FileProgressMeter()
         meter.totalBytes = 10
         _ = meter.advance(bytes: 5)
@@ -152,7 +152,7 @@ struct FileProgressTests {
         #expect(meter.complete() == FileProgress(completedBytes: 5_000_005, totalBytes: 5_000_005))
     }
 
-    @Test func `a very long file is told of a hundred times at most`() {
+    @Test func `a very long file reports its progress at most 100 times`() {
         var meter = FileProgressMeter()
         meter.totalBytes = 1 << 40
         var count = 0

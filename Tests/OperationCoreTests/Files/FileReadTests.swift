@@ -12,32 +12,32 @@ struct FileReadTests {
 
     init() throws { folder = try TemporaryFolder() }
 
-    @Test(arguments: [0, 1, 262_143, 262_144, 262_145, 3_000_000]) func `a file is read whole`(size: Int) throws {
+    @Test(arguments: [0, 1, 262_143, 262_144, 262_145, 3_000_000]) func `a file is read completely`(size: Int) throws {
         let url = try folder.write(bytes: size, to: "file")
         #expect(try areSame(FileReadOperation(url).success(), Data.patterned(size)))
     }
 
-    @Test func `a symbolic link is followed`() throws {
+    @Test func `a read follows a symbolic link`() throws {
         try folder.write("content", to: "file")
         try folder.link("link", to: "file")
         #expect(try FileReadOperation(folder["link"]).success() == Data("content".utf8))
     }
 
-    @Test func `a file whose length the system makes up is read to its end`() throws {
+    @Test func `a file whose reported length is wrong is read to its end`() throws {
         let url = URL(fileURLWithPath: "/proc/self/status")
         guard FileManager.default.fileExists(atPath: url.path) else { return }
         #expect(try FileReadOperation(url).success().count > 100)
     }
 
     @Test(arguments: [0..<5, 2..<2, 3..<7, 9..<10, 5..<500, 10..<20, 0..<Int64.max] as [Range<Int64>])
-    func `a range is read as far as there is something`(range: Range<Int64>) throws {
+    func `a range is read up to the end of the file`(range: Range<Int64>) throws {
         let url = try folder.write("0123456789", to: "file")
         let expected = Data("0123456789".utf8)[min(Int(range.lowerBound), 10)..<Int(min(range.upperBound, 10))]
         let read = FileReadOperation(url, options: FileReadOptions(range: range))
         #expect(try read.success() == Data(expected))
     }
 
-    @Test func `a range across chunks is read`() throws {
+    @Test func `a range that spans several chunks is read`() throws {
         let url = try folder.write(bytes: 1_000_000, to: "file")
         let read = FileReadOperation(url, options: FileReadOptions(range: 99_999..<900_001))
         #expect(try areSame(read.success(), Data.patterned(1_000_000)[99_999..<900_001]))
@@ -51,7 +51,7 @@ struct FileReadTests {
         #expect(error?.path == url.path)
     }
 
-    @Test func `a file may be as large as allowed and no larger`() throws {
+    @Test func `a file that is larger than maximumSize is refused`() throws {
         let url = try folder.write(bytes: 500_000, to: "file")
         #expect(try FileReadOperation(url, options: .init(maximumSize: 500_000)).success().count == 500_000)
         let error = FileReadOperation(url, options: .init(maximumSize: 499_999)).failure()
@@ -62,17 +62,19 @@ struct FileReadTests {
         #expect(FileReadOperation(url, options: .init(maximumSize: -1)).failure()?.code == .tooLarge)
     }
 
-    @Test(arguments: ["/dev/zero", "/dev/urandom"]) func `an endless file is bounded`(path: String) {
+    @Test(arguments: ["/dev/zero", "/dev/urandom"]) func `an endless file is refused because of maximumSize`(
+        path: String
+    ) {
         let read = FileReadOperation(URL(fileURLWithPath: path), options: .init(maximumSize: 1_000_000))
         #expect(read.failure()?.code == .tooLarge)
     }
 
-    @Test func `a part of an endless file is read`() throws {
+    @Test func `a range of an endless file is read`() throws {
         let read = FileReadOperation(URL(fileURLWithPath: "/dev/zero"), options: .init(range: 0..<300_000))
         #expect(try read.success() == Data(count: 300_000))
     }
 
-    @Test func `what is missing is named`() {
+    @Test func `a read of a missing file fails with its path`() {
         let error = FileReadOperation(folder["missing"]).failure()
         #expect(error?.code == .notFound)
         #expect(error?.action == .reading)
@@ -80,22 +82,22 @@ struct FileReadTests {
         #expect(error?.systemErrorNumber == ENOENT)
     }
 
-    @Test func `a directory is refused`() {
+    @Test func `a read of a directory is refused`() {
         #expect(FileReadOperation(folder.url).failure()?.code == .isDirectory)
         #expect(FileReadOperation(URL(fileURLWithPath: "/")).failure()?.code == .isDirectory)
     }
 
-    @Test func `a pipe is refused without waiting for one who writes`() throws {
+    @Test func `a read of a pipe is refused without waiting for a writer`() throws {
         #expect(mkfifo(folder["pipe"].path, 0o600) == 0)
         #expect(FileReadOperation(folder["pipe"]).failure()?.code == .unsupportedKind)
     }
 
-    @Test func `a file as a directory on the way is refused`() throws {
+    @Test func `a path that uses a file as a directory is refused`() throws {
         try folder.write("", to: "file")
         #expect(FileReadOperation(folder["file/below"]).failure()?.code == .notADirectory)
     }
 
-    @Test func `links that lead to each other are refused`() throws {
+    @Test func `a loop of symbolic links is refused`() throws {
         try folder.link("one", to: "two")
         try folder.link("two", to: "one")
         #expect(FileReadOperation(folder["one"]).failure()?.code == .tooManySymbolicLinks)
@@ -107,7 +109,7 @@ struct FileReadTests {
         #expect(FileReadOperation(long).failure()?.code == .nameTooLong)
     }
 
-    @Test func `a failure in the middle gives no half of a file`() throws {
+    @Test func `a failure in the middle of a read gives an error and no partial data`() throws {
         let url = try folder.write(bytes: 1_000_000, to: "file")
         let reads = CallCounter()
         let read = FileReadOperation(url).intercepted { call in

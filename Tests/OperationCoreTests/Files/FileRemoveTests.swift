@@ -18,7 +18,7 @@ struct FileRemoveTests {
         #expect(folder.names() == [])
     }
 
-    @Test func `a tree is removed, and what its links lead to stays`() throws {
+    @Test func `removing a directory tree keeps the targets of its symbolic links`() throws {
         try folder.makeFolder("tree/sub/deeper")
         try folder.makeFolder("outside")
         try folder.write("text", to: "outside/file")
@@ -30,7 +30,7 @@ struct FileRemoveTests {
         #expect(folder.text("outside/file") == "text")
     }
 
-    @Test func `a link is removed itself`() throws {
+    @Test func `removing a symbolic link keeps its target`() throws {
         try folder.makeFolder("outside")
         try folder.write("text", to: "outside/file")
         try folder.link("link", to: "outside")
@@ -41,12 +41,12 @@ struct FileRemoveTests {
         #expect(folder.text("outside/file") == "text")
     }
 
-    @Test func `pipes are removed too`() throws {
+    @Test func `a pipe is removed`() throws {
         #expect(mkfifo(folder["pipe"].path, 0o600) == 0)
         #expect(try FileRemoveOperation(folder["pipe"]).success())
     }
 
-    @Test func `what is missing is an error, or false if that was said`() throws {
+    @Test func `a missing file is an error, or the result false with ignoresMissing`() throws {
         for name in ["missing", "missing/below"] {
             let error = FileRemoveOperation(folder[name]).failure()
             #expect(error?.code == .notFound)
@@ -61,7 +61,7 @@ struct FileRemoveTests {
         #expect(error?.code == .notADirectory)
     }
 
-    @Test func `a failure inside names the very file`() throws {
+    @Test func `a failure inside a directory tree reports the path of the failed file`() throws {
         try folder.makeFolder("tree/sub")
         try folder.write("", to: "tree/sub/file")
         let error = FileRemoveOperation(folder["tree"]).intercepted { call in
@@ -71,7 +71,7 @@ struct FileRemoveTests {
         #expect(error?.path == folder["tree/sub/file"].path)
     }
 
-    @Test func `what others remove meanwhile is no failure`() throws {
+    @Test func `a removal succeeds although other code removes files at the same time`() throws {
         try folder.makeFolder("tree/sub")
         for number in 0..<10 { try folder.write("", to: "tree/sub/\(number)") }
         let folder = folder
@@ -86,7 +86,7 @@ struct FileRemoveTests {
         #expect(folder.names() == [])
     }
 
-    @Test func `a directory that others remove before it is entered is no failure, and the rest goes`() throws {
+    @Test func `a removal succeeds although a directory is removed before it is entered`() throws {
         try folder.makeFolder("tree/sub")
         for number in 0..<5 { try folder.write("", to: "tree/\(number)") }
         let folder = folder
@@ -100,11 +100,11 @@ struct FileRemoveTests {
         #expect(folder.names() == [])
     }
 
-    @Test func `what is missing inside is never taken for a tree that is missing`() throws {
+    @Test func `a missing directory inside the tree is an error despite ignoresMissing`() throws {
         try folder.makeFolder("tree/sub")
         let lists = CallCounter()
         let remove = FileRemoveOperation(folder["tree"], ignoresMissing: true).intercepted { call in
-            // So answers a system whose removed directories cannot be listed any more.
+            // Some systems report this error for a directory that was removed.
             call.kind == .list && lists.next() == 2 ? .fail(ENOENT) : .proceed
         }
         let error = remove.failure()
@@ -113,7 +113,7 @@ struct FileRemoveTests {
         #expect(folder.names() == ["tree"])
     }
 
-    @Test func `a directory that is moved away while it is emptied leads nowhere else`() throws {
+    @Test func `a removal fails and touches nothing else if its directory is moved elsewhere`() throws {
         try folder.makeFolder("tree/sub/deeper")
         try folder.makeFolder("elsewhere")
         try folder.write("text", to: "elsewhere/file")
@@ -125,12 +125,12 @@ struct FileRemoveTests {
             }
             return .proceed
         }
-        // On the way up it would come out elsewhere.
+        // The parent of the moved directory is now another one.
         #expect(remove.failure()?.code == .changedMeanwhile)
         #expect(folder.text("elsewhere/file") == "text")
     }
 
-    @Test func `two that remove the same tree at once both come to an end`() async throws {
+    @Test func `two concurrent removals of the same directory tree both end`() async throws {
         let folder = folder
         try await TestThread.run {
             let team = ThreadTeam(count: 2)

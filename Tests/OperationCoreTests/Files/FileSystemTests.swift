@@ -12,7 +12,7 @@ struct FileSystemTests {
 
     init() throws { folder = try TemporaryFolder() }
 
-    /// Interrupts each call once, and has reads and writes do little.
+    /// Interrupts each call once, and shortens reads and writes.
     private func nuisance() -> FileSystem.Interceptor {
         let calls = CallCounter(), transfers = CallCounter()
         return { call in
@@ -22,7 +22,7 @@ struct FileSystemTests {
         }
     }
 
-    @Test func `interrupted calls are made again and short ones continued`() throws {
+    @Test func `interrupted system calls are repeated, and short reads and writes are continued`() throws {
         let data = Data.patterned(500_000)
         try folder.makeFolder("tree/sub")
         _ = try FileWriteOperation(data, to: folder["tree/file"]).intercepted(nuisance()).success()
@@ -44,7 +44,7 @@ struct FileSystemTests {
             (EMFILE, .tooManyOpenFiles),
             (ENFILE, .tooManyOpenFiles), (EDQUOT, .noSpace), (EBUSY, .busy), (EIO, .ioFailed), (9999, .ioFailed),
         ] as [(Int32, FileOperationError.Code)])
-    func `what the system refuses has a kind of its own`(number: Int32, code: FileOperationError.Code) throws {
+    func `system errors are mapped to error codes`(number: Int32, code: FileOperationError.Code) throws {
         try folder.write("old", to: "file")
         let refuse: FileSystem.Interceptor = { $0.kind == .open ? .fail(number) : .proceed }
         let errors = [
@@ -63,8 +63,8 @@ struct FileSystemTests {
         #expect(folder.text("file") == "old")
     }
 
-    @Test func `a file that takes nothing is not written to for ever`() throws {
-        // No system does so; one that says it wrote nothing must not hold up a thread.
+    @Test func `a write that makes no progress is not repeated`() throws {
+        // No known system does this, but a write of zero bytes must not block a thread forever.
         let write = FileWriteOperation(Data("x".utf8), to: folder["file"])
         let writes = CallCounter()
         _ = write.intercepted { call in
@@ -74,7 +74,7 @@ struct FileSystemTests {
         #expect(writes.count == 1)
     }
 
-    @Test func `opened files are not handed to programs that are started meanwhile`() throws {
+    @Test func `opened files are not inherited by child processes`() throws {
         guard FileManager.default.fileExists(atPath: "/proc/self/fdinfo") else { return }
         let entry = FolderEntry(PathBytes(try folder.write("", to: "file").path))
         let file = try FileSystem().open(entry, O_RDONLY).get()

@@ -13,7 +13,7 @@ struct FileWriteFolderTests {
 
     init() throws { folder = try TemporaryFolder() }
 
-    @Test func `missing directories are made only if asked for`() throws {
+    @Test func `missing directories are created only with createsDirectories`() throws {
         let url = folder["one/two/three/file"]
         let error = FileWriteOperation(new, to: url).failure()
         #expect(error?.code == .folderNotFound)
@@ -24,7 +24,7 @@ struct FileWriteFolderTests {
     }
 
     @Test(arguments: [FileWriteOptions.Mode.replacing, .creatingNew, .inPlace])
-    func `a failure takes away the directories that it made`(mode: FileWriteOptions.Mode) throws {
+    func `a failed write removes the directories that it created`(mode: FileWriteOptions.Mode) throws {
         try folder.makeFolder("one")
         let options = FileWriteOptions(mode: mode, createsDirectories: true)
         let write = FileWriteOperation(new, to: folder["one/two/three/file"], options: options)
@@ -35,13 +35,13 @@ struct FileWriteFolderTests {
     }
 
     @Test(arguments: 1...3, [FileWriteOptions.Mode.replacing, .inPlace])
-    func `a directory that another operation takes away again is made again`(
+    func `a write creates its directories again if another operation removes them`(
         number: Int, mode: FileWriteOptions.Mode
     ) throws {
         let folder = folder, opened = CallCounter()
         let options = FileWriteOptions(mode: mode, createsDirectories: true)
         let write = FileWriteOperation(new, to: folder["one/two/file"], options: options).intercepted { call in
-            // At its worst: when it is made, before it is opened, and when it is open, before there is something in it.
+            // The worst moments are before a new directory is opened, and while it is open and empty.
             guard call.kind == .open,
                 opened.next() == number
             else { return .proceed }
@@ -53,7 +53,7 @@ struct FileWriteFolderTests {
         #expect(folder.names(in: "one/two") == ["file"])
     }
 
-    @Test func `many that make the same directory all succeed although others fail`() async throws {
+    @Test func `concurrent writes that create the same directory succeed although others fail`() async throws {
         let folder = folder
         try await TestThread.run {
             let team = ThreadTeam(count: 4)
@@ -62,7 +62,7 @@ struct FileWriteFolderTests {
                 let operations = (0..<4).map { number in
                     FileWriteOperation(Data(), to: folder["\(round)/sub/\(number)"], options: options)
                         .intercepted { call in
-                            // Half of them fail as late as they can, and take away what they made.
+                            // Half of the writes fail as late as possible, and remove their directories.
                             let isDoomed = number % 2 == 0 && call.kind == .rename
                             return isDoomed ? .fail(EIO) : .proceed
                         }
@@ -74,7 +74,7 @@ struct FileWriteFolderTests {
         }
     }
 
-    @Test func `a file as a directory on the way is refused`() throws {
+    @Test func `a path that uses a file as a directory is refused`() throws {
         try folder.write("", to: "file")
         for creates in [false, true] {
             let options = FileWriteOptions(createsDirectories: creates)

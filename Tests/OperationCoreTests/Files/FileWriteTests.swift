@@ -13,7 +13,7 @@ struct FileWriteTests {
 
     init() throws { folder = try TemporaryFolder() }
 
-    @Test(arguments: [0, 1, 262_144, 3_000_001]) func `data is written whole`(size: Int) throws {
+    @Test(arguments: [0, 1, 262_144, 3_000_001]) func `data is written completely`(size: Int) throws {
         let data = Data.patterned(size)
         #expect(try FileWriteOperation(data, to: folder["file"]).success() == folder["file"])
         #expect(try areSame(Data(contentsOf: folder["file"]), data))
@@ -25,14 +25,14 @@ struct FileWriteTests {
         #expect(try areSame(Data(contentsOf: folder["file"]), Data.patterned(600_000)[5..<599_000]))
     }
 
-    @Test func `an existing file is replaced and those who have it open keep the old one`() throws {
+    @Test func `an existing file is replaced, and open file handles still read the old content`() throws {
         let reader = try FileHandle(forReadingFrom: folder.write("old", to: "file"))
         _ = try FileWriteOperation(new, to: folder["file"]).success()
         #expect(folder.text("file") == "new")
         #expect(try reader.readToEnd() == Data("old".utf8))
     }
 
-    @Test func `creating new refuses what exists, be it a link that leads nowhere`() throws {
+    @Test func `creatingNew refuses an existing file and a broken symbolic link`() throws {
         try folder.write("old", to: "file")
         try folder.link("link", to: "nowhere")
         for name in ["file", "link"] {
@@ -46,7 +46,7 @@ struct FileWriteTests {
     }
 
     @Test(arguments: [nil, ENOSYS, EINVAL, ENOTSUP] as [Int32?])
-    func `of eight that create the same file at once one succeeds`(refusal: Int32?) async throws {
+    func `one of eight concurrent writes that create the same file succeeds`(refusal: Int32?) async throws {
         let folder = folder
         try await TestThread.run {
             let team = ThreadTeam(count: 8)
@@ -56,7 +56,7 @@ struct FileWriteTests {
                     FileWriteOperation(
                         Data("\(number)".utf8), to: url, options: .init(mode: .creatingNew, isDurable: false)
                     ).intercepted { call in
-                        // Where the system cannot rename exclusively, a link does it.
+                        // If the system cannot rename exclusively, a hard link is used.
                         guard let refusal, call.kind == .renameExclusively else { return .proceed }
                         return .fail(refusal)
                     }
@@ -71,7 +71,7 @@ struct FileWriteTests {
         #expect(folder.names().count == 40)
     }
 
-    @Test func `a symbolic link is replaced and its target stays`() throws {
+    @Test func `a write replaces a symbolic link and keeps its target`() throws {
         try folder.write("target", to: "target")
         try folder.link("link", to: "target")
         _ = try FileWriteOperation(new, to: folder["link"]).success()
@@ -80,7 +80,7 @@ struct FileWriteTests {
         #expect(folder.text("target") == "target")
     }
 
-    @Test func `in place a symbolic link is followed and the file keeps its identity`() throws {
+    @Test func `a write in place follows a symbolic link and keeps the identity of the file`() throws {
         try folder.write("a long old text", to: "target")
         try folder.link("link", to: "target")
         let before = folder.attribute(.systemFileNumber, of: "target") as? NSNumber
@@ -92,7 +92,7 @@ struct FileWriteTests {
         #expect(folder.text("made") == "new")
     }
 
-    @Test func `a write in place that fails leaves what others put in the place of its file`() throws {
+    @Test func `a failed write in place does not remove a file that replaced its own file`() throws {
         try folder.write("other", to: "other")
         let folder = folder
         let write = FileWriteOperation(new, to: folder["file"], options: .init(mode: .inPlace)).intercepted { call in
@@ -105,7 +105,7 @@ struct FileWriteTests {
         #expect(folder.text("file") == "other")
     }
 
-    @Test func `permissions are those asked for, or those of the replaced file`() throws {
+    @Test func `a written file has the requested permissions, or those of the replaced file`() throws {
         _ = try FileWriteOperation(new, to: folder["secret"], options: .init(permissions: 0o600)).success()
         #expect(folder.permissions(of: "secret") == 0o600)
         _ = try FileWriteOperation(new, to: folder["secret"]).success()
@@ -119,7 +119,7 @@ struct FileWriteTests {
         #expect(plain & ~0o644 == 0 && plain & 0o600 == 0o600)
     }
 
-    @Test func `new content is never open to those to whom the old was closed`() throws {
+    @Test func `new content never has wider permissions than the file that it replaces`() throws {
         try folder.write("old", to: "file")
         try folder.setPermissions(0o600, of: "file")
         let folder = folder, seen = EventRecorder<Int?>()
@@ -133,14 +133,14 @@ struct FileWriteTests {
     }
 
     @Test(arguments: [FileWriteOptions.Mode.replacing, .creatingNew, .inPlace])
-    func `a directory is never written over`(mode: FileWriteOptions.Mode) throws {
+    func `a write never replaces a directory`(mode: FileWriteOptions.Mode) throws {
         try folder.makeFolder("directory")
         let error = FileWriteOperation(new, to: folder["directory"], options: .init(mode: mode)).failure()
         #expect(error?.code == (mode == .creatingNew ? .alreadyExists : .isDirectory))
         #expect(folder.names() == ["directory"])
     }
 
-    @Test func `the longest name that there can be is written`() throws {
+    @Test func `a file with the longest possible name is written`() throws {
         let name = String(repeating: "x", count: 255)
         _ = try FileWriteOperation(new, to: folder[name]).success()
         #expect(folder.text(name) == "new")
@@ -149,7 +149,7 @@ struct FileWriteTests {
     }
 
     @Test(arguments: [FileWriteOptions.Mode.replacing, .inPlace])
-    func `a pipe is neither replaced nor written to, without waiting for one who reads`(
+    func `a write to a pipe is refused without waiting for a reader`(
         mode: FileWriteOptions.Mode
     ) throws {
         #expect(mkfifo(folder["pipe"].path, 0o600) == 0)
@@ -159,8 +159,8 @@ struct FileWriteTests {
         #expect(folder.attribute(.type, of: "pipe") as? FileAttributeType != .typeRegular)
     }
 
-    @Test func `a device stays one`() throws {
-        // One of its own, and not the system's: where this fails, the device is gone.
+    @Test func `a write, copy or move never replaces a device`() throws {
+        // The test creates its own device, because a failure would replace the device of the system.
         guard mknod(folder["null"].path, S_IFCHR | 0o600, 0x103) == 0 else { return }
         try folder.write("text", to: "file")
         let null = folder["null"]
@@ -173,7 +173,7 @@ struct FileWriteTests {
         #expect(folder.names() == ["file", "null"])
     }
 
-    @Test func `data comes from an operation before it, and is let go of at the end`() async throws {
+    @Test func `a write receives data from another operation and releases it at the end`() async throws {
         let source = try folder.write("from elsewhere", to: "source")
         let read = FileReadOperation(source), write = FileWriteOperation(to: folder["file"])
         try write.receive(from: read, otherwise: .cancel) { write, data in write.data = data }
@@ -181,12 +181,12 @@ struct FileWriteTests {
         for operation in [write, read] { queue.addOperation(operation) }
         _ = try await write.value
         #expect(folder.text("file") == "from elsewhere")
-        // Who awaits the result is told first.
+        // The task that awaits the result continues before the operation ends.
         await write.end()
         #expect(write.data.isEmpty)
     }
 
-    @Test func `durable means that the file and then its directory are brought to the disk`() throws {
+    @Test func `a durable write synchronizes the file and then its directory`() throws {
         for isDurable in [true, false] {
             let calls = EventRecorder<FileSystemCall.Kind>()
             let write = FileWriteOperation(new, to: folder["file"], options: .init(isDurable: isDurable))

@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-/// A directory for one test, removed with all that is in it when the test lets go of it.
+/// A directory for one test, which is removed with its contents when the test releases it.
 final class TemporaryFolder: Sendable {
     let url: URL
 
@@ -16,7 +16,7 @@ final class TemporaryFolder: Sendable {
     }
 
     deinit {
-        // Not FileManager: some tests make trees that are too deep for it.
+        // FileManager cannot remove the very deep trees of some tests.
         let remove = FileRemoveOperation(url, ignoresMissing: true)
         remove.start()
         guard remove.outcome?.result == nil else { return }
@@ -28,14 +28,14 @@ final class TemporaryFolder: Sendable {
 
     subscript(_ name: String) -> URL { url.appendingPathComponent(name) }
 
-    /// Makes a file with that text.
+    /// Creates a file with the given text.
     @discardableResult
     func write(_ text: String, to name: String) throws -> URL {
         try Data(text.utf8).write(to: self[name])
         return self[name]
     }
 
-    /// Makes a file of that many bytes, no two stretches alike.
+    /// Creates a file with the given number of bytes, in which all chunks are different.
     @discardableResult
     func write(bytes count: Int, to name: String) throws -> URL {
         try Data.patterned(count).write(to: self[name])
@@ -54,7 +54,7 @@ final class TemporaryFolder: Sendable {
         (try? Data(contentsOf: self[name])).map { String(decoding: $0, as: UTF8.self) }
     }
 
-    /// The names in the directory, sorted; dotted ones too.
+    /// Returns the sorted names in the directory, including hidden ones.
     func names(in name: String = ".") -> [String] {
         ((try? FileManager.default.contentsOfDirectory(atPath: self[name].path)) ?? []).sorted()
     }
@@ -73,7 +73,7 @@ final class TemporaryFolder: Sendable {
 }
 
 extension Data {
-    // Of a prime length, so that no chunk is like another.
+    // The length is prime, so that all chunks are different.
     private static let pattern = Data((0..<99_991).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 9) })
 
     static func patterned(_ count: Int) -> Data {
@@ -83,25 +83,26 @@ extension Data {
     }
 }
 
-/// Whether it is the same data: for expectations, which compare with `==` and then spend minutes, if it is long and not
-/// the same, on working out where it differs.
+/// Returns whether two data values are equal.
+///
+/// If an expectation compared long values with `==`, it would spend minutes on their differences.
 func areSame(_ one: Data?, _ other: Data) -> Bool { one == other }
 
 extension FileOperation {
-    /// Runs the operation on this thread and gives its error.
+    /// Runs the operation on this thread and returns its error.
     func failure() -> FileOperationError? {
         start()
         return outcome?.error
     }
 
-    /// Runs the operation on this thread and gives its result.
+    /// Runs the operation on this thread and returns its result.
     func success() throws -> ResultType {
         start()
         let outcome = try #require(outcome)
         return try outcome.get()
     }
 
-    /// The same with the system's calls intercepted.
+    /// Sets an interceptor for the system calls, and returns the operation.
     func intercepted(_ interceptor: @escaping FileSystem.Interceptor) -> Self {
         files = FileSystem(interceptor: interceptor)
         return self

@@ -4,10 +4,9 @@
 import Foundation
 import OperationCore
 
-/// Waits for a number of events.
+/// Waits for a number of events, for one minute at most.
 ///
-/// Unlike a gate it gives up in the end, so that an event which never comes (an operation
-/// that is lost, an object that leaks, two threads that lock each other out) fails its test and does not hang the run.
+/// Because of the time limit, a lost operation, a leaked object or a deadlock fails its test and does not hang the run.
 final class Arrivals: Sendable {
     private let missing: Locked<Int>
     private let allCame = DispatchSemaphore(value: 0)
@@ -17,7 +16,7 @@ final class Arrivals: Sendable {
         if count == 0 { allCame.signal() }
     }
 
-    /// How many have not come; negative where some came too often.
+    /// The number of events that have not come, which is negative if too many came.
     var missingCount: Int { missing.withLock { $0 } }
 
     func arrive() {
@@ -28,7 +27,7 @@ final class Arrivals: Sendable {
         if isLast { allCame.signal() }
     }
 
-    /// Blocks the calling thread until all have come; false if they have not within a minute.
+    /// Blocks the calling thread until all events have come, and returns `false` after one minute.
     @available(*, noasync)
     func haveAllCome() -> Bool {
         guard allCame.wait(timeout: .now() + 60) == .success else { return false }
@@ -36,7 +35,7 @@ final class Arrivals: Sendable {
         return true
     }
 
-    /// Whether `body` returns: it is run on a thread of its own, which is left behind if it does not.
+    /// Runs `body` on its own thread, and returns whether it returns within one minute.
     @available(*, noasync)
     static func returns(_ body: @escaping @Sendable () -> Void) -> Bool {
         let arrivals = Arrivals(1)
@@ -48,7 +47,7 @@ final class Arrivals: Sendable {
     }
 }
 
-/// Arrives when it is freed.
+/// An object that reports an arrival when it is freed.
 final class Trace: Sendable {
     private let arrivals: Arrivals
 
@@ -64,13 +63,13 @@ final class LastReference: Sendable {
     init(_ object: AnyObject) { self.object = Locked(object) }
 
     func drop() {
-        // It is freed when this returns, outside the lock.
+        // The object is freed when this method returns, outside the lock.
         var dropped: AnyObject?
         object.withLock { swap(&$0, &dropped) }
     }
 }
 
-/// Whether something becomes true that another thread is about to bring about; gives way to it for some seconds at most.
+/// Yields to other threads until the condition is true, and returns `false` after ten seconds.
 @available(*, noasync, message: "This function blocks the thread. Call it inside TestThread.run.")
 func comesTrue(_ condition: () -> Bool) -> Bool {
     let start = ContinuousClock.now

@@ -8,7 +8,7 @@ import Testing
 
 @Suite("Foundation's queue: barriers and completion blocks", .timeLimit(.minutes(Rounds.minutes)))
 struct BarrierTests {
-    @Test("L8: a cancelled operation added behind a waiting barrier does not lock the queue up")
+    @Test("L8: a canceled operation added behind a waiting barrier does not block the queue")
     func cancelledBehindBarrier() async throws {
         let order = EventRecorder<String>()
         let isDone = try await TestThread.run {
@@ -41,7 +41,7 @@ struct BarrierTests {
         #expect(order.events == ["barrier", "free", "dependent"])
     }
 
-    @Test("L8: operations are cancelled while a barrier comes and goes, and the queue drains")
+    @Test("L8: the queue drains when operations are canceled while a barrier is added")
     func cancelledDuringBarrier() async throws {
         NoticeHub.install()
         let failures = try await TestThread.run {
@@ -68,7 +68,7 @@ struct BarrierTests {
     }
 
     @Test(
-        "L9: a completion block that captures its operation is let go of, and so is the operation",
+        "L9: a completion block and the operation that it captures are released after the end",
         arguments: [false, true], [false, true])
     func completionBlockWithCycle(inQueue: Bool, cancelled: Bool) async throws {
         let (ran, freed) = (Tally(), Arrivals(2))
@@ -90,7 +90,7 @@ struct BarrierTests {
         #expect(ran.value == 2)
     }
 
-    @Test("L9: a completion block set after the end runs once and is let go of")
+    @Test("L9: a completion block set after the end runs once and is released")
     func lateCompletionBlock() async throws {
         let (ran, freed) = (Arrivals(1), Arrivals(1))
         let isFreed = try await TestThread.run {

@@ -6,12 +6,12 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-// How long Foundation's pool takes to add threads for those that are blocked is measured elsewhere: here it is only
-// certain that every wait ends, and with the right result.
-@Suite("Foundation's queue: waits that block", .timeLimit(.minutes(2)))
+// These tests check only that every wait ends with the right result. The time that Foundation's pool takes to add
+// threads for blocked ones is measured elsewhere.
+@Suite("Foundation's queue: blocking waits", .timeLimit(.minutes(2)))
 struct BlockingWaitTests {
     @Test(
-        "L14: startAndWait() of new operations, one inside the other, ends in a queue of any width",
+        "L14: nested startAndWait() calls return in a queue of any width",
         arguments: [1, 2, -1])
     func nestedStarts(width: Int) async throws {
         let depth = 50
@@ -25,7 +25,7 @@ struct BlockingWaitTests {
         #expect(results == Array(repeating: depth, count: 10))
     }
 
-    @Test("L14: operations that wait for operations of the same queue end")
+    @Test("L14: operations that block on other operations of the same queue finish")
     func nestedWaits() async throws {
         let sum = try await TestThread.run {
             let queue = OperationQueue()
@@ -48,7 +48,7 @@ struct BlockingWaitTests {
     }
 
     @Test(
-        "L14: all threads that wait for one operation wake when it ends, and when it is cancelled",
+        "L14: all threads waiting for an operation wake when it finishes or is canceled",
         arguments: [false, true])
     func manyWaiters(cancelled: Bool) async throws {
         let isDone = try await TestThread.run {

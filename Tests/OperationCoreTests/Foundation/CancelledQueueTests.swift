@@ -6,10 +6,10 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite("Foundation's graph: a cancelled queue", .timeLimit(.minutes(Rounds.minutes)))
+@Suite("Foundation's graph: canceling a queue", .timeLimit(.minutes(Rounds.minutes)))
 struct CancelledQueueTests {
     @Test(
-        "L3: a queue is cancelled under a running head with 100 dependents, then the head ends",
+        "L3: canceling a queue frees 100 waiting dependents while their dependency still runs",
         arguments: EdgeKind.allCases)
     func headEndsLast(kind: EdgeKind) async throws {
         let failures = try await TestThread.run {
@@ -18,7 +18,7 @@ struct CancelledQueueTests {
                 let scene = Scene(kind)
                 guard scene.headBegan.haveAllCome() else { return failures + 1 }
                 scene.queue.cancelAllOperations()
-                // All that waited for the head are gone while it still runs.
+                // All dependents are freed while the head still runs.
                 guard scene.dependentsFreed.haveAllCome() else { return failures + 1 }
                 if scene.head.operation.isFinished || scene.queue.operationCount != 1 { failures += 1 }
                 scene.head.end()
@@ -30,7 +30,7 @@ struct CancelledQueueTests {
         #expect(failures == 0)
     }
 
-    @Test("L3: a queue is cancelled at the moment in which its head ends", arguments: EdgeKind.allCases)
+    @Test("L3: a queue drains when it is canceled while the running dependency ends", arguments: EdgeKind.allCases)
     func headEndsMeanwhile(kind: EdgeKind) async throws {
         let failures = try await TestThread.run {
             let team = ThreadTeam(count: 2)
@@ -49,7 +49,9 @@ struct CancelledQueueTests {
     }
 }
 
-/// A queue in which a head runs and 100 operations wait, each for the head and every other one for its predecessor too.
+/// A queue with a running operation, the head, and 100 operations that depend on it.
+///
+/// Every other dependent also depends on its predecessor.
 private struct Scene: Sendable {
     let queue = OperationQueue()
     let head: Upstream

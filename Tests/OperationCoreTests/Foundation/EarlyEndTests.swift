@@ -6,9 +6,9 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite("Foundation's queue: ends before the start", .timeLimit(.minutes(Rounds.minutes)))
+@Suite("Foundation's queue: operations that end before their start", .timeLimit(.minutes(Rounds.minutes)))
 struct EarlyEndTests {
-    @Test("L5: what is cancelled or finished in a suspended queue ends only when the queue starts it")
+    @Test("L5: an operation canceled or finished in a suspended queue ends only when the queue starts it")
     func suspendedQueue() async throws {
         NoticeHub.install()
         let failures = try await TestThread.run {
@@ -41,7 +41,7 @@ struct EarlyEndTests {
         #expect(failures == 0)
     }
 
-    @Test("L5: the end of an operation races with the queue that starts it, and it ends once")
+    @Test("L5: an operation that is finished or canceled while a queue starts it ends once")
     func endDuringStart() async throws {
         NoticeHub.install()
         let failures = try await TestThread.run {
@@ -68,7 +68,7 @@ struct EarlyEndTests {
         #expect(failures == 0)
     }
 
-    @Test("L13: a queue forgets its operation, in whatever way that ends")
+    @Test("L13: a queue removes an operation however it ends")
     func forgotten() async throws {
         NoticeHub.install()
         let remaining = try await TestThread.run {

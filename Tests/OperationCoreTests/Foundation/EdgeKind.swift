@@ -5,9 +5,9 @@ import Foundation
 import OperationCore
 import Testing
 
-/// Whose operation waits for whose.
+/// The kinds of the two operations of a dependency.
 ///
-/// Two foreign ones are Foundation's own affair.
+/// Dependencies between two plain operations are not tested, because only Foundation handles them.
 enum EdgeKind: String, CaseIterable, Sendable, CustomTestStringConvertible {
     case oursOnOurs = "ours waits for ours"
     case foreignOnOurs = "foreign waits for ours"
@@ -15,13 +15,13 @@ enum EdgeKind: String, CaseIterable, Sendable, CustomTestStringConvertible {
 
     var testDescription: String { rawValue }
 
-    /// An operation that ends when told to, also when it was cancelled.
+    /// Creates an operation that the test ends, even after a cancellation.
     func makeUpstream(_ body: (@Sendable () -> Void)? = nil) -> Upstream {
         self == .oursOnForeign
             ? .foreign(ForeignHeldWork(body)) : .ours(HeldWork(windsDown: true) { _ in body?() })
     }
 
-    /// An operation that ends as soon as it runs.
+    /// Creates an operation that ends as soon as it runs.
     func makeDownstream(trace: Trace? = nil, _ body: (@Sendable () -> Void)? = nil) -> Downstream {
         self == .foreignOnOurs
             ? .foreign(ForeignQuickWork(trace: trace, body)) : .ours(QuickWork(trace: trace) { _ in body?() })
@@ -58,7 +58,7 @@ enum Downstream: Sendable {
         }
     }
 
-    // A foreign operation on a foreign one does not occur.
+    // A plain operation never depends on another plain operation here.
 
     func addDependency(_ upstream: Upstream) {
         switch (self, upstream) {

@@ -6,9 +6,9 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite("Foundation's graph: dependents that go first", .timeLimit(.minutes(Rounds.minutes)))
+@Suite("Foundation's graph: dependents that are freed early", .timeLimit(.minutes(Rounds.minutes)))
 struct FreedDependentTests {
-    @Test("L1: a dependent freed before its dependency ends does no harm", arguments: EdgeKind.allCases)
+    @Test("L1: a dependent can be freed before its dependency ends", arguments: EdgeKind.allCases)
     func freedBefore(kind: EdgeKind) async throws {
         let failures = try await TestThread.run {
             var failures = 0
@@ -30,7 +30,7 @@ struct FreedDependentTests {
         #expect(failures == 0)
     }
 
-    @Test("L1: a dependent freed at the moment in which its dependency ends does no harm", arguments: EdgeKind.allCases)
+    @Test("L1: a dependent can be freed while its dependency ends", arguments: EdgeKind.allCases)
     func freedDuring(kind: EdgeKind) async throws {
         let failures = try await TestThread.run {
             let team = ThreadTeam(count: 2)
@@ -53,7 +53,7 @@ struct FreedDependentTests {
         #expect(failures == 0)
     }
 
-    @Test("L2: a dependent cancelled in its queue and freed leaves nothing behind", arguments: EdgeKind.allCases)
+    @Test("L2: a dependent canceled in a queue is freed before its dependency ends", arguments: EdgeKind.allCases)
     func cancelledInQueue(kind: EdgeKind) async throws {
         let failures = try await TestThread.run {
             let queue = OperationQueue()
@@ -78,7 +78,7 @@ struct FreedDependentTests {
     }
 
     @Test(
-        "L2: a dependent cancelled at the moment in which its dependency ends runs once or not at all",
+        "L2: a dependent canceled while its dependency ends runs at most once",
         arguments: EdgeKind.allCases)
     func cancelledDuring(kind: EdgeKind) async throws {
         let failures = try await TestThread.run {
@@ -106,6 +106,6 @@ struct FreedDependentTests {
     }
 }
 
-/// A scope whose variables are gone when it returns.
+/// Runs `body` in a scope whose variables are released when it returns.
 @inline(never)
 func autoreleasing<Result>(_ body: () -> Result) -> Result { body() }

@@ -7,13 +7,13 @@
     import OperationTestKit
     import Testing
 
-    // On Linux only: Apple's queues do not say what they hold.
+    // These tests run only on Linux, because queues on Apple platforms do not reveal their operations.
     //
-    // Foundation complains on standard output, and may crash, where an operation in a queue ends without having been
-    // started by that queue. So each of these runs in a process of its own.
-    @Suite("Foundation's queue: operations that it holds", .timeLimit(.minutes(Rounds.minutes)))
+    // Foundation prints a complaint to standard output, and may crash, if an operation in a queue ends without being
+    // started by that queue. So each test runs in its own process.
+    @Suite("Foundation's queue: operations that wait in it", .timeLimit(.minutes(Rounds.minutes)))
     struct HeldByQueueTests {
-        @Test("L5: an operation that waits in a queue is not started by another thread that needs it")
+        @Test("L5: startIfNeeded() does not start an operation that waits in a queue")
         func neededByThread() async throws {
             let result = await #expect(processExitsWith: .success, observing: [\.standardOutputContent]) {
                 try await TestThread.run {
@@ -23,7 +23,7 @@
             #expect(!hasComplaint(result))
         }
 
-        @Test("L5: an operation that waits in a queue is not started by an operation of another queue that needs it")
+        @Test("L5: startIfNeeded() in another queue does not start an operation that waits in a queue")
         func neededByOperation() async throws {
             let result = await #expect(processExitsWith: .success, observing: [\.standardOutputContent]) {
                 try await TestThread.run {
@@ -33,7 +33,7 @@
             #expect(!hasComplaint(result))
         }
 
-        @Test("L5: an operation that waits in a queue is not started by its mapped operation in another queue")
+        @Test("L5: a mapped operation does not start its original while the original waits in a queue")
         func neededByMappedOperation() async throws {
             let result = await #expect(processExitsWith: .success, observing: [\.standardOutputContent]) {
                 try await TestThread.run {
@@ -67,7 +67,7 @@
         }
     }
 
-    /// Which queue ran the body.
+    /// Records the queue that ran the body.
     private final class Runner: Sendable {
         private let noted = Locked(nil as OperationQueue?)
         var queue: OperationQueue? { noted.withLock { $0 } }
@@ -78,7 +78,7 @@
         }
     }
 
-    /// Whether an operation in a suspended queue is still waiting when `need` was called, and then run by that queue.
+    /// Returns whether an operation in a suspended queue still waits after `need`, and is then run by that queue.
     @available(*, noasync)
     private func queueAloneRuns(whenNeeded need: (QuickWork) -> Void) -> Bool {
         let queue = OperationQueue()
@@ -94,7 +94,7 @@
         return ended.haveAllCome() && isWaiting && runner.queue === queue
     }
 
-    /// Runs `body` inside an operation of a queue of its own, and waits for it.
+    /// Runs `body` inside an operation of a new queue, and waits for its end.
     @available(*, noasync)
     private func inAnotherQueue(_ body: @escaping @Sendable () -> Void) {
         let queue = OperationQueue()

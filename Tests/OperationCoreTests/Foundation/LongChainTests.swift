@@ -8,7 +8,7 @@ import Testing
 
 @Suite("Foundation's graph: long chains", .serialized, .timeLimit(.minutes(Rounds.minutes)))
 struct LongChainTests {
-    /// What became of a chain before it is let go of.
+    /// The state of a chain when it is released.
     enum Fate: String, CaseIterable, Sendable, CustomTestStringConvertible {
         case untouched, cancelled, kept, halfRun, branched
         var testDescription: String { rawValue }
@@ -20,7 +20,7 @@ struct LongChainTests {
 
     private static let smallStack = 512 << 10
 
-    @Test("L10: a chain of up to 200,000 is let go of on a small stack", arguments: Fate.allCases)
+    @Test("L10: a long chain of operations is released on a small stack", arguments: Fate.allCases)
     func release(fate: Fate) async throws {
         let length = fate.length
         let freed = try await TestThread.run(stackSize: Self.smallStack) {
@@ -50,7 +50,7 @@ struct LongChainTests {
         #expect(freed.missingCount == 0)
     }
 
-    @Test("L10: a long chain in which ours and foreign operations take turns is let go of on a small stack")
+    @Test("L10: a long chain of alternating managed and plain operations is released on a small stack")
     func releaseMixed() async throws {
         let length = Rounds.count(ci: 20_000, soak: 100_000)
         let freed = try await TestThread.run(stackSize: Self.smallStack) {
@@ -70,7 +70,7 @@ struct LongChainTests {
         #expect(try await TestThread.run { freed.haveAllCome() })
     }
 
-    @Test("L10: one operation that waits for many is let go of, and they with it")
+    @Test("L10: an operation and its many dependencies are released on a small stack")
     func releaseFan() async throws {
         let count = Rounds.count(ci: 50_000, soak: 1_000_000)
         let freed = try await TestThread.run(stackSize: Self.smallStack) {
@@ -84,9 +84,9 @@ struct LongChainTests {
         #expect(try await TestThread.run { freed.haveAllCome() })
     }
 
-    @Test("L11: a chain of up to 2,000, added in reverse, runs in its order", arguments: [1, -1])
+    @Test("L11: a chain of operations added in reverse order runs in dependency order", arguments: [1, -1])
     func chainInReverse(width: Int) async throws {
-        // Foundation's queue takes quadratic time for this where it has places free.
+        // Foundation's queue takes quadratic time for this if it has free slots.
         let length = Rounds.count(ci: width == 1 ? 1_000 : 500, soak: 2_000)
         let order = EventRecorder<Int>()
         let ended = Arrivals(length)
@@ -106,7 +106,7 @@ struct LongChainTests {
         #expect(order.events == Array(0..<length))
     }
 
-    @Test("L12: our own readiness holds in a queue: 500 wait for one and one for them, added in reverse")
+    @Test("L12: a fan of 500 operations added in reverse order runs in dependency order")
     func fanInReverse() async throws {
         let order = EventRecorder<String>()
         let ended = Arrivals(502)

@@ -6,13 +6,13 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-// A queue asks an operation whether it is ready and notes the answer only afterwards. Where the last dependency ends in
-// between, on another thread, Foundation on Linux never looks again. Each round waits for its own operation: a later
-// one would wake the queue, and hide that the first was lost.
-@Suite("Foundation's queue: readiness that is lost", .timeLimit(.minutes(Rounds.minutes)))
+// A queue reads `isReady` and records the value later. If the last dependency ends in between on another thread,
+// Foundation on Linux never checks again. Each round waits for its own operation, because a later operation would wake
+// the queue and hide the lost one.
+@Suite("Foundation's queue: lost readiness", .timeLimit(.minutes(Rounds.minutes)))
 struct LostReadinessTests {
     @Test(
-        "An operation runs whose last dependency ends, started by hand, while a queue takes the operation in",
+        "An operation runs when its manually started dependency ends while a queue adds the operation",
         arguments: EdgeKind.allCases)
     func dependencyEnds(kind: EdgeKind) async throws {
         let rounds = Rounds.count(ci: 4_000, soak: 200_000)
@@ -35,7 +35,7 @@ struct LostReadinessTests {
         if Rounds.isSoak { print("soak: lost readiness, \(kind.rawValue): \(rounds) rounds") }
     }
 
-    @Test("An operation runs whose dependencies end on three threads while a queue takes the operation in")
+    @Test("An operation runs when its dependencies end on three threads while a queue adds the operation")
     func dependenciesEnd() async throws {
         let lost = try await TestThread.run { () -> Int? in
             let team = ThreadTeam(count: 4)
@@ -57,7 +57,7 @@ struct LostReadinessTests {
     }
 
     @Test(
-        "An operation ends that is cancelled, or loses its dependency, while a full queue takes it in",
+        "An operation ends if it is canceled or loses its dependency while a full queue adds it",
         arguments: [false, true])
     func cancelledOrFreed(cancelled: Bool) async throws {
         let lost = try await TestThread.run { () -> Int? in

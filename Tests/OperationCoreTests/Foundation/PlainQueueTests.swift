@@ -8,7 +8,7 @@ import Testing
 
 @Suite("A plain OperationQueue", .timeLimit(.minutes(2)))
 struct PlainQueueTests {
-    @Test("C6: a queue runs operations by their priority, and those of one priority in the order of adding")
+    @Test("C6: a queue runs operations by priority, and in order of addition within a priority")
     func priorities() async throws {
         let order = EventRecorder<String>()
         try await TestThread.run {
@@ -30,7 +30,7 @@ struct PlainQueueTests {
     }
 
     @Test(
-        "C6: in a random graph of ours and foreign operations each begins after its dependencies have ended",
+        "C6: in a random graph of managed and plain operations, each begins after its dependencies end",
         arguments: 1...8)
     func randomGraph(seed: UInt64) async throws {
         let tooEarly = try await TestThread.run {
@@ -41,7 +41,7 @@ struct PlainQueueTests {
             let (ended, tooEarly) = (Arrivals(200), Tally())
             for number in 0..<200 {
                 let check = Check(tooEarly)
-                // What a foreign operation waits for must be ours, or Foundation's own graph is what is tested.
+                // A plain operation depends only on managed ones, because Foundation's own graph is not tested.
                 let isForeign = random.chance(1, in: 3)
                 let operation: Operation =
                     isForeign ? ForeignQuickWork { check.run() } : QuickWork { _ in check.run() }
@@ -68,7 +68,7 @@ struct PlainQueueTests {
         #expect(tooEarly == 0, "seed \(seed)")
     }
 
-    @Test("C6: the completion block runs once, and after isFinished")
+    @Test("C6: the completion block runs once, after isFinished becomes true")
     func completionBlock() async throws {
         let failures = try await TestThread.run {
             let queue = OperationQueue()
@@ -91,7 +91,7 @@ struct PlainQueueTests {
         #expect(failures == 0)
     }
 
-    @Test("C6: a queue never runs more operations at once than it may, and as many if it can", arguments: [1, 2, 3])
+    @Test("C6: a queue runs as many operations as its limit allows, and never more", arguments: [1, 2, 3])
     func width(limit: Int) async throws {
         let peak = try await TestThread.run {
             let queue = OperationQueue()
@@ -101,7 +101,7 @@ struct PlainQueueTests {
                 let operation = HeldWork { work in
                     running.add()
                     full.arrive()
-                    // The first ones end only once the queue is full.
+                    // The first operations end only when the queue is full.
                     DispatchQueue.global().async {
                         if number < limit { _ = full.haveAllCome() }
                         running.add(-1)
@@ -117,7 +117,7 @@ struct PlainQueueTests {
         #expect(peak == limit)
     }
 
-    @Test("C6: a queue that is cancelled drains, and only what ran by then has run")
+    @Test("C6: a canceled queue drains, and all of its operations are canceled")
     func cancelAll() async throws {
         let failures = try await TestThread.run {
             let queue = OperationQueue()
@@ -137,13 +137,13 @@ struct PlainQueueTests {
             queue.cancelAllOperations()
             guard ended.haveAllCome() else { return -2 }
             let cancelled = operations.count { $0.outcome == .cancelled(.requested) }
-            // Ending the first two makes room for others, until those were cancelled too.
+            // The ends of the first two operations let others begin, until those are canceled, too.
             return (500 - cancelled) + queue.operationCount + (bodies.value >= 2 ? 0 : 1)
         }
         #expect(failures == 0)
     }
 
-    @Test("C6: addOperations(_:waitUntilFinished:) waits for ours and for foreign ones")
+    @Test("C6: addOperations(_:waitUntilFinished:) waits for managed and plain operations")
     func addAndWait() async throws {
         let unfinished = try await TestThread.run {
             let operations: [Operation] = (0..<100).map { number in
@@ -156,9 +156,9 @@ struct PlainQueueTests {
     }
 }
 
-/// Counts a mistake when it runs before all dependencies have ended.
+/// Counts a mistake if it runs before all dependencies have ended.
 private final class Check: @unchecked Sendable {
-    // Sendable: set before the operation is given to the queue.
+    // Sendable: set before the operation is added to the queue.
     var dependencies: [Operation] = []
     private let mistakes: Tally
 

@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite("Foundation's graph: dependencies taken back and circles", .timeLimit(.minutes(Rounds.minutes)))
+@Suite("Foundation's graph: removed dependencies and cycles", .timeLimit(.minutes(Rounds.minutes)))
 struct RemovedDependencyTests {
     @Test("L4: an operation whose only dependency was removed is ready and runs", arguments: EdgeKind.allCases)
     func removed(kind: EdgeKind) async throws {
@@ -25,7 +25,7 @@ struct RemovedDependencyTests {
         #expect(isDone)
     }
 
-    @Test("L4: removing the last dependency lets an operation go that waits in a queue", arguments: EdgeKind.allCases)
+    @Test("L4: an operation waiting in a queue runs when its last dependency is removed", arguments: EdgeKind.allCases)
     func removedInQueue(kind: EdgeKind) async throws {
         let failures = try await TestThread.run {
             let queue = OperationQueue()
@@ -46,7 +46,7 @@ struct RemovedDependencyTests {
     }
 
     @Test(
-        "L4: removing one dependency leaves the other in force, whether it is ended or not",
+        "L4: removing one of two dependencies, ended or not, leaves the other in force",
         arguments: EdgeKind.allCases, [false, true])
     func oneOfTwo(kind: EdgeKind, isEnded: Bool) {
         let (removed, kept) = (kind.makeUpstream(), kind.makeUpstream())
@@ -63,7 +63,7 @@ struct RemovedDependencyTests {
         #expect(downstream.operation.isReady)
     }
 
-    @Test("L4: removing a dependency at the moment in which it ends counts it off once", arguments: EdgeKind.allCases)
+    @Test("L4: a dependency that is removed while it ends is counted only once", arguments: EdgeKind.allCases)
     func removedDuring(kind: EdgeKind) async throws {
         let failures = try await TestThread.run {
             let team = ThreadTeam(count: 2)
@@ -85,7 +85,7 @@ struct RemovedDependencyTests {
         #expect(failures == 0)
     }
 
-    @Test("L4: a dependency is taken back, however many others came and went before it")
+    @Test("L4: a dependency can be removed after any number of others were added and removed")
     func removedOfMany() {
         var failures: [String] = []
         for count in 1...40 {
@@ -106,7 +106,7 @@ struct RemovedDependencyTests {
         #expect(failures.isEmpty)
     }
 
-    @Test("L6: an operation cannot wait for itself: the edge is refused, and it runs")
+    @Test("L6: an operation cannot depend on itself, and still runs after the refused edge")
     func itself() async throws {
         NoticeHub.install()
         let operation = QuickWork()
@@ -115,7 +115,7 @@ struct RemovedDependencyTests {
         #expect(operation.dependencies.isEmpty)
         do {
             try operation.depend(on: operation, otherwise: .cancel)
-            Issue.record("The edge was taken.")
+            Issue.record("The edge was accepted.")
         } catch {
             #expect(error.code == .cycle)
             #expect(error.path == ["Narcissus", "Narcissus"])
@@ -123,7 +123,7 @@ struct RemovedDependencyTests {
         #expect(try await operation.run() == 1)
     }
 
-    @Test("L7: the edge that would close a circle is refused, and all operations run")
+    @Test("L7: an edge that would close a cycle is refused, and all operations run")
     func circle() async throws {
         NoticeHub.install()
         let operations = ["A", "B", "C"].map { name in
@@ -137,7 +137,7 @@ struct RemovedDependencyTests {
         #expect(operations[2].dependencies.isEmpty)
         do {
             try operations[2].depend(on: operations[0], otherwise: .runAnyway)
-            Issue.record("The edge was taken.")
+            Issue.record("The edge was accepted.")
         } catch {
             #expect(error.path == ["C", "A", "B", "C"])
         }
@@ -147,7 +147,7 @@ struct RemovedDependencyTests {
     }
 
     @Test(
-        "L7: threads that each add one edge of a circle at the same moment do not lock each other out",
+        "L7: concurrently adding the edges of a cycle does not deadlock, and one edge is refused",
         arguments: [2, 3, 5])
     func concurrentCircle(length: Int) async throws {
         NoticeHub.install()

@@ -3,7 +3,7 @@
 
 import OperationCore
 
-/// A number that many threads count up, and the highest that it was where they also count down.
+/// A thread-safe counter that also records its highest value.
 final class Tally: Sendable {
     private let state = Locked((value: 0, peak: 0))
 

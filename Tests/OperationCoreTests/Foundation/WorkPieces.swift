@@ -9,7 +9,7 @@ enum WorkError: Error, Equatable {
     case number(Int)
 }
 
-/// An operation of ours that ends when its test says so.
+/// A managed operation that the test ends.
 final class HeldWork: AsyncOperation<Int, WorkError>, @unchecked Sendable {
     private let windsDown: Bool
     private let trace: Trace?
@@ -27,7 +27,7 @@ final class HeldWork: AsyncOperation<Int, WorkError>, @unchecked Sendable {
     override func main() { body?(self) }
 }
 
-/// An operation of ours that ends with its body, and with the result 1 unless the body gives another.
+/// A managed operation that ends with its body, with the result 1 unless the body sets another outcome.
 final class QuickWork: SyncOperation<Int, WorkError>, @unchecked Sendable {
     private let trace: Trace?
     private let body: (@Sendable (QuickWork) -> Void)?
@@ -58,7 +58,7 @@ final class ForeignQuickWork: Operation, @unchecked Sendable {
     override func main() { body?() }
 }
 
-/// A plain Foundation operation that ends when its test says so, cancelled or not: written as they all are.
+/// A plain asynchronous Foundation operation, written in the usual way, that the test ends.
 final class ForeignHeldWork: Operation, @unchecked Sendable {
     private enum Phase { case waiting, executing, finished }
 

@@ -6,9 +6,9 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-/// Numbers from 0 on, as long as the closure gives one.
+/// A sequence of the numbers that a closure returns for the indices 0, 1, 2, … until it returns `nil`.
 struct Numbers: AsyncSequence, Sendable {
-    /// The indices that were asked for, in order.
+    /// The requested indices, in order.
     let asked = EventRecorder<Int>()
     let make: @Sendable (_ index: Int) async throws -> Int?
 
@@ -25,7 +25,7 @@ struct Numbers: AsyncSequence, Sendable {
 
     func makeAsyncIterator() -> AsyncIterator { AsyncIterator(numbers: self) }
 
-    /// So many numbers, without a pause.
+    /// Returns a sequence of the first numbers, without pauses.
     static func first(_ count: Int) -> Numbers { Numbers { $0 < count ? $0 : nil } }
 }
 
@@ -38,10 +38,10 @@ struct AsyncSourceTests {
 
     private func double(_ number: Int) -> ClosureOperation<Int, Never> { ClosureOperation { number * 2 } }
 
-    /// Gives other tasks every chance to do what they should not do.
+    /// Yields often enough for other tasks to reveal a fault.
     private func letOthersRun() async { for _ in 0..<2_000 { await Task.yield() } }
 
-    @Test func `the results have the order of the elements, however the operations end`() async throws {
+    @Test func `results have the order of the elements, in whatever order the operations end`() async throws {
         let children = (0..<3).map { HandDriven("\($0)") }
         let group = GroupOperation.map(Numbers.first(3), width: 3) { children[$0] }
         group.start()
@@ -50,7 +50,7 @@ struct AsyncSourceTests {
         #expect(try await group.value == [0, 10, 20])
     }
 
-    @Test func `an AsyncStream, an AsyncThrowingStream and a mapped sequence are sources`() async throws {
+    @Test func `an AsyncStream, an AsyncThrowingStream and a mapped sequence can be sources`() async throws {
         let stream = AsyncStream { continuation in
             for number in 0..<5 { continuation.yield(number) }
             continuation.finish()
@@ -72,7 +72,7 @@ struct AsyncSourceTests {
         #expect(try await pipeline.operation().run() == [])
     }
 
-    @Test func `10,000 elements are gone through, and no more operations exist than the width`() async throws {
+    @Test func `a map of 10,000 elements never has more operations than its width`() async throws {
         let counts = Locked((left: 0, most: 0))
         let group = GroupOperation.map(Numbers.first(10_000), width: 4) { number in
             counts.withLock { counts in
@@ -88,7 +88,7 @@ struct AsyncSourceTests {
         #expect(counts.withLock { $0.left == 0 && $0.most <= 4 })
     }
 
-    @Test func `nothing is read before the start, and then no further ahead than the width`() async throws {
+    @Test func `a map reads nothing before its start, and then reads ahead only by its width`() async throws {
         let (numbers, gate, made) = (Numbers.first(20), Gate(), EventRecorder<Int>())
         let group = GroupOperation.map(numbers, width: 2) { number in
             made.record(number)
@@ -107,7 +107,7 @@ struct AsyncSourceTests {
         #expect(try await group.value == Array(0..<20))
     }
 
-    @Test func `a group that is never started reads nothing, and lets go of the sequence`() async throws {
+    @Test func `a group that is never started reads nothing and releases the sequence`() async throws {
         let census = LiveObjects()
         let asked = EventRecorder<Int>()
         do {
@@ -122,7 +122,7 @@ struct AsyncSourceTests {
         #expect(census.count == 0 && asked.count == 0)
     }
 
-    @Test func `operations run while the sequence waits, and hold no slot for it`() async throws {
+    @Test func `operations run while the sequence waits, and the wait takes up no slot`() async throws {
         let queue = QueueManager("narrow", width: 1)
         let next = (0..<3).map { _ in Gate() }
         let numbers = Numbers { index in
@@ -151,7 +151,7 @@ struct AsyncSourceTests {
         await queue.drained()
     }
 
-    @Test func `the task that reads has the task-local values of the task that runs the group`() async throws {
+    @Test func `the task that reads the sequence inherits task-local values from the outer group`() async throws {
         let numbers = Numbers { index in index < 2 ? Context.number : nil }
         let values = try await Context.$number.withValue(7) {
             try await GroupOperation { group in
@@ -163,7 +163,7 @@ struct AsyncSourceTests {
 
     // Cancellation.
 
-    @Test func `when cancel() returns, the sequence has been cancelled, though it waits`() async throws {
+    @Test func `a waiting sequence has been canceled when cancel() returns`() async throws {
         let (isWaiting, isCancelled) = (Gate(), Gate())
         let numbers = Numbers { index in
             if index == 0 { return 0 }
@@ -186,7 +186,7 @@ struct AsyncSourceTests {
     }
 
     @Test(arguments: [false, true])
-    func `a sequence that ignores its cancellation does not keep the group`(inPipeline: Bool) async throws {
+    func `a sequence that ignores its cancellation does not keep the group alive`(inPipeline: Bool) async throws {
         let (isWaiting, never) = (Gate(), Gate())
         let census = LiveObjects()
         defer { never.open() }
@@ -210,7 +210,7 @@ struct AsyncSourceTests {
         #expect(left == 0 && !never.isOpen)
     }
 
-    @Test func `cancelled before it begins, or with the group around it, it reads nothing`() async throws {
+    @Test func `a map that is canceled before its start, or with its outer group, reads nothing`() async throws {
         let numbers = Numbers.first(3)
         let map = GroupOperation.map(numbers, width: 2) { double($0) }
         map.cancel()
@@ -227,7 +227,7 @@ struct AsyncSourceTests {
 
     // Failures.
 
-    @Test func `an error of the sequence immediately fails the group, and cancels what runs`() async throws {
+    @Test func `an error of the sequence immediately fails the group and cancels running children`() async throws {
         let gate = Gate()
         let numbers = Numbers { index in
             if index < 2 { return index }
@@ -235,7 +235,7 @@ struct AsyncSourceTests {
             throw Flaw.first
         }
         let children = (0..<2).map { HandDriven("\($0)") }
-        // As many run as may.
+        // As many children run as the width allows.
         let group = GroupOperation.map(numbers, width: 2) { children[$0] }.named("pages")
         group.start()
         for child in children { try await waitUntil("it runs") { child.state == .executing } }
@@ -251,7 +251,7 @@ struct AsyncSourceTests {
         #expect("\(cause ?? .requested)".contains("because the sequence of the group's elements failed (pages)"))
     }
 
-    @Test func `an error that comes while as many run as may immediately fails the group`() async throws {
+    @Test func `an error of the sequence immediately fails the group even when no slot is free`() async throws {
         let numbers = Numbers { index in
             if index == 1 { throw OperationFailure<Flaw>.failed(.second) }
             return index
@@ -260,12 +260,14 @@ struct AsyncSourceTests {
         let group = GroupOperation.map(numbers, width: 1) { _ in child }
         group.start()
         await group.ended()
-        // The error in an `OperationFailure` is taken out.
+        // The group unwraps the error in an `OperationFailure`.
         #expect(group.outcome?.error?.sourceError as? Flaw == .second && child.isCancelled)
     }
 
     @Test(arguments: [false, true])
-    func `a cancellation that the sequence throws fails the group as any error does`(inPipeline: Bool) async throws {
+    func `a cancellation error that the sequence throws fails the group like any other error`(
+        inPipeline: Bool
+    ) async throws {
         let errors: [any Error] = [CancellationError(), OperationFailure<Flaw>.cancelled(.requested("no more"))]
         for error in errors {
             let numbers = Numbers { _ in throw error }
@@ -281,7 +283,7 @@ struct AsyncSourceTests {
         }
     }
 
-    @Test func `a sequence that fails immediately fails the group, however early that is`() async throws {
+    @Test func `a sequence that throws at its first element fails the group`() async throws {
         for _ in 0..<500 {
             let numbers = Numbers { _ in throw Flaw.first }
             let group = GroupOperation.map(numbers, width: 1) { double($0) }
@@ -291,7 +293,7 @@ struct AsyncSourceTests {
         }
     }
 
-    @Test func `the first child that fails cancels the sequence, and makes no more`() async throws {
+    @Test func `the first failing child cancels the sequence, and no more children are created`() async throws {
         let (isWaiting, isCancelled, made) = (Gate(), Gate(), EventRecorder<Int>())
         let numbers = Numbers { index in
             if index < 2 { return index }
@@ -321,7 +323,7 @@ struct AsyncSourceTests {
     }
 
     @Test(arguments: [false, true])
-    func `progress is complete once, when the sequence has ended`(inPipeline: Bool) async throws {
+    func `progress is reported as complete once, when the sequence has ended`(inPipeline: Bool) async throws {
         let queue = DispatchQueue(label: "progress"), told = EventRecorder<Double>()
         let (gates, last) = ((0..<3).map { _ in Gate() }, Gate())
         // Each element comes when the operation before it has ended.
@@ -351,7 +353,7 @@ struct AsyncSourceTests {
         #expect(told.events.last == 1 && told.events.filter { $0 == 1 }.count == 1, "\(told.events)")
     }
 
-    @Test func `a child that is recovered keeps its place among the results`() async throws {
+    @Test func `the result of a recovered child keeps its position among the results`() async throws {
         let group = GroupOperation.map(Numbers.first(20), width: 3) { number in
             ClosureOperation<Int, Flaw> { () throws(Flaw) in
                 if number % 5 == 0 { throw .first }
@@ -364,7 +366,7 @@ struct AsyncSourceTests {
 
     // Suspension.
 
-    @Test func `a suspended group asks for no further element`() async throws {
+    @Test func `a suspended group requests no further elements`() async throws {
         let (gate, made) = (Gate(), EventRecorder<Int>())
         let numbers = Numbers { index in
             if index == 1 { await gate.passage() }
@@ -384,7 +386,7 @@ struct AsyncSourceTests {
         #expect(try await group.value == (0..<10).map { $0 * 2 })
     }
 
-    @Test func `a suspended group without children says that it is suspended and no more`() async throws {
+    @Test func `the explanation of a suspended group without children says only that it is suspended`() async throws {
         let queue = QueueManager("maps"), gate = Gate()
         let numbers = Numbers { _ in
             await gate.passage()
@@ -400,7 +402,7 @@ struct AsyncSourceTests {
         #expect(try await group.value == [])
     }
 
-    @Test func `a suspended group that waits for its sequence can be cancelled`() async throws {
+    @Test func `a suspended group that waits for its sequence can be canceled`() async throws {
         let gate = Gate()
         let numbers = Numbers { index in
             await gate.passage()
@@ -418,7 +420,7 @@ struct AsyncSourceTests {
 
     // Pipelines and plans.
 
-    @Test func `a pipeline works on the first elements while the sequence is read`() async throws {
+    @Test func `a pipeline processes the first elements while it reads the sequence`() async throws {
         let gate = Gate()
         let numbers = Numbers { index in
             if index == 2 { await gate.passage() }
@@ -434,13 +436,13 @@ struct AsyncSourceTests {
                 }
             }.operation()
         group.start()
-        // The first stage hands its results on in the order in which they come.
+        // The first stage passes its results on in the order in which they arrive.
         #expect(await ended.events(atLeast: 2).sorted() == ["0", "1"])
         gate.open()
         #expect(try await group.value == (0..<100).map { "\($0)!" })
     }
 
-    @Test func `a pipeline reads no further ahead than its first stage is wide`() async throws {
+    @Test func `a pipeline reads ahead only by the width of its first stage`() async throws {
         let (numbers, gate) = (Numbers.first(50), Gate())
         let group = OperationPipeline(numbers)
             .stage(width: 2, buffer: 1) { double($0) }
@@ -451,7 +453,7 @@ struct AsyncSourceTests {
                 }
             }.operation()
         group.start()
-        // One in the second stage, three results of the first, one input that waits for it, and two read ahead.
+        // One element is in the second stage, three are results of the first, one waits for it, and two are read ahead.
         _ = await numbers.asked.events(atLeast: 6)
         await letOthersRun()
         #expect(numbers.asked.count <= 7)
@@ -470,11 +472,11 @@ struct AsyncSourceTests {
         #expect(group.outcome?.error?.sourceError as? Flaw == .second)
     }
 
-    @Test func `a pipeline without a stage gives the elements`() async throws {
+    @Test func `a pipeline without stages returns the elements`() async throws {
         #expect(try await OperationPipeline(Numbers.first(500)).operation().run() == Array(0..<500))
     }
 
-    @Test func `a plan goes through the sequence that a step gives`() async throws {
+    @Test func `a plan can iterate over an asynchronous sequence that a step returns`() async throws {
         let numbers = OperationPlan { (count: Int) in ClosureOperation { Numbers.first(count) } }
         let doubling = OperationPlan { (number: Int) in ClosureOperation { number * 2 } }
         #expect(try await numbers.forEach(width: 2, doubling).operation(for: 4).run() == [0, 2, 4, 6])

@@ -15,13 +15,13 @@ struct DeclaredGroupTests {
         for child in children { while child.state != .executing { await Task.yield() } }
     }
 
-    @Test func `a fixed set gives a tuple of its results`() async throws {
+    @Test func `a group of operations of different types returns a tuple of their results`() async throws {
         let group = GroupOperation.all(ClosureOperation { 1 }, TaskOperation { "two" }, ClosureOperation { 3.0 })
         let (one, two, three) = try await group.run()
         #expect(one == 1 && two == "two" && three == 3)
     }
 
-    @Test func `many give an array in their order, however they end`() async throws {
+    @Test func `a group of many operations returns their results in order, however they end`() async throws {
         let children = (0..<3).map(child)
         let group = GroupOperation.all(children)
         group.start()
@@ -30,7 +30,7 @@ struct DeclaredGroupTests {
         #expect(try await group.value == [0, 10, 20])
     }
 
-    @Test func `outcomes: what became of each`() async throws {
+    @Test func `outcomes: the group returns the outcome of each child`() async throws {
         let children = (0..<3).map(child)
         let group = GroupOperation.outcomes(of: children)
         group.start()
@@ -42,7 +42,7 @@ struct DeclaredGroupTests {
         #expect(outcomes.result == [.success(1), .failure(.first), .cancelled(.requested)])
     }
 
-    @Test func `outcomes: of what could not be a child, why not`() async {
+    @Test func `outcomes: an operation that cannot be a child is reported with the reason`() async {
         let taken = child(0)
         taken.start()
         let group = GroupOperation.outcomes(of: [taken])
@@ -52,7 +52,7 @@ struct DeclaredGroupTests {
         taken.finish(withResult: 0)
     }
 
-    @Test func `collect all: the error has all errors`() async throws {
+    @Test func `collect all: the error of the group contains the errors of all children`() async throws {
         let children = (0..<3).map(child)
         let group = GroupOperation(policy: .collectAll)
         try group.add(children)
@@ -66,7 +66,7 @@ struct DeclaredGroupTests {
         #expect(group.outcome?.error?.child?.name == "2" && group.outcome?.error?.siblings.map(\.name) == ["0"])
     }
 
-    @Test func `first success: failures are passed over, and the rest is cancelled`() async throws {
+    @Test func `first success: failures are ignored, and the remaining children are canceled`() async throws {
         let children = (0..<3).map(child)
         let group = GroupOperation.firstSuccess(of: children)
         group.start()
@@ -77,7 +77,7 @@ struct DeclaredGroupTests {
         #expect(children[1].cancellationCause?.code == .groupDecided)
     }
 
-    @Test func `race: the first end decides, an error as well`() async throws {
+    @Test func `race: the first child that ends decides, even with an error`() async throws {
         let children = (0..<2).map(child)
         let group = GroupOperation.race(children)
         group.start()
@@ -87,7 +87,7 @@ struct DeclaredGroupTests {
         #expect(group.outcome?.error?.underlyingError as? Flaw == .second && children[0].isCancelled)
     }
 
-    @Test func `quorum: so many results in the order of the children`() async throws {
+    @Test func `quorum: the group returns the required number of results in order of the children`() async throws {
         let children = (0..<4).map(child)
         let group = GroupOperation.quorum(2, of: children)
         group.start()
@@ -98,7 +98,7 @@ struct DeclaredGroupTests {
         #expect(children[0].isCancelled && children[2].isCancelled)
     }
 
-    @Test func `a group has a width of its own, and a child that waits for another takes no place`() async throws {
+    @Test func `a child that waits for another child takes up no slot of its group`() async throws {
         let order = EventRecorder<Int>()
         let children = (0..<4).map { number in
             HandDriven(
@@ -113,7 +113,7 @@ struct DeclaredGroupTests {
         #expect(order.events.last == 0 || order.events.firstIndex(of: 0)! > order.events.firstIndex(of: 3)!)
     }
 
-    @Test func `a child may depend on an operation outside, and children come while the group runs`() async throws {
+    @Test func `a child may depend on an operation outside, and may be added to a running group`() async throws {
         let outside = child(9)
         let first = child(0)
         first.addDependency(outside)
@@ -133,7 +133,7 @@ struct DeclaredGroupTests {
         #expect { try group.add(child(3)) } throws: { ($0 as? GroupError)?.code == .ended }
     }
 
-    @Test func `what cannot be a child fails the group, and says why`() async throws {
+    @Test func `an operation that cannot be a child fails the group with the reason`() async throws {
         let taken = child(0)
         taken.start()
         let group = GroupOperation.all([taken, child(1)])
@@ -143,7 +143,7 @@ struct DeclaredGroupTests {
         taken.finish(withResult: 0)
     }
 
-    @Test func `a map makes operations as there is room, and gives results in order`() async throws {
+    @Test func `a map creates operations as its width allows, and returns their results in order`() async throws {
         let counts = Locked((made: 0, left: 0, most: 0))
         let group = GroupOperation.map(0..<1_000, width: 4) { number in
             counts.withLock { counts in
@@ -161,7 +161,7 @@ struct DeclaredGroupTests {
         #expect(counts.withLock { $0.made == 1_000 && $0.left == 0 && $0.most <= 4 })
     }
 
-    @Test func `what a map makes too late, and cannot be a child, does not keep the group`() async {
+    @Test func `a canceled map ends although its last operation cannot be a child`() async {
         let taken = child(0)
         taken.start()
         let cancel = Locked<@Sendable () -> Void>({})
@@ -176,7 +176,7 @@ struct DeclaredGroupTests {
         taken.finish(withResult: 0)
     }
 
-    @Test func `a dependency that comes after the child was added holds it back, and takes no place`() async throws {
+    @Test func `a dependency added after a child delays the child, which takes up no slot`() async throws {
         let order = EventRecorder<Int>()
         let (first, second) = (ClosureOperation { order.record(1) }, ClosureOperation { order.record(2) })
         let group = GroupOperation(policy: .failFast, width: 1)
@@ -186,7 +186,7 @@ struct DeclaredGroupTests {
         #expect(order.events == [2, 1])
     }
 
-    @Test func `a map fails with its first failure, and makes no more`() async throws {
+    @Test func `a map fails with its first failure and creates no more operations`() async throws {
         let made = Locked(0)
         let group = GroupOperation.map(0..<1_000, width: 1) { number in
             made.withLock { $0 += 1 }
@@ -208,13 +208,13 @@ struct DeclaredGroupTests {
         #expect(try await pipeline.operation().run() == (1...200).map { "\($0)!" })
     }
 
-    @Test func `a stage may be as wide as can be`() async throws {
+    @Test func `a stage may have the maximum width and buffer`() async throws {
         let pipeline = OperationPipeline(0..<3)
             .stage(width: .max, buffer: .max) { number in ClosureOperation { number } }
         #expect(try await pipeline.operation().run() == [0, 1, 2])
     }
 
-    @Test func `a stage waits when the next one is behind`() async throws {
+    @Test func `a stage waits while the next stage is busy and the buffer is full`() async throws {
         let gate = Gate()
         let made = Locked(0)
         let group = OperationPipeline(0..<50)
@@ -237,7 +237,7 @@ struct DeclaredGroupTests {
         #expect(group.outcome?.result == Array(0..<50))
     }
 
-    @Test func `a group is an operation like any other`() async throws {
+    @Test func `a group supports queues, dependencies, owners and mapResult like any operation`() async throws {
         let queue = QueueManager("host", width: 1)
         let owner = Witness()
         let (before, inside) = (ClosureOperation { 1 }, child(0))
@@ -251,7 +251,7 @@ struct DeclaredGroupTests {
         let after = group.mapResult { $0 + 1 }
         inside.finish(withResult: 4)
         #expect(try await after.run() == 5)
-        // Told after those that wait for the group.
+        // The queue is notified after the operations that wait for the group.
         await queue.drained()
         #expect(queue.counts.finished == 3)
     }

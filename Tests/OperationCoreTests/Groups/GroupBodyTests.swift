@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-/// Groups with bodies, of both forms.
+/// Groups with asynchronous and synchronous bodies.
 @Suite(.nothingStaysAlive, .timeLimit(.minutes(1)))
 struct GroupBodyTests {
     enum AppError: Error { case number(OperationFailure<Flaw>), odd(Int) }
@@ -17,7 +17,7 @@ struct GroupBodyTests {
         return operation
     }
 
-    @Test func `an async body runs children of any types, one after another and side by side`() async throws {
+    @Test func `an async body runs children of different types sequentially and concurrently`() async throws {
         let group = GroupOperation { group in
             let number = try await group.run(ClosureOperation { 3 })
             async let text = group.run(ClosureOperation { "\(number)" })
@@ -51,26 +51,26 @@ struct GroupBodyTests {
         #expect(isRight)
     }
 
-    @Test func `the error of a body that throws its own is that error`() async {
+    @Test func `a group fails with the error that its body throws`() async {
         let group = GroupOperation<Int, AppError> { group async throws(AppError) in
             let number = try await group.run(ClosureOperation { 3 }, orThrow: { _ in AppError.odd(0) })
             if number % 2 == 1 { throw .odd(number) }
             return number
         }
-        guard case .failed(.odd(3)) = await failure(of: group) else { return #expect(Bool(false), "not odd") }
+        guard case .failed(.odd(3)) = await failure(of: group) else { return #expect(Bool(false), "wrong error") }
     }
 
-    @Test func `the failure of a child becomes a case of the body's error`() async {
+    @Test func `orThrow converts the failure of a child to an error of the body`() async {
         let child = failing()
         let group = GroupOperation<Int, AppError> { group async throws(AppError) in
             try await group.run(child, orThrow: AppError.number)
         }
         guard case .failed(.number(.failed(.first))) = await failure(of: group) else {
-            return #expect(Bool(false), "not that of the child")
+            return #expect(Bool(false), "not the failure of the child")
         }
     }
 
-    @Test func `with any error the child's error is the group's`() async {
+    @Test func `a group with the error type any Error fails with the error of its child`() async {
         let child = failing()
         let group = GroupOperation<Int, any Error> { group in try await group.run(child) }
         group.start()
@@ -78,7 +78,7 @@ struct GroupBodyTests {
         #expect(group.outcome?.error as? Flaw == .first)
     }
 
-    @Test func `if nothing else is said, the error names the child and carries its siblings'`() async throws {
+    @Test func `by default, the error names the failed child and contains the failures of siblings`() async throws {
         let (first, second) = (failing("download"), failing("decode"))
         let group = GroupOperation { group in
             _ = try? await group.run(second)
@@ -92,7 +92,7 @@ struct GroupBodyTests {
         #expect(error.description.contains("tag, a child of import, failed: second"))
     }
 
-    @Test func `in groups within groups the error leads to the innermost child`() async throws {
+    @Test func `the error of nested groups leads to the innermost child`() async throws {
         let child = failing("leaf")
         let group = GroupOperation { outer in
             try await outer.run(GroupOperation { inner in try await inner.run(child) }.named("inner"))
@@ -101,7 +101,7 @@ struct GroupBodyTests {
         #expect(error.child?.name == "inner" && error.root?.name == "leaf")
     }
 
-    @Test func `a child's cancellation that leaves the body cancels the group`() async {
+    @Test func `a child's cancellation that the body does not catch cancels the group`() async {
         let child = HandDriven("child", hooks: .init(main: { $0.cancel(because: .requested("no wish")) }))
         let group = GroupOperation { group in try await group.run(child) }
         group.start()
@@ -110,7 +110,7 @@ struct GroupBodyTests {
         #expect(cause?.code == .childCancelled && cause?.underlyingCause == .requested("no wish"))
     }
 
-    @Test func `the group ends after children that nobody awaits`() async throws {
+    @Test func `a group ends after all of its children, even if its body does not await them`() async throws {
         let gate = Gate()
         let child = TaskOperation { await gate.passage() }
         let group = GroupOperation { group in
@@ -126,7 +126,7 @@ struct GroupBodyTests {
     }
 
     @Test(arguments: [false, true])
-    func `an operation that is somebody else's is awaited and not owned`(isSynchronous: Bool) async throws {
+    func `a group that awaits an operation outside the group does not cancel it`(isSynchronous: Bool) async throws {
         let (gate, queue) = (Gate(), QueueManager(width: 1))
         let other = TaskOperation { await gate.passage() }
         try queue.add(other)
@@ -141,7 +141,7 @@ struct GroupBodyTests {
         #expect(group.isCancelled && !other.isCancelled && !other.isFinished)
         gate.open()
         await other.ended()
-        // Ended, it gives what it gave.
+        // After its end, its result is returned immediately.
         let late = GroupOperation { group in
             try await group.run(other)
             return 2
@@ -149,7 +149,7 @@ struct GroupBodyTests {
         #expect(try await late.run() == 2)
     }
 
-    @Test func `the group itself cannot be its child, nor one around it`() async throws {
+    @Test func `neither a group itself nor a group around it can be its child`() async throws {
         let holder = Locked<GroupOperation<Int, GroupFailure>?>(nil)
         let group = GroupOperation { group in
             let outer = holder.withLock { $0 }
@@ -169,7 +169,7 @@ struct GroupBodyTests {
         #expect(throws: GroupError.self) { try idle.add(idle) }
     }
 
-    @Test func `a scope that outlives its group refuses`() async throws {
+    @Test func `a scope that outlives its group refuses children`() async throws {
         let kept = Locked<GroupScope?>(nil)
         let group = GroupOperation { group in kept.withLock { $0 = group } }
         try await group.run()
@@ -178,12 +178,12 @@ struct GroupBodyTests {
         let late = ClosureOperation { 1 }
         #expect(throws: GroupError.self) { try scope.add(late) }
         await #expect(throws: OperationFailure<Never>.self) { try await scope.run(late) }
-        // What was refused is as it was.
+        // The refused operation is unchanged.
         #expect(late.state == .notStarted)
         #expect(try await late.run() == 1)
     }
 
-    @Test func `startAndWait in a synchronous body makes a child, with which the group is canceled and ends`() async {
+    @Test func `startAndWait in a synchronous body runs a child that is canceled with the group`() async {
         let began = Gate(), child = HandDriven(windsDown: true, hooks: .init(main: { _ in began.open() }))
         let group = GroupOperation(synchronous: { _ in try child.startAndWait() })
         group.startOnThread()
@@ -197,9 +197,7 @@ struct GroupBodyTests {
         #expect(child.isFinished)
     }
 
-    @Test func `startAndWait in a synchronous body gives results and errors, and needs no second slot of its queue`()
-        async throws
-    {
+    @Test func `startAndWait in a synchronous body returns results and needs no second slot`() async throws {
         let queue = QueueManager("narrow", width: 1)
         let group = GroupOperation(synchronous: { _ in
             let failing: ClosureOperation<Int, Flaw> = ClosureOperation { () throws(Flaw) in throw .second }
@@ -224,7 +222,7 @@ struct GroupBodyTests {
         #expect(child.outcome == .success(1))
     }
 
-    @Test func `startAndWait in an async body is refused with a sentence, and starts nothing`() async {
+    @Test func `startAndWait in an async body is refused with an explanation and starts nothing`() async {
         let child = HandDriven()
         // The compiler refuses the call in the body itself.
         let wait: @Sendable () throws -> Int = { try child.startAndWait() }
@@ -241,7 +239,7 @@ struct GroupBodyTests {
         #expect(child.calls.events.isEmpty && child.outcome == nil)
     }
 
-    @Test func `startAndWait in a body only waits for an operation that was started`() async throws {
+    @Test func `startAndWait in a body only waits for an operation that was already started`() async throws {
         let others = (0..<2).map { _ in HandDriven(hooks: .init(main: { $0.finish(withResult: 3) })) }
         for other in others { other.start() }
         let wait: @Sendable (Int) throws -> Int = { try others[$0].startAndWait() }
@@ -253,7 +251,7 @@ struct GroupBodyTests {
         #expect(try await GroupOperation(synchronous: { _ in try wait(1) }).run() == 3)
     }
 
-    @Test func `startAndWait in the body of a child makes no child of the group`() async {
+    @Test func `startAndWait in the body of a child does not add a child to the group`() async {
         let began = Gate(), inner = HandDriven(hooks: .init(main: { _ in began.open() }))
         let group = GroupOperation(synchronous: { group in
             try group.perform(ClosureOperation { () throws -> Int in try inner.startAndWait() })
@@ -268,7 +266,7 @@ struct GroupBodyTests {
         #expect(inner.outcome == .success(3))
     }
 
-    @Test func `a synchronous body calls on its own thread only`() async throws {
+    @Test func `a synchronous body can run children only on its own thread`() async throws {
         let code = try await TestThread.run {
             let group = GroupOperation(synchronous: { group -> CancellationCause.Code? in
                 let code = Locked<CancellationCause.Code?>(nil)

@@ -6,10 +6,10 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-/// Cancellation as a tree, shields, suspension.
+/// Cancellation of nested groups, shields and suspension.
 @Suite(.nothingStaysAlive, .timeLimit(.minutes(1)))
 struct GroupCancellationTests {
-    @Test func `cancelling the outer cancels all beneath, and each cause says where it came from`() async {
+    @Test func `canceling a group cancels all operations in it, and each cause has the path to it`() async {
         let began = Gate()
         let leaf = HandDriven("leaf", windsDown: true, hooks: .init(main: { _ in began.open() }))
         let pending = HandDriven("pending")
@@ -32,7 +32,7 @@ struct GroupCancellationTests {
         #expect(album.isFinished && leaf.isFinished)
     }
 
-    @Test func `a group that has not begun is cancelled with its children, which end before it`() async {
+    @Test func `canceling a group before its start cancels its children, which end before it`() async {
         let order = EventRecorder<String>()
         let leaf = ClosureOperation { 1 }.named("leaf")
         let inner = GroupOperation(policy: .failFast).named("inner")
@@ -50,7 +50,7 @@ struct GroupCancellationTests {
         #expect(throws: GroupError.self) { try outer.add(ClosureOperation { 1 }) }
     }
 
-    @Test func `cancelled before it began, a group shields nothing and loses nothing`() throws {
+    @Test func `a group canceled before its start cancels shielded children and refuses new ones`() throws {
         let order = EventRecorder<String>()
         let group = GroupOperation(policy: .failFast)
         let (first, late) = (HandDriven("first"), HandDriven("late"))
@@ -63,12 +63,12 @@ struct GroupCancellationTests {
         #expect(throws: GroupError.self) { try group.add(late, isShielded: true) }
         group.start()
         #expect(order.events == ["first", "group"] && late.state == .notStarted)
-        // What it would call at its end holds it.
+        // The observer keeps the operation alive until its end.
         late.cancel()
         late.start()
     }
 
-    @Test func `a child group that begins while it is cancelled has the cause of that`() throws {
+    @Test func `a nested group that begins while it is canceled has the cause of its outer group`() throws {
         let workers = ManualWorkers()
         let queue = workers.makeQueue(width: 2)
         let leaf = HandDriven("leaf")
@@ -78,7 +78,7 @@ struct GroupCancellationTests {
         try outer.add(inner)
         try queue.add(outer)
         #expect(workers.step() && !inner.isExecuting)
-        // Beneath it all is cancelled, itself not yet.
+        // The child of the inner group is canceled, but the inner group itself is not canceled yet.
         let isUndecided = Locked(false)
         leaf.whenEnded {
             isUndecided.withLock { $0 = !inner.isCancelled }
@@ -91,7 +91,7 @@ struct GroupCancellationTests {
         #expect(inner.cancellationCause?.code == .groupCancelled)
     }
 
-    @Test func `a sibling of one that failed is cancelled for that`() async {
+    @Test func `the sibling of a failed child is canceled with that failure as its cause`() async {
         let (failing, waiting) = (HandDriven("failing"), HandDriven("waiting"))
         let group = GroupOperation.all([failing, waiting]).named("both")
         group.start()
@@ -103,7 +103,7 @@ struct GroupCancellationTests {
         #expect(group.outcome?.error?.child?.name == "failing" && group.outcome?.error?.siblings.isEmpty == true)
     }
 
-    @Test func `what is shielded completes, and the group ends after it`() async {
+    @Test func `a shielded part completes despite a cancellation, and the group ends after it`() async {
         let (began, gate) = (Gate(), Gate())
         let group = GroupOperation { group in
             try await group.shield { group in
@@ -126,7 +126,7 @@ struct GroupCancellationTests {
         #expect(group.isFinished && outer.isCancelled)
     }
 
-    @Test func `a shield is entered after the cancellation, too`() async throws {
+    @Test func `a shield can be entered after the cancellation`() async throws {
         let began = Gate()
         let saved = Locked(0)
         let group = GroupOperation { group in
@@ -160,7 +160,7 @@ struct GroupCancellationTests {
         #expect(isSynchronousRight)
     }
 
-    @Test func `a wait in a shield for what is somebody else's goes on, too`() async {
+    @Test func `a shielded wait for an operation outside the group continues after a cancellation`() async {
         let stranger = HandDriven("stranger")
         stranger.start()
         let got = Locked(0)
@@ -177,7 +177,7 @@ struct GroupCancellationTests {
         #expect(got.withLock { $0 } == 4 && group.isCancelled)
     }
 
-    @Test func `a shielded child goes on, one that is added later is cancelled`() async throws {
+    @Test func `a shielded child continues after a cancellation, and a child added later is canceled`() async throws {
         let (kept, gone) = (HandDriven("kept"), HandDriven("gone"))
         let group = GroupOperation(policy: .failFast)
         try group.add(kept, isShielded: true)
@@ -194,7 +194,7 @@ struct GroupCancellationTests {
         #expect(group.outcome?.cancellationCause == .requested && kept.outcome == .success(1))
     }
 
-    @Test func `a group that is put on hold begins nothing, and its body stays in its wait`() async throws {
+    @Test func `a suspended group begins no children, and its body keeps waiting`() async throws {
         let queue = QueueManager("hold")
         let began = Gate()
         let went = Locked(false)
@@ -219,7 +219,7 @@ struct GroupCancellationTests {
         #expect(group.outcome?.result == 3 && late.outcome == .success(3))
     }
 
-    @Test func `children that wait in the queue are held with their group, and cancelled all the same`() async throws {
+    @Test func `children in a queue do not begin while their group is suspended, and can be canceled`() async throws {
         let queue = QueueManager("hold", width: 1)
         let blocker = HandDriven("blocker")
         try queue.add(blocker)
@@ -239,7 +239,7 @@ struct GroupCancellationTests {
         #expect(children.allSatisfy(\.isCancelled) && group.outcome?.error?.child?.name == "0")
     }
 
-    @Test func `a timeout of the group is the cause of its end`() async {
+    @Test func `a timeout of a group is the cause of its cancellation and that of its children`() async {
         let clock = ManualClock()
         let child = HandDriven("child")
         let group = GroupOperation.all([child]).named("timed")
@@ -253,7 +253,7 @@ struct GroupCancellationTests {
         #expect(child.cancellationCause?.underlyingCause?.code == .timedOut)
     }
 
-    @Test func `an operation that was adopted is nobody else's`() throws {
+    @Test func `a child of a group cannot be added to another group or a queue`() throws {
         let child = HandDriven("child")
         let group = GroupOperation(policy: .failFast)
         try group.add(child)

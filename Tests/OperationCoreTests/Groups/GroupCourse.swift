@@ -4,7 +4,7 @@
 import OperationCore
 import OperationTestKit
 
-/// Plays events of a group in an order that is drawn, beside a slow account of what must hold.
+/// Plays random events of a group, and compares the machine with a slow model.
 struct GroupCourse {
     private var random: SeededGenerator
     private var machine: GroupMachine
@@ -37,7 +37,7 @@ struct GroupCourse {
         for _ in 0..<60 {
             if let flaw = step() ?? check() { return flaw }
         }
-        // To its end: nothing more is added.
+        // From here on, the group runs to its end without new children.
         if !hasStarted { hasStarted = machine.start() || true }
         machine.setSuspended(false)
         for _ in 0..<400 where overs.isEmpty {
@@ -156,7 +156,7 @@ struct GroupCourse {
 
     private mutating func collect() {
         for slot in machine.takeDoomed() {
-            // It is given up.
+            // The recovery is abandoned.
             if recovering.contains(slot) {
                 end(slot, .failure)
                 continue
@@ -180,7 +180,7 @@ struct GroupCourse {
         if !overs.isEmpty, present > 0 || hasBody || isPulling { return "over before all had ended" }
         if overs.count > 1 { return "over twice" }
         if machine.isDooming, !blocked.union(waiting).union(recovering).isSubset(of: shielded) {
-            return "one that is doomed waits"
+            return "a doomed child waits"
         }
         return nil
     }

@@ -6,13 +6,13 @@ import OperationCore
 import OperationTestKit
 
 extension ManagedOperation {
-    /// The operation, with a name.
+    /// Sets the name, and returns the operation.
     func named(_ name: String) -> Self {
         self.name = name
         return self
     }
 
-    /// Starts it on a thread of its own, which its body may block.
+    /// Starts the operation on a new thread, which its body may block.
     func startOnThread() { Thread { self.start() }.start() }
 }
 

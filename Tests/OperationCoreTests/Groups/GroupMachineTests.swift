@@ -20,7 +20,7 @@ struct GroupMachineTests {
         return (machine, slots)
     }
 
-    @Test func `children are kept until the start, then begin as the width allows, in their order`() {
+    @Test func `children wait until the start, and then begin in order as the width allows`() {
         var machine = GroupMachine(policy: .failFast, width: 2)
         for _ in 0..<4 { _ = machine.add() }
         #expect(machine.takeNext() == nil)
@@ -30,7 +30,7 @@ struct GroupMachineTests {
         #expect([machine.takeNext(), machine.takeNext()] == [2, nil])
     }
 
-    @Test func `a child that waits for another takes no place`() {
+    @Test func `a child that waits for another child takes up no slot`() {
         var machine = GroupMachine(policy: .failFast, width: 1)
         _ = machine.start()
         #expect(machine.add(isReady: false) == .taken(0) && machine.add() == .taken(1))
@@ -41,7 +41,7 @@ struct GroupMachineTests {
         #expect(machine.takeNext() == 0)
     }
 
-    @Test func `the width holds a child back while as many are active as it allows`() {
+    @Test func `a ready child is held by the width while all slots are taken`() {
         var machine = GroupMachine(policy: .failFast, width: 1)
         for isReady in [true, true, false] { _ = machine.add(isReady: isReady) }
         #expect(!machine.isHeldByWidth(1))
@@ -54,7 +54,7 @@ struct GroupMachineTests {
         #expect(!machine.isHeldByWidth(1))
     }
 
-    @Test func `fail fast: the first without a result dooms the others`() {
+    @Test func `fail fast: the first child without a result cancels the others`() {
         var (machine, slots) = started(.failFast, children: 3)
         _ = machine.ended(slots[0], .success)
         #expect(machine.takeDoomed() == [])
@@ -64,7 +64,7 @@ struct GroupMachineTests {
         #expect(machine.takeOver() == .failure && machine.takeOver() == nil)
     }
 
-    @Test func `collect all: nobody is cancelled, and one failure is one`() {
+    @Test func `collect all: a failure cancels no child, and fails the group at the end`() {
         var (machine, slots) = started(.collectAll, children: 2)
         _ = machine.ended(slots[0], .failure)
         #expect(machine.takeDoomed() == [] && machine.takeOver() == nil)
@@ -72,7 +72,7 @@ struct GroupMachineTests {
         #expect(machine.takeOver() == .failure)
     }
 
-    @Test func `first success: failures count only if there is nothing else`() {
+    @Test func `first success: failures count only if no child succeeds`() {
         var (machine, slots) = started(.firstSuccess, children: 3)
         #expect(!machine.ended(slots[0], .failure) && machine.takeDoomed() == [])
         #expect(machine.ended(slots[1], .success) && machine.takeDoomed() == [2])
@@ -83,7 +83,7 @@ struct GroupMachineTests {
         #expect(hopeless.takeOver() == .failure)
     }
 
-    @Test func `quorum: decided as soon as it is reached, or out of reach`() {
+    @Test func `quorum: the group is decided as soon as the quorum is reached or out of reach`() {
         var (machine, slots) = started(.quorum(2), children: 4)
         _ = machine.ended(slots[0], .success)
         _ = machine.ended(slots[1], .failure)
@@ -101,13 +101,13 @@ struct GroupMachineTests {
         (GroupPolicy.failFast, true), (.collectAll, true), (.firstSuccess, false), (.firstEnd, false),
         (.quorum(0), true), (.quorum(1), false),
     ])
-    func `a group without children is over at the start`(policy: GroupPolicy, isSuccess: Bool) {
+    func `a group without children is over at its start`(policy: GroupPolicy, isSuccess: Bool) {
         var (machine, _) = started(policy, children: 0)
         #expect(machine.takeDoomed() == [] && machine.takeOver() == (isSuccess ? .success : .failure))
         #expect(machine.add() == .refused)
     }
 
-    @Test func `what is shielded goes on and begins after a cancellation, the rest is doomed`() {
+    @Test func `after a cancellation, shielded children still begin and all others are canceled`() {
         var machine = GroupMachine(policy: .failFast, width: 1)
         _ = machine.start()
         _ = (machine.add(), machine.add(isShielded: true), machine.add())
@@ -122,7 +122,7 @@ struct GroupMachineTests {
         #expect(machine.takeOver() == .cancelled)
     }
 
-    @Test func `cancelled before it began, it shields nothing`() {
+    @Test func `a group canceled before its start cancels shielded children, too`() {
         var machine = GroupMachine(policy: .failFast, width: 1)
         _ = (machine.add(), machine.add(isShielded: true))
         #expect(machine.cancel() && machine.takeDoomed() == [0, 1])
@@ -131,7 +131,7 @@ struct GroupMachineTests {
         #expect(machine.takeOver() == .cancelled)
     }
 
-    @Test func `a child that was taken and depends on something after all gives its place back`() {
+    @Test func `an active child that gets a new dependency gives its slot back`() {
         var machine = GroupMachine(policy: .failFast, width: 1)
         _ = (machine.add(), machine.add())
         _ = machine.start()
@@ -144,7 +144,7 @@ struct GroupMachineTests {
         #expect(machine.takeNext() == 0)
     }
 
-    @Test func `a child that is being recovered takes no place, and keeps the group`() {
+    @Test func `a child in recovery takes up no slot, and keeps the group from ending`() {
         var (machine, slots) = started(.failFast, children: 2, width: 1)
         #expect(slots == [0] && machine.beginRecovery(0) && !machine.beginRecovery(0))
         #expect(machine.takeNext() == 1 && machine.takeNext() == nil)
@@ -157,7 +157,7 @@ struct GroupMachineTests {
         #expect(machine.takeOver() == .success)
     }
 
-    @Test func `doomed, only what is shielded is recovered, and what was being recovered is told`() {
+    @Test func `a canceled group recovers only shielded children and abandons other recoveries`() {
         var machine = GroupMachine(policy: .collectAll)
         _ = (machine.add(), machine.add(), machine.add(isShielded: true))
         let isEarly = machine.beginRecovery(0)
@@ -169,7 +169,7 @@ struct GroupMachineTests {
         #expect(machine.takeOver() == .cancelled && !machine.beginRecovery(0))
     }
 
-    @Test func `what a source made counts against the width until its end, whatever it waits for`() {
+    @Test func `a child from a source counts against the width until its end, even while it waits`() {
         var machine = GroupMachine(policy: .failFast, width: 1, hasSource: true)
         _ = machine.start()
         #expect(machine.beginPull() && machine.add(isReady: false, isMade: true) == .taken(0))
@@ -180,7 +180,7 @@ struct GroupMachineTests {
         #expect(mayPull)
     }
 
-    @Test func `a source that had nothing is asked again when it has news, also if they came while it was asked`() {
+    @Test func `a source without a child is asked again after news, even if the news came meanwhile`() {
         var machine = GroupMachine(policy: .failFast, width: 1, hasSource: true)
         _ = machine.start()
         let (isFirst, isOver) = (machine.beginPull(), machine.takeOver() != nil)
@@ -201,7 +201,7 @@ struct GroupMachineTests {
         (.collectAll, [], .failure), (.firstSuccess, [], .success), (.quorum(1), [], .success),
         (.quorum(2), [], .failure),
     ])
-    func `a source that fails counts like a child that fails`(
+    func `a failing source counts like a failing child`(
         policy: GroupPolicy, doomed: [GroupMachine.Slot], verdict: GroupMachine.Verdict
     ) {
         var machine = GroupMachine(policy: policy, hasSource: true)
@@ -218,12 +218,12 @@ struct GroupMachineTests {
         #expect(isLate)
     }
 
-    @Test func `slots are used again`() {
+    @Test func `slots are reused`() {
         var machine = GroupMachine(policy: .failFast, hasBody: true)
         _ = machine.start()
         for _ in 0..<1_000 {
             guard case .taken(let slot) = machine.add(), machine.takeNext() == slot else {
-                Issue.record("not taken")
+                Issue.record("The machine did not accept a child.")
                 return
             }
             _ = machine.ended(slot, .success)
@@ -231,7 +231,7 @@ struct GroupMachineTests {
         #expect(machine.slotCount == 1)
     }
 
-    @Test func `whatever happens in whatever order, it is over once, after all, and no child is lost`() {
+    @Test func `with random events, the group is over once, after all children, and loses no child`() {
         for seed in Rounds.firstSeed..<Rounds.firstSeed + UInt64(Rounds.count(ci: 20_000, soak: 2_000_000)) {
             var course = GroupCourse(seed: seed)
             if let flaw = course.run() {

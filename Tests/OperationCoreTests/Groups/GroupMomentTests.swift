@@ -6,11 +6,10 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-/// Moments between two locks, in which another thread may come.
+/// Groups that another thread changes in the moments between two locks.
 @Suite(.nothingStaysAlive, .timeLimit(.minutes(Rounds.minutes)))
 struct GroupMomentTests {
-    /// Runs pairs of bodies at the same time, the second one up to some turns of a loop later, until a round has a
-    /// flaw.
+    /// Plays rounds on two threads, each with a random pause, until a round has a flaw.
     private func rounds(
         ci: Int, soak: Int, _ round: @escaping @Sendable (_ pause: Int, ThreadTeam) throws -> String?
     ) async throws {
@@ -26,7 +25,7 @@ struct GroupMomentTests {
         #expect(flaw == nil)
     }
 
-    @Test func `a declared group that is cancelled just as it concludes ends`() async throws {
+    @Test func `a declared group ends if it is canceled while it concludes`() async throws {
         try await rounds(ci: 5_000, soak: 200_000) { pause, team in
             let child = HandDriven()
             let group = GroupOperation.all([child])
@@ -44,20 +43,20 @@ struct GroupMomentTests {
         }
     }
 
-    @Test func `cancelled after it was seen that it is not, a declared group ends all the same`() async {
+    @Test func `a declared group ends if it is canceled just before it concludes`() async {
         let child = HandDriven("child", windsDown: true)
         let group = GroupOperation.all([child])
         group.start()
         while child.state != .executing { await Task.yield() }
         group.cancel()
         #expect(!group.isFinished)
-        // By the thread that saw it alive. Cancelled since, it has let go of what makes its result.
+        // This is the call of a thread that read the state before the cancellation.
         group.concludeGroup(.success)
         #expect(group.isFinished && group.isCancelled)
         child.finish(withResult: 1)
     }
 
-    @Test func `a child that another thread ends just as it is to begin in place`() async throws {
+    @Test func `a group ends if another thread cancels a child that is about to begin in place`() async throws {
         try await rounds(ci: 3_000, soak: 100_000) { pause, team in
             let child = ClosureOperation { 1 }
             let others = (0..<3).map { number in ClosureOperation { number } }
@@ -82,7 +81,7 @@ struct GroupMomentTests {
         }
     }
 
-    @Test func `of two groups that are added to each other at the same time one is refused`() async throws {
+    @Test func `if two groups are concurrently added to each other, one is refused`() async throws {
         try await rounds(ci: 3_000, soak: 100_000) { _, team in
             let (one, two) = (GroupOperation(policy: .collectAll), GroupOperation(policy: .collectAll))
             let taken = Locked(0)
@@ -93,14 +92,14 @@ struct GroupMomentTests {
                 } catch {}
             }
             team.run([{ add(one, two) }, { add(two, one) }])
-            // Freed, it would hold the other for ever.
+            // A group that is freed without a cancellation would keep the other one alive forever.
             let count = taken.withLock { $0 }
             for group in [one, two] { group.cancel() }
             return count == 1 ? nil : "\(count) were taken"
         }
     }
 
-    @Test func `a wait for an operation that is somebody else's ends with the task that waits`() async throws {
+    @Test func `canceling a task ends its wait for an operation outside the group`() async throws {
         let other = HandDriven("other")
         other.start()
         let waits = Locked<Task<Int, any Error>?>(nil)
@@ -110,7 +109,7 @@ struct GroupMomentTests {
             do {
                 _ = try await task.value
             } catch let failure as OperationFailure<Flaw> {
-                // And one that is cancelled before it begins.
+                // The second task is canceled before it begins to wait.
                 let late = Task<Int, any Error> {
                     withUnsafeCurrentTask { $0?.cancel() }
                     return try await group.run(other)
@@ -128,7 +127,7 @@ struct GroupMomentTests {
         other.finish(withResult: 1)
     }
 
-    @Test func `shielded, what a child gave while the group was on hold is given though that is cancelled`() async {
+    @Test func `a shielded result that came during a suspension is delivered despite a cancellation`() async {
         let child = HandDriven("child")
         let given = EventRecorder<Int>()
         let group = GroupOperation<Int, GroupFailure> { group in
@@ -146,7 +145,7 @@ struct GroupMomentTests {
         #expect(given.events == [5] && group.isCancelled)
     }
 
-    @Test func `errors of groups in groups are kept sixteen deep, with the one in which it began`() async {
+    @Test func `errors of nested groups keep sixteen levels and the original failure`() async {
         var operation: TypedOperation<Int, GroupFailure> = GroupOperation<Int, GroupFailure> { group in
             try await group.run(ClosureOperation<Int, Flaw> { () throws(Flaw) -> Int in throw .second }.named("leaf"))
         }
@@ -175,7 +174,7 @@ struct GroupMomentTests {
 }
 
 extension GroupOperation where ResultType == [Int], ErrorType == GroupFailure {
-    /// A group around this one that gives its one result.
+    /// Returns a group around this one that returns its only result.
     fileprivate func only() -> GroupOperation<Int, GroupFailure> {
         GroupOperation<Int, GroupFailure> { group in try await group.run(self)[0] }
     }

@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-/// What errors of groups call their children, and what operations say of their end.
+/// The names of children in the errors of groups, and how operations describe their end.
 @Suite(.nothingStaysAlive, .timeLimit(.minutes(1)))
 struct GroupNamingTests {
     private func failing() -> ClosureOperation<Int, any Error> { ClosureOperation { throw Flaw.first } }
@@ -18,7 +18,7 @@ struct GroupNamingTests {
         #expect(group.outcome?.error?.child?.name == "ClosureOperation")
     }
 
-    @Test func `the failure of a map names the index and the element, cut to 80 characters`() async {
+    @Test func `the failure of a map names the index and the element, truncated to 80 characters`() async {
         let elements = ["a", "b", String(repeating: "word ", count: 40)]
         let group = GroupOperation.map(elements, width: 1) { element in
             ClosureOperation { () throws -> Int in
@@ -48,7 +48,7 @@ struct GroupNamingTests {
     ]
 
     @Test(arguments: namedElements.indices)
-    func `an element is named in a failure only if it cannot show a secret`(index: Int) async {
+    func `a failure names an element only if it cannot reveal a secret`(index: Int) async {
         let (element, name) = Self.namedElements[index]
         let group = GroupOperation.map([element], width: 1) { _ in failing() }
         group.start()
@@ -56,7 +56,7 @@ struct GroupNamingTests {
         #expect(group.outcome?.error?.child?.name == "ClosureOperation, element 0\(name)")
     }
 
-    @Test func `an operation says whether it succeeded or failed, and can be toggled`() async {
+    @Test func `an operation describes how it ended, and toggle() switches its state`() async {
         let succeeded = HandDriven(), failed = HandDriven(), cancelled = HandDriven()
         for operation in [succeeded, failed, cancelled] {
             #expect(operation.toggle() == .executing)

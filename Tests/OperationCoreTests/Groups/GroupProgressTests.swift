@@ -6,12 +6,12 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-/// How far a group has come.
+/// The progress of groups.
 @Suite(.nothingStaysAlive, .timeLimit(.minutes(1)))
 struct GroupProgressTests {
-    /// An operation that a test moves along.
+    /// An operation whose progress the test sets.
     private final class Measured: AsyncOperation<Int, Flaw>, MeasuredOperation, @unchecked Sendable {
-        // Sendable: its state is behind its lock.
+        // Sendable: its state is behind a lock.
         private let done = Locked<Double?>(nil)
 
         var completedFraction: Double? { done.withLock { $0 } }
@@ -28,7 +28,7 @@ struct GroupProgressTests {
         for child in children { while !child.isExecuting { await Task.yield() } }
     }
 
-    @Test func `children count by their weights, and those that say so by their share`() async throws {
+    @Test func `children count by weight, and measured children by their completed fraction`() async throws {
         let (plain, measured) = (HandDriven("plain"), Measured())
         let group = GroupOperation(policy: .collectAll)
         try group.add(plain)
@@ -48,7 +48,7 @@ struct GroupProgressTests {
         #expect(group.groupProgress.completedWeight == 4)
     }
 
-    @Test func `what is cancelled with the group is no progress`() async throws {
+    @Test func `children that are canceled with the group do not count as progress`() async throws {
         for isCancelled in [true, false] {
             let children = (0..<10).map { HandDriven("\($0)") }
             let inner = GroupOperation(policy: .failFast)
@@ -68,14 +68,14 @@ struct GroupProgressTests {
         }
     }
 
-    @Test func `a progress of no numbers is none`() {
+    @Test func `progress with invalid numbers has the fraction 0`() {
         for (done, total) in [(Double.nan, 1), (1, .nan), (.infinity, .infinity), (-1, 1), (1, 0)] {
             let progress = GroupProgress(completedWeight: done, totalWeight: total)
             #expect(progress.fraction == 0 && progress.description.hasPrefix("0%"))
         }
     }
 
-    @Test func `asked for late it knows what ended before, also in the groups beneath`() async throws {
+    @Test func `progress that is read late includes children that already ended, even in nested groups`() async throws {
         let (first, second, third) = (HandDriven("first"), Measured(), HandDriven("third"))
         let inner = GroupOperation(policy: .failFast)
         try inner.add(first)
@@ -98,7 +98,7 @@ struct GroupProgressTests {
         #expect(outer.groupProgress.fraction == 1)
     }
 
-    @Test func `told on the callback queue, never backwards, with the whole before the result`() async throws {
+    @Test func `progress on the callback queue never decreases, and completes before the result`() async throws {
         let told = EventRecorder<Double>()
         let queue = DispatchQueue(label: "told")
         let group = GroupOperation.map(0..<200, width: 3) { number in
@@ -125,9 +125,7 @@ struct GroupProgressTests {
         #expect(group.groupProgressHandler == nil)
     }
 
-    @Test func `on a concurrent queue the complete progress is reported once, and Foundation's progress ends with it`()
-        async throws
-    {
+    @Test func `a concurrent queue gets the complete progress once, and Foundation's progress ends`() async throws {
         let queue = DispatchQueue(label: "told", attributes: .concurrent)
         for round in 0..<Rounds.count(ci: 300, soak: 30_000) {
             let told = EventRecorder<Double>(), group = GroupOperation(policy: .collectAll)
@@ -143,7 +141,7 @@ struct GroupProgressTests {
         }
     }
 
-    @Test func `no word after a cancellation, and nothing is kept`() async throws {
+    @Test func `no progress is reported after a cancellation, and the group is freed`() async throws {
         let census = LiveObjects()
         await {
             let (first, second) = (HandDriven("first"), HandDriven("second"))
@@ -165,8 +163,7 @@ struct GroupProgressTests {
         #expect(try await TestThread.run { census.countAtRest() } == 0)
     }
 
-    @Test func `Foundation's progress cancels the group, and what is expected counts before it is added`() async throws
-    {
+    @Test func `Foundation's progress cancels the group, and expected weight counts before it is added`() async throws {
         let child = HandDriven("child")
         let group = GroupOperation { group in
             group.expect(totalWeight: 4)
@@ -181,7 +178,7 @@ struct GroupProgressTests {
         #expect(group.isCancelled && child.isCancelled)
     }
 
-    @Test func `what takes the place of a child does not run backwards`() async throws {
+    @Test func `progress does not decrease when another operation replaces a child`() async throws {
         let (first, again) = (Measured(), Measured())
         let group = GroupOperation.all([first])
         group.recover { (failed: FailedChild<Int>) in .operation(again) }
@@ -199,7 +196,7 @@ struct GroupProgressTests {
         await group.ended()
     }
 
-    @Test func `whatever is added, ends and says how far it is: between nothing and all, and never backwards`() {
+    @Test func `with random events, progress stays between 0 and 1 and never decreases`() {
         for seed in Rounds.firstSeed..<Rounds.firstSeed + UInt64(Rounds.count(ci: 500, soak: 50_000)) {
             var random = SeededGenerator(seed: seed)
             var meter = GroupMeter()

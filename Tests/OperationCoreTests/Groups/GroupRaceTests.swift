@@ -6,14 +6,14 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-/// Groups that are cancelled at a random moment: with real threads, and step by step.
+/// Groups that are canceled at a random moment, with real threads and step by step.
 @Suite(.nothingStaysAlive, .timeLimit(.minutes(Rounds.minutes)))
 struct GroupRaceTests {
-    /// Makes trees of groups of all forms.
+    /// Creates trees of groups of all kinds.
     private struct Maker: Sendable {
         let census: LiveObjects
 
-        /// A group of that seed, and all that is beneath it.
+        /// Creates a group from a seed, with all operations in it.
         func group(_ seed: UInt64, depth: Int) -> GroupOperation<Int, GroupFailure> {
             var random = SeededGenerator(seed: seed)
             let seeds = (0..<Int.random(in: 1...3, using: &random)).map { _ in random.next() }
@@ -99,7 +99,7 @@ struct GroupRaceTests {
     }
 
     @Test(
-        "Cancelled at a random moment, a tree of groups ends once, after all its children, and nothing stays",
+        "A tree of groups that is canceled at a random moment ends once and is freed",
         arguments: 1...4)
     func random(part: UInt64) async throws {
         let flaw = try await TestThread.run { () -> String? in
@@ -117,7 +117,7 @@ struct GroupRaceTests {
         var random = SeededGenerator(seed: seed)
         let census = LiveObjects()
         let queue = QueueManager("race", width: [1, 1, 2, 4, nil][Int.random(in: 0..<5, using: &random)])
-        // Which would keep them.
+        // The list of failures would keep operations alive.
         queue.failureLimit = 0
         let pause = Int.random(in: 0..<Int(1 << Int.random(in: 0..<14, using: &random)), using: &random)
         let cancels = random.chance(4, in: 5)
@@ -140,7 +140,7 @@ struct GroupRaceTests {
             ])
             group.waitUntilFinished()
             try queue.waitUntilAllFinished()
-            // Told a moment after the end is visible.
+            // The observer is called a moment after the end is visible.
             while ends.withLock({ $0 }) == 0 { sched_yield() }
             if ends.withLock({ $0 }) != 1 { return "ended \(ends.withLock { $0 }) times" }
             if group.isCancelled, group.cancellationCause != .requested("race") {
@@ -152,7 +152,7 @@ struct GroupRaceTests {
         return census.countAtRest() == 0 ? nil : "alive: \(census.types)"
     }
 
-    @Test func `step by step: a declared group ends once, after its children, whatever comes in between`() throws {
+    @Test func `step by step: a declared group ends once, after its children, for any order of events`() throws {
         for seed in Rounds.firstSeed..<Rounds.firstSeed + UInt64(Rounds.count(ci: 3_000, soak: 100_000)) {
             if let flaw = try Self.course(seed) {
                 Issue.record("seed \(seed): \(flaw)")
@@ -219,7 +219,7 @@ struct GroupRaceTests {
             if !lost.isEmpty || refused.contains(where: { $0.isFinished || $0.isExecuting }) {
                 return "left: \(children.map(\.state))"
             }
-            // What was refused is as it was; all else ended before the group.
+            // Refused children are unchanged, and all others ended before the group.
             return events.last == "group" && events.count == 6 - refused.count ? nil : "\(events)"
         }()
         if let flaw { return flaw }

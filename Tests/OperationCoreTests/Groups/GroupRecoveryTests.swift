@@ -6,14 +6,14 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-/// What may be done about children that gave no result.
+/// The recovery of children that have no result.
 @Suite(.nothingStaysAlive, .timeLimit(.minutes(1)))
 struct GroupRecoveryTests {
     private func failing(_ name: String, _ flaw: Flaw = .first) -> ClosureOperation<Int, Flaw> {
         ClosureOperation<Int, Flaw> { () throws(Flaw) -> Int in throw flaw }.named(name)
     }
 
-    @Test func `a value takes the place of the result, where each form of a declared group collects it`() async throws {
+    @Test func `a recovery value replaces the result of a child in each kind of declared group`() async throws {
         let (array, tuple) = (
             GroupOperation.all([failing("a"), failing("b")]), GroupOperation.all(failing("c"), text())
         )
@@ -34,7 +34,7 @@ struct GroupRecoveryTests {
         #expect(try await pipeline.run() == Array(1...20))
         let quorum = GroupOperation.quorum(2, of: [failing("0"), failing("1"), failing("2")], width: 1)
         quorum.recover { (failed: FailedChild<Int>) in .result(Int(failed.name) ?? -1) }
-        // While one is recovered, the next goes on.
+        // While one child is recovered, the next one continues.
         let two = try await quorum.run()
         #expect(two.count == 2 && two[0] < two[1])
         let outcomes = GroupOperation.outcomes(of: [failing("0"), failing("1")])
@@ -47,7 +47,7 @@ struct GroupRecoveryTests {
         ClosureOperation<String, Flaw> { () throws(Flaw) -> String in throw .second }
     }
 
-    @Test func `another operation takes the child's place, again and again, as often as was said`() async throws {
+    @Test func `a child can be replaced by other operations as often as the limit allows`() async throws {
         let seen = EventRecorder<String>()
         let group = GroupOperation.all([failing("work")], width: 1)
         group.recover(atMost: 3) { (failed: FailedChild<Int>) in
@@ -70,7 +70,7 @@ struct GroupRecoveryTests {
                 "work, a child of the group, failed: first; its recovery failed: second"))
     }
 
-    @Test func `the child takes up no place while it is recovered, and the group goes on`() async throws {
+    @Test func `a child in recovery takes up no slot, and the group continues`() async throws {
         let (gate, order) = (Gate(), EventRecorder<Int>())
         let last = ClosureOperation<Int, Flaw> { () throws(Flaw) -> Int in
             order.record(2)
@@ -90,7 +90,7 @@ struct GroupRecoveryTests {
         #expect(order.events == [2, 1])
     }
 
-    @Test func `a map makes no more than its width, those included that are being recovered`() async throws {
+    @Test func `children in recovery count against the width of a map`() async throws {
         let gate = Gate()
         let made = Locked(0)
         let asked = Locked(0)
@@ -111,7 +111,7 @@ struct GroupRecoveryTests {
         #expect(try await group.value.count == 20)
     }
 
-    @Test func `in a body: a hook for one child, one for all, and what was recovered is no failure`() async throws {
+    @Test func `in a body, hooks recover one child or all, and a recovered child is no failure`() async throws {
         let children = ["one", "two", "three", "four"].map { failing($0) }
         let group = GroupOperation<Void, GroupFailure> { group in
             let one: Int = try await group.run(children[0], by: { _ in .result(1) })
@@ -130,7 +130,7 @@ struct GroupRecoveryTests {
         #expect(names == ["four"])
     }
 
-    @Test func `a synchronous body waits for the recovery`() async throws {
+    @Test func `a synchronous body waits for the recovery of a child`() async throws {
         let (first, second) = (failing("one"), failing("two"))
         let group = GroupOperation<Int, GroupFailure>(synchronous: { group in
             let one: Int = try group.perform(first, by: { _ in .operation(ClosureOperation { 1 }) })
@@ -145,7 +145,7 @@ struct GroupRecoveryTests {
         #expect(try await group.value == 3)
     }
 
-    @Test func `a hook that throws: the child has failed, and both errors are told`() async throws {
+    @Test func `if a hook throws an error, the child fails and both errors are reported`() async throws {
         let group = GroupOperation.all([failing("work")])
         group.recover { (failed: FailedChild<Int>) in throw Flaw.converted("no way") }
         group.start()
@@ -155,7 +155,7 @@ struct GroupRecoveryTests {
             child?.failure.underlyingFlaw == .first && child?.recoveryFailure?.underlyingFlaw == .converted("no way"))
     }
 
-    @Test func `an operation that is somebody else's cannot take a place, and the error says why`() async throws {
+    @Test func `an operation that was already started cannot replace a child, and the error says why`() async throws {
         let taken = HandDriven("taken")
         taken.start()
         let group = GroupOperation.all([failing("work")])
@@ -172,7 +172,7 @@ struct GroupRecoveryTests {
     }
 
     @Test(arguments: [true, false])
-    func `cancelled in mid-recovery the group ends at once, and what the hook says is dropped`(hasBody: Bool) async {
+    func `a group canceled during a recovery ends immediately and ignores the result of the hook`(hasBody: Bool) async {
         let (asked, gate) = (Gate(), Gate())
         let late = HandDriven("late")
         let group =
@@ -195,7 +195,7 @@ struct GroupRecoveryTests {
         #expect(late.state == .notStarted)
     }
 
-    @Test func `what is cancelled with the task that waits for it is not recovered`() async {
+    @Test func `a child that is canceled with the task that waits for it is not recovered`() async {
         let (slow, asked) = (HandDriven("slow"), EventRecorder<String>())
         let group = GroupOperation<Int, GroupFailure> { [self] group in
             async let number = group.run(slow)
@@ -214,7 +214,7 @@ struct GroupRecoveryTests {
     }
 
     @Test(arguments: [true, false])
-    func `a recovery for which nobody waits any more ends at once, with what it runs`(isAsking: Bool) async {
+    func `a recovery ends immediately, with its operation, when no task waits for it`(isAsking: Bool) async {
         let (gate, asked) = (Gate(), EventRecorder<Int>())
         let standIn = HandDriven("instead")
         let group = GroupOperation<Int, GroupFailure> { [self] group in
@@ -234,8 +234,7 @@ struct GroupRecoveryTests {
         gate.open()
     }
 
-    @Test func `the failing child is asked about first, and never those that are cancelled because of it`() async throws
-    {
+    @Test func `the hook is never called for children that are canceled because of a failing child`() async throws {
         let (asked, gate) = (EventRecorder<String>(), Gate())
         let culprit = HandDriven("culprit")
         let others = (0..<3).map { HandDriven("\($0)", windsDown: true) }
@@ -260,7 +259,7 @@ struct GroupRecoveryTests {
         #expect(group.outcome?.error?.child?.name == "culprit")
     }
 
-    @Test func `a sibling fails while one is being recovered: that is abandoned, and both are named`() async throws {
+    @Test func `a failing sibling ends a running recovery, and the error names both children`() async throws {
         let (asked, gate) = (Gate(), Gate())
         let sibling = HandDriven("sibling")
         let group = GroupOperation(policy: .failFast)
@@ -281,7 +280,7 @@ struct GroupRecoveryTests {
         gate.open()
     }
 
-    @Test func `a shielded child is recovered though the group is cancelled`() async throws {
+    @Test func `a shielded child is recovered although the group is canceled`() async throws {
         let child = HandDriven("kept")
         let again = HandDriven("again")
         let group = GroupOperation(policy: .failFast)
@@ -298,7 +297,7 @@ struct GroupRecoveryTests {
         #expect(group.isCancelled)
     }
 
-    @Test func `a group may take the child's place, and is cancelled with the one around it`() async throws {
+    @Test func `a group that replaces a child is canceled with the group around it`() async throws {
         let inner = HandDriven("inner")
         let work = failing("work")
         let group = GroupOperation<Int, GroupFailure> { group in try await group.run(work) }.named("outer")

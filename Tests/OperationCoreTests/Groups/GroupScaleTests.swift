@@ -6,15 +6,15 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-/// Groups that are deep, wide and many.
+/// Deep, wide and numerous groups.
 @Suite(.timeLimit(.minutes(Rounds.minutes)))
 struct GroupScaleTests {
-    /// Which form of body a level has.
+    /// The form of the bodies in nested groups.
     enum Form: CaseIterable, Sendable { case async, synchronous, mixed }
 
     private typealias Depth = GroupOperation<Int, GroupFailure>
 
-    /// A group that runs one within it, and so on.
+    /// Creates nested groups to the given depth.
     private static func nested(_ depth: Int, _ form: Form, _ census: LiveObjects) -> GroupOperation<Int, GroupFailure> {
         let isAsync = form == .async || form == .mixed && depth % 2 == 0
         let group =
@@ -32,7 +32,7 @@ struct GroupScaleTests {
         return census.track(group)
     }
 
-    @Test func `a body that holds a thread makes groups within groups come first, to any depth`() async throws {
+    @Test func `a body that blocks a thread runs 10,000 nested groups on a queue of width 1`() async throws {
         var chain = GroupOperation(policy: .failFast)
         try chain.add(ClosureOperation { 1 })
         for _ in 0..<10_000 {
@@ -48,7 +48,7 @@ struct GroupScaleTests {
     }
 
     @Test(
-        "Scenario 25 (taskflow#435): groups 200 deep in one another end on a queue of width 1", arguments: Form.allCases
+        "Scenario 25 (taskflow#435): 200 nested groups end on a queue of width 1", arguments: Form.allCases
     )
     func deep(form: Form) async throws {
         let (depth, threads) = try await TestThread.run {
@@ -66,7 +66,7 @@ struct GroupScaleTests {
     }
 
     @Test(
-        "Scenario 26: 1,000 groups of three children each, side by side on a queue of width 1", arguments: Form.allCases
+        "Scenario 26: 1,000 groups with three children each end on a queue of width 1", arguments: Form.allCases
     )
     func wide(form: Form) async throws {
         let (sum, threads, isOver) = try await TestThread.run {
@@ -85,7 +85,7 @@ struct GroupScaleTests {
                     }
                     : GroupOperation(synchronous: { group in
                         let first = try group.perform(child(0))
-                        // One that is not synchronous gives the thread something to wait for.
+                        // An asynchronous child makes the thread wait.
                         return try first + group.perform(TaskOperation { number + 1 }) + group.perform(child(2))
                     })
             }
@@ -95,10 +95,10 @@ struct GroupScaleTests {
             return (sum, WorkerPool.shared.count, registrar.most == 1)
         }
         #expect(sum == (0..<1_000).reduce(0) { $0 + 3 * $1 + 3 } && threads <= QueueManager.threadLimit)
-        #expect(isOver, "more than one child at once on a queue of width 1")
+        #expect(isOver, "several children ran at the same time on a queue of width 1")
     }
 
-    @Test("Scenario 26: 1,000 nested groups, started by hand without a queue")
+    @Test("Scenario 26: 1,000 nested groups that are started without a queue end and are freed")
     func deepWithoutQueue() async throws {
         let census = LiveObjects()
         let depth = try await Self.nested(1_000, .async, census).run()
@@ -106,7 +106,7 @@ struct GroupScaleTests {
         #expect(depth == 1_000 && left == 0)
     }
 
-    /// A declared group of ten groups of ten groups …, with so many at the bottom.
+    /// Creates a tree of groups with ten groups each, and the given number of leaves.
     private static func tree(_ leaves: Int, from first: Int, _ census: LiveObjects) -> GroupOperation<Int, GroupFailure>
     {
         let group: GroupOperation<Int, GroupFailure>
@@ -122,7 +122,7 @@ struct GroupScaleTests {
         return census.track(group)
     }
 
-    @Test("Scenario 26: a tree of groups (skynet) runs and is freed; with 1,000 leaves, in a soak with 100,000")
+    @Test("Scenario 26: a tree of groups with many leaves (skynet) runs and is freed")
     func skynet() async throws {
         let leaves = Rounds.count(ci: 1_000, soak: 100_000) >= 100_000 ? 100_000 : 1_000
         let (sum, left) = try await TestThread.run {
@@ -138,10 +138,10 @@ struct GroupScaleTests {
         #expect(sum == leaves * (leaves - 1) / 2 && left == 0)
     }
 
-    /// What becomes of a tree whose groups have one group each, many deep, on a small stack.
+    /// The course of a deep chain of groups with one child each, on a small stack.
     enum Fate: CaseIterable, Sendable { case freed, cancelledBefore, runs, cancelledWhileItRuns }
 
-    @Test("Scenario 26: a chain of declared groups, thousands deep, takes no stack", arguments: Fate.allCases)
+    @Test("Scenario 26: a chain of thousands of declared groups needs only a small stack", arguments: Fate.allCases)
     func chain(fate: Fate) async throws {
         let (isRight, left) = try await TestThread.run(stackSize: 512 << 10) {
             let (queue, census) = (QueueManager("chain", width: 1), LiveObjects())
@@ -178,7 +178,7 @@ struct GroupScaleTests {
         #expect(isRight && left == 0)
     }
 
-    @Test("Scenario 26: 10,000 pending children, in a soak 100,000, are cancelled with their group")
+    @Test("Scenario 26: 10,000 pending children are canceled with their group")
     func manyChildren() async throws {
         let (causes, left) = try await TestThread.run {
             let (queue, census) = (QueueManager("many", width: 2), LiveObjects())
@@ -203,7 +203,7 @@ struct GroupScaleTests {
     }
 }
 
-/// How many are inside at once, at most.
+/// Counts the highest number of concurrent calls.
 private final class ChildRegistrar: Sendable {
     private let state = Locked((now: 0, most: 0))
 

@@ -6,11 +6,11 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-/// What went wrong in the groups of others.
+/// Faults of groups in other libraries.
 @Suite("Scenarios: groups", .nothingStaysAlive, .timeLimit(.minutes(Rounds.minutes)))
 struct GroupScenarioTests {
     @Test(
-        "Scenario 1 (ProcedureKit#352): children that add the next one as they end, and a cancellation at any moment",
+        "Scenario 1 (ProcedureKit#352): a group whose children add siblings ends once if canceled at any moment",
         arguments: 1...4)
     func childAddsSibling(seed: UInt64) async throws {
         let flaw = try await TestThread.run { () -> String? in
@@ -45,11 +45,11 @@ struct GroupScenarioTests {
                     ])
                     group.waitUntilFinished()
                     let children = late.events
-                    // Told a moment after the end is visible.
+                    // The observer is called a moment after the end is visible.
                     while ends.withLock({ $0 }) == 0 { sched_yield() }
                     if ends.withLock({ $0 }) != 1 { return "it did not end once" }
                     let lost = children.filter { !$0.isFinished }
-                    // What was refused is as it was, and what was taken has ended.
+                    // Refused children are unchanged, and accepted children have ended.
                     if lost.count != refusals.count { return "\(lost.count) lost, \(refusals.count) refused" }
                     if refusals.events.contains(where: { $0 != .ended }) { return "\(refusals.events)" }
                     return nil
@@ -63,7 +63,7 @@ struct GroupScenarioTests {
         #expect(flaw == nil, "seed \(seed)")
     }
 
-    @Test("Scenario 2 (ProcedureKit PR#234): cancel() returned: it is cancelled; it ends after every child")
+    @Test("Scenario 2 (ProcedureKit PR#234): a group is canceled when cancel() returns, and ends after its children")
     func endsAfterChildren() async {
         let order = EventRecorder<String>()
         let children = (0..<3).map { HandDriven("\($0)", windsDown: true) }
@@ -82,7 +82,7 @@ struct GroupScenarioTests {
         #expect(order.events == ["child", "child", "child", "group"] && group.outcome?.cancellationCause == .requested)
     }
 
-    @Test("Scenario 3 (ProcedureKit PR#532): a cancellation's cause is exact, whatever errors the children make of it")
+    @Test("Scenario 3 (ProcedureKit PR#532): the cause of a cancellation is exact, whatever errors the children throw")
     func causeIsExact() async {
         let began = Arrivals3(3)
         let children = (0..<3).map { number in
@@ -116,7 +116,7 @@ struct GroupScenarioTests {
         #expect(children.allSatisfy { $0.cancellationCause?.code == .groupCancelled })
     }
 
-    @Test("Scenario 11 (ProcedureKit#792): children with categories, added before, in and after the start of the group")
+    @Test("Scenario 11 (ProcedureKit#792): a group runs children with categories added before and after its start")
     func categories() async throws {
         let category = OperationCategory("group scenario 11")
         let queue = QueueManager("categories", width: 3)
@@ -140,11 +140,11 @@ struct GroupScenarioTests {
         #expect(group.outcome?.result != nil)
     }
 
-    /// What becomes of a group.
+    /// The course of a group.
     enum Fate: CaseIterable, Sendable { case ended, cancelled, neverRun, failed }
 
     @Test(
-        "Scenario 14 (ProcedureKit#622): nothing is alive after the end, or without a start", arguments: Fate.allCases)
+        "Scenario 14 (ProcedureKit#622): no object is alive after the end or without a start", arguments: Fate.allCases)
     func nothingAlive(fate: Fate) async throws {
         let (census, clock) = (LiveObjects(), ManualClock())
         try await Self.play(fate, census, clock)
@@ -181,7 +181,7 @@ struct GroupScenarioTests {
         await group.ended()
     }
 
-    @Test("Scenario 25 (taskflow#479): a child fails at each depth of nested groups", arguments: [0, 1, 10, 49])
+    @Test("Scenario 25 (taskflow#479): nested groups report a child's error at any depth", arguments: [0, 1, 10, 49])
     func failsAtDepth(depth: Int) async throws {
         @Sendable func nested(_ level: Int) -> GroupOperation<Int, GroupFailure> {
             let fails = level == depth
@@ -209,7 +209,7 @@ struct GroupScenarioTests {
         #expect(queue.counts.unended == 0)
     }
 
-    @Test("Scenario 25 (taskflow#538): a group is cancelled while its children wait for a category")
+    @Test("Scenario 25 (taskflow#538): a group can be canceled while its children wait for a category")
     func cancelledWhileWaitingForCategory() async throws {
         let category = OperationCategory("group scenario 25")
         let holder = HandDriven("holder")
@@ -234,7 +234,7 @@ struct GroupScenarioTests {
     }
 }
 
-/// Lets go on who waits for so many.
+/// Waits for a number of arrivals.
 private struct Arrivals3: Sendable {
     private let recorder = EventRecorder<Bool>()
     private let count: Int

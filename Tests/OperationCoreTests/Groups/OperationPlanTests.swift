@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-/// Groups that are described once, and run many times.
+/// Groups that are described once and run many times.
 @Suite(.nothingStaysAlive, .timeLimit(.minutes(1)))
 struct OperationPlanTests {
     private func doubling(_ runs: EventRecorder<Int> = EventRecorder()) -> OperationPlan<Int, Int> {
@@ -18,7 +18,7 @@ struct OperationPlanTests {
         }
     }
 
-    @Test func `it runs as often as there are inputs, at the same time as well, and nothing before`() async throws {
+    @Test func `a plan runs nothing until it is used, and then runs once for each input`() async throws {
         let runs = EventRecorder<Int>()
         let plan = doubling(runs).then(doubling(runs)).mapResult { "\($0)" }
         #expect(runs.events.isEmpty)
@@ -27,7 +27,7 @@ struct OperationPlanTests {
         #expect(try await plan.operation(for: 7).run() == "28" && runs.count == 102)
     }
 
-    @Test func `side by side: two, a tuple of several, and the first that succeeds`() async throws {
+    @Test func `and, all and firstSuccess combine the results of plans`() async throws {
         let text = OperationPlan { (number: Int) in TaskOperation { "\(number)" } }
         let (both, single) = try await doubling().and(text).operation(for: 4).run()
         #expect(both == 8 && single == "4")
@@ -38,7 +38,7 @@ struct OperationPlanTests {
         #expect(try await OperationPlan.firstSuccess(of: [never, doubling()]).operation(for: 3).run() == 6)
     }
 
-    @Test func `they do run at the same time, and the first that fails cancels the other`() async throws {
+    @Test func `combined plans run concurrently, and the first failure cancels the other plan`() async throws {
         let (left, right) = (HandDriven("left"), HandDriven("right"))
         let plan = OperationPlan { (_: Int) in left }.and(OperationPlan { (_: Int) in right })
         let group = plan.operation(for: 1)
@@ -49,7 +49,7 @@ struct OperationPlanTests {
         #expect(right.isCancelled && group.outcome?.error?.root?.name == "left")
     }
 
-    @Test func `for each element, by a plan or by operations, no more at a time than was said`() async throws {
+    @Test func `forEach runs a plan or operations for each element, up to its width`() async throws {
         let counts = Locked((now: 0, most: 0))
         let step = OperationPlan { (number: Int) in
             TaskOperation { () async -> Int in
@@ -68,7 +68,7 @@ struct OperationPlanTests {
         #expect(counts.withLock { $0.most <= 2 && $0.now == 0 })
     }
 
-    @Test func `with pipelines both ways`() async throws {
+    @Test func `a plan can contain a pipeline whose stage uses another plan`() async throws {
         let plan = OperationPlan { (count: Int) in ClosureOperation { Array(0..<count) } }
             .then { numbers in
                 OperationPipeline(numbers).stage(width: 2) { doubling().operation(for: $0) }.operation()
@@ -76,7 +76,7 @@ struct OperationPlanTests {
         #expect(try await plan.operation(for: 4).run() == [0, 2, 4, 6])
     }
 
-    @Test func `a step that fails is begun anew, and then another way is taken`() async throws {
+    @Test func `retry repeats a failed step, and recover replaces its result afterward`() async throws {
         let tries = EventRecorder<Int>()
         let flaky = OperationPlan { (number: Int) in
             ClosureOperation<Int, Flaw> { () throws(Flaw) -> Int in
@@ -94,7 +94,7 @@ struct OperationPlanTests {
         #expect(hopeless.outcome?.error?.root?.failure.flaw == .first && tries.count == 7)
     }
 
-    @Test func `cancelled, all that was made for the run is cancelled, and nothing is made any more`() async throws {
+    @Test func `canceling a run of a plan cancels its operations and creates no more`() async throws {
         let first = HandDriven("first")
         let made = Locked(0)
         let plan = OperationPlan { (_: Int) in first }

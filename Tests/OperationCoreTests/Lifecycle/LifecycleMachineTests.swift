@@ -18,7 +18,7 @@ struct LifecycleMachineTests {
     typealias Style = LifecycleMachine.Style
 
     @Test(
-        "The outcome is decided, reported and ended only once, whatever events follow",
+        "The outcome is decided, reported and ended only once for any sequence of events",
         arguments: [
             Style.atOnce, .afterWindDown, .whenBodyReturns,
         ])
@@ -92,7 +92,7 @@ struct LifecycleMachineTests {
         }
     }
 
-    @Test("Only an operation that was not started takes dependencies")
+    @Test("Only an operation that was not started accepts dependencies")
     func dependenciesBeforeStart() {
         for (_, event, after) in transitions(style: .atOnce) where "\(event)".hasPrefix("start") {
             #expect(!after.acceptsDependencies)

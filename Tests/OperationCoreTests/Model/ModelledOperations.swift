@@ -7,7 +7,7 @@ import OperationTestKit
 
 struct ModelError: Error {}
 
-/// What the test's operations have in common: they note when their body runs.
+/// An operation of these tests, which records the runs of its body.
 protocol BodyCounting: TypedOperation<Int, ModelError> {
     var body: BodyLog { get }
 }
@@ -15,7 +15,7 @@ protocol BodyCounting: TypedOperation<Int, ModelError> {
 final class BodyLog: Sendable {
     private let count = Locked(0)
     let gate = Gate()
-    /// Opens when the operation ended and has released its dependents.
+    /// Opens when the operation has ended and released its dependents.
     let completion = Gate()
 
     var runs: Int { count.withLock { $0 } }
@@ -25,7 +25,7 @@ final class BodyLog: Sendable {
         gate.open()
     }
 
-    /// Opens the gate also when the operation ends without its body.
+    /// Also opens the gate when the operation ends without its body.
     func attach(to operation: ManagedOperation) {
         operation.whenEnded { [gate] in gate.open() }
         operation.completionBlock = { [completion] in completion.open() }
@@ -54,7 +54,7 @@ final class ImmediateOperation: SyncOperation<Int, ModelError>, BodyCounting, @u
     }
 }
 
-/// The real operations of one schedule, under the commands of the model.
+/// The real operations of one schedule, which get the same commands as the model.
 final class ModelledOperations: Sendable {
     let queue = DispatchQueue(label: "model")
     let log = EventRecorder<(index: Int, ending: ModelEnding)>()
@@ -129,12 +129,12 @@ final class ModelledOperations: Sendable {
         while !isSettled {
             isSettled = true
             for operation in slots.filter({ $0.isStarted.withLock { $0 } }).compactMap(\.survivor) {
-                // Ready and started: it begins by itself, or has begun.
+                // The operation is ready and started, so its body begins or has begun.
                 if operation.isReady, !operation.isFinished {
                     if operation is ImmediateOperation { isSettled = false }
                     operation is ImmediateOperation ? operation.body.completion.wait() : operation.body.gate.wait()
                 }
-                // Ended: what it released may have begun meanwhile, on this thread or another.
+                // The operation has ended. Its dependents may have begun meanwhile, on this thread or another.
                 if operation.isFinished, !operation.body.completion.isOpen {
                     operation.body.completion.wait()
                     isSettled = false

@@ -3,7 +3,7 @@
 
 import OperationCore
 
-/// What an operation is told to do.
+/// A command to an operation.
 enum ModelCommand: Hashable, Sendable, CustomStringConvertible {
     case start(Int)
     case finish(Int, Int)
@@ -31,7 +31,7 @@ enum ModelCommand: Hashable, Sendable, CustomStringConvertible {
 }
 
 extension ModelCommand {
-    /// Those it is about.
+    /// The operations that the command involves.
     var operations: [Int] {
         switch self {
         case .start(let index), .finish(let index, _), .fail(let index), .cancel(let index), .setHandlers(let index),
@@ -42,13 +42,13 @@ extension ModelCommand {
     }
 }
 
-/// What somebody outside can see of an operation.
+/// The visible state of an operation.
 struct ModelView: Hashable, Sendable {
     var state: OperationState = .notStarted
     var isFinished = false
     var ending: ModelEnding?
     var bodyRuns = 0
-    /// What its handlers and observers were told, regardless of the order among operations.
+    /// The outcomes that its handlers and observers received, regardless of the order among operations.
     var told: [ModelEnding] = []
 }
 
@@ -60,8 +60,9 @@ enum ModelEnding: Hashable, Sendable {
 
 enum ModelKind: CaseIterable, Sendable { case atOnce, windsDown, sync }
 
-/// A slow and simple account of what operations must do, written from the contract and not from the code: one flag for
-/// each fact, and no thought for speed.
+/// A slow and simple model of operations, with one flag for each fact.
+///
+/// It was written from the contract and not from the code.
 struct OperationModel: Hashable {
     struct One: Hashable {
         var kind: ModelKind
@@ -69,9 +70,9 @@ struct OperationModel: Hashable {
         var isBegun = false
         /// Whether its dependencies ended after its start, so that it begins on another thread.
         var hasTurn = false
-        /// Of a synchronous body that runs: whether it has given its result.
+        /// Whether its running synchronous body has set its result.
         var hasSaid = false
-        /// Whether the test let go of it, so that nobody can ask anything of it or see it any more.
+        /// Whether the test released it, so that commands and views no longer include it.
         var isDropped = false
         var ending: ModelEnding?
         var isTold = false
@@ -80,11 +81,11 @@ struct OperationModel: Hashable {
         var handlers = 0
         var observers = 0
         var told: [ModelEnding] = []
-        /// How many handlers of a result or an error are enqueued and have not begun.
+        /// The number of enqueued handlers of a result or an error that have not begun.
         var enqueued = 0
-        /// Whether it was canceled after its outcome was decided, so that no such handler begins any more.
+        /// Whether it was canceled after its outcome was decided, so that no further handler begins.
         var isSilent = false
-        /// Whether its handler has a place in the order of the graph.
+        /// Whether its handler must run in the order of the graph.
         var isInOrder: Bool { isBegun && handlers > 0 && !isSilent }
     }
 
@@ -153,22 +154,22 @@ struct OperationModel: Hashable {
         all[index].isBegun = true
     }
 
-    /// One that waits for dependencies was told of an end.
+    /// Continues an operation that waits, after one of its dependencies ended or was removed.
     private mutating func resume(_ index: Int) {
         guard all[index].isStartAsked, !all[index].isBegun, !all[index].isEnded, isReady(index) else { return }
         if all[index].ending == nil { all[index].hasTurn = true } else { advance(index) }
     }
 
-    /// What happens next by itself: bodies that begin on other threads, and synchronous ones that go on.
+    /// The steps that happen without a command: bodies and handlers begin, and synchronous bodies continue.
     var steps: [Int] {
         let bodies = all.indices.filter { index in
             all[index].hasTurn || all[index].kind == .sync && all[index].isBegun && !all[index].isEnded
         }
-        // A handler that is enqueued begins at any time.
+        // An enqueued handler may begin at any time.
         return bodies + all.indices.filter { all[$0].enqueued > 0 }.map { $0 + all.count }
     }
 
-    /// Lets a body or a handler begin, or lets a synchronous body give its result and then return.
+    /// Begins a body or a handler, or lets a synchronous body set its result and then return.
     mutating func step(_ number: Int) {
         if number >= all.count { return beginHandler(number - all.count) }
         let index = number

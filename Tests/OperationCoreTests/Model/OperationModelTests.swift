@@ -8,7 +8,7 @@ import Testing
 
 @Suite("Model of operations and their dependencies", .timeLimit(.minutes(Rounds.minutes)))
 struct OperationModelTests {
-    @Test("Whatever several threads ask for, operations do what the slow model does in some order of the requests")
+    @Test("With commands from several threads, operations behave like the model for some order of the commands")
     func modelAgrees() async throws {
         let schedules = Rounds.count(ci: 6_000, soak: 100_000)
         let firstSeed = ProcessInfo.processInfo.environment["OPERATIONKIT_SEED"].flatMap(UInt64.init)
@@ -26,7 +26,7 @@ struct OperationModelTests {
     }
 }
 
-/// Runs one schedule; returns what went wrong.
+/// Runs one schedule, and returns a description of the first failure.
 @available(*, noasync)
 private func runSchedule(seed: UInt64, team: ThreadTeam) -> String? {
     var random = SeededGenerator(seed: seed)
@@ -40,7 +40,7 @@ private func runSchedule(seed: UInt64, team: ThreadTeam) -> String? {
             + history.map { "  \($0.map(\.description).joined(separator: " | "))" }.joined(separator: "\n")
     }
     do {
-        // Several accounts may agree with what was seen and differ in what was not yet.
+        // Several models may agree with the visible state and differ in state that is not visible yet.
         var models: Set = [OperationModel(kinds: kinds)]
         let real = ModelledOperations(kinds: kinds, census: census)
         for _ in 0..<Int.random(in: 4...14, using: &random) {
@@ -56,7 +56,7 @@ private func runSchedule(seed: UInt64, team: ThreadTeam) -> String? {
             real.settle()
             let views = real.views
             models = Set(models.flatMap { successors(of: $0, after: batch) }.filter { $0.views == views })
-            if models.isEmpty { return report("nobody may see \(views)") }
+            if models.isEmpty { return report("the model does not allow \(views)") }
         }
         if let wrong = models.map({ wrongOrder(in: real, model: $0) }).min(by: { a, _ in a == nil }), let wrong {
             return report(wrong)
@@ -65,7 +65,7 @@ private func runSchedule(seed: UInt64, team: ThreadTeam) -> String? {
     return census.countAtRest() == 0 ? nil : report("alive at the end: \(census.types)")
 }
 
-/// All that the model allows after commands that were given at the same time, once everything has come to rest.
+/// Returns all models that are possible after concurrent commands, when nothing more happens.
 private func successors(of model: OperationModel, after batch: [ModelCommand]) -> Set<OperationModel> {
     struct Moment: Hashable {
         var model: OperationModel
@@ -108,8 +108,9 @@ private func randomCommand(operations: Int, using random: inout SeededGenerator)
     }
 }
 
-/// Handlers on one serial queue run in the order of the graph, where both bodies ran, both handlers came in time and no late
-/// cancellation silenced them.
+/// Checks that handlers on one serial queue run in the order of the graph, and returns a description of the fault.
+///
+/// This applies only if both bodies ran, both handlers were set in time, and no late cancellation silenced them.
 private func wrongOrder(in real: ModelledOperations, model: OperationModel) -> String? {
     let events = real.log.events
     for (index, one) in model.all.enumerated() where one.isInOrder {

@@ -16,7 +16,7 @@ struct AsyncOperationTests {
         #expect(operation.calls.events == [])
     }
 
-    @Test func `it executes after main returned until it is given a result`() {
+    @Test func `an operation executes after main returns until it gets a result`() {
         let operation = HandDriven()
         operation.start()
         #expect(Look(operation) == .executing)
@@ -28,7 +28,7 @@ struct AsyncOperationTests {
         #expect(operation.calls.events == ["main"])
     }
 
-    @Test func `an error ends it as finished`() {
+    @Test func `finishing with an error sets the state to finished`() {
         let operation = HandDriven()
         operation.start()
         operation.finish(withError: .first)
@@ -38,7 +38,7 @@ struct AsyncOperationTests {
         #expect(operation.outcome?.result == nil)
     }
 
-    @Test func `a result given within main ends it there`() {
+    @Test func `calling finish inside main finishes the operation immediately`() {
         let operation = HandDriven(
             hooks: .init(main: { operation in
                 operation.finish(withResult: 1)
@@ -49,7 +49,7 @@ struct AsyncOperationTests {
         #expect(operation.calls.events == ["main"])
     }
 
-    @Test func `cancelled in flight it ends at once as cancelled`() {
+    @Test func `canceling an executing operation finishes it immediately as canceled`() {
         let operation = HandDriven()
         operation.start()
         operation.cancel()
@@ -59,7 +59,7 @@ struct AsyncOperationTests {
         #expect(operation.calls.events == ["main", "cancel requested"])
     }
 
-    @Test func `a suspended operation says so and is still in process`() {
+    @Test func `a suspended operation reports suspended and is still in process`() {
         let operation = HandDriven()
         operation.start()
         operation.suspend()
@@ -68,7 +68,7 @@ struct AsyncOperationTests {
         #expect(Look(operation) == .executing)
     }
 
-    @Test func `while it winds down it is cancelled and executing`() {
+    @Test func `an operation that winds down is canceled and executing`() {
         let operation = HandDriven(windsDown: true)
         operation.start()
         operation.cancel()
@@ -78,7 +78,7 @@ struct AsyncOperationTests {
         #expect(operation.outcome == .cancelled(.requested))
     }
 
-    @Test func `while it waits for a dependency it is not started and not ready`() throws {
+    @Test func `an operation that waits for a dependency is not started and not ready`() throws {
         let upstream = HandDriven(), operation = HandDriven()
         try operation.depend(on: upstream, otherwise: .runAnyway)
         #expect(Look(operation) == .blocked)
@@ -86,7 +86,7 @@ struct AsyncOperationTests {
         #expect(Look(operation) == .blocked)
     }
 
-    @Test func `while its start is delayed it is not started`() {
+    @Test func `an operation is not started during its start delay`() {
         let operation = HandDriven(), clock = ManualClock()
         operation.clock = clock
         operation.startDelay = .seconds(1)
@@ -96,20 +96,20 @@ struct AsyncOperationTests {
         #expect(Look(operation) == .executing)
     }
 
-    @Test func `the result stays readable for as long as the operation lives`() {
+    @Test func `the result stays readable until the operation is freed`() {
         let operation = ClosureOperation { ["a", "b"].map { $0 + $0 } }
         operation.start()
         for _ in 0..<3 { #expect(operation.outcome?.result == ["aa", "bb"]) }
     }
 
-    @Test(arguments: [false, true]) func `results of every size and kind are kept and freed`(early: Bool) {
+    @Test(arguments: [false, true]) func `results of every size and type are kept and freed`(early: Bool) {
         let census = LiveObjects()
         func check<Value: Sendable & Equatable>(_ value: Value) {
             let operation = ClosureOperation { value }
             if early { operation.finish(withResult: value) }
             operation.start()
             #expect(operation.outcome?.result == value)
-            // Refused, and freed all the same.
+            // This result is rejected and freed.
             operation.finish(withResult: value)
         }
         check(true)
@@ -129,7 +129,7 @@ struct AsyncOperationTests {
         #expect(census.count == 0)
     }
 
-    @Test func `the states are in words and in two halves`() {
+    @Test func `every state has a description and is either working or finished`() {
         let working: [OperationState] = [.notStarted, .executing, .suspended]
         for state in OperationState.allCases {
             #expect(state.isWorkingOrInProcess == working.contains(state))

@@ -8,7 +8,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(3)))
 struct AwaitTests {
-    @Test func `value gives the result and throws the typed error or the cancellation`() async {
+    @Test func `value returns the result or throws the typed error or the cancellation`() async {
         let succeeded = HandDriven(), failed = HandDriven(), cancelled = HandDriven()
         for operation in [succeeded, failed, cancelled] { operation.start() }
         succeeded.finish(withResult: 5)
@@ -19,22 +19,22 @@ struct AwaitTests {
             do {
                 #expect(try await operation.value == 5)
             } catch {
-                // Its type is known here: no cast.
+                // The error is typed here and needs no cast.
                 failures.append(error)
             }
         }
         #expect(failures == [.failed(.second), .cancelled(.requested)])
     }
 
-    @Test func `an operation without errors of its own needs no failure path`() async {
+    @Test func `an operation that cannot fail throws only a cancellation`() async {
         let operation = ClosureOperation { 6 }
         operation.cancel()
         do {
             _ = try await operation.value
-            Issue.record("It was cancelled.")
+            Issue.record("Awaiting a canceled operation returned a value.")
         } catch {
             switch error {
-            // The compiler knows that there is no other case.
+            // The compiler knows that this is the only case.
             case .cancelled(let cause): #expect(cause == .requested)
             }
         }
@@ -55,7 +55,7 @@ struct AwaitTests {
         #expect(try await value == 1)
     }
 
-    @Test func `several awaiters all have the same outcome`() async {
+    @Test func `several awaiting tasks get the same outcome`() async {
         let operation = HandDriven()
         operation.start()
         await withTaskGroup(of: OperationOutcome<Int, Flaw>.self) { group in
@@ -65,7 +65,7 @@ struct AwaitTests {
         }
     }
 
-    @Test func `cancelling the awaiting task cancels the operation`() async {
+    @Test func `canceling the awaiting task cancels the operation`() async {
         let operation = HandDriven(), awaits = Gate()
         operation.start()
         let task = Task {
@@ -79,7 +79,7 @@ struct AwaitTests {
         #expect(operation.calls.events == ["main", "cancel taskCancelled"])
     }
 
-    @Test func `a task that is cancelled already cancels the operation when it awaits`() async {
+    @Test func `awaiting an operation in a canceled task cancels the operation`() async {
         let operation = HandDriven()
         let task = Task {
             withUnsafeCurrentTask { $0?.cancel() }
@@ -89,7 +89,7 @@ struct AwaitTests {
         #expect(Look(operation) == .cancelledEarly)
     }
 
-    @Test func `cancelling the awaiting task after the end changes nothing`() async {
+    @Test func `canceling the awaiting task after the operation finishes has no effect`() async {
         let operation = HandDriven()
         operation.start()
         operation.finish(withResult: 1)
@@ -101,30 +101,30 @@ struct AwaitTests {
         #expect(operation.calls.events == ["main"])
     }
 
-    @Test func `run starts the operation away from the caller and gives its result`() async throws {
+    @Test func `run starts the operation on another thread and returns its result`() async throws {
         let body = EventRecorder<Bool>(), main = MarkedQueue(.main)
         let operation = ClosureOperation { () -> Int in
             body.record(main.isCurrent)
             return 3
         }
         #expect(try await operation.run() == 3)
-        // A second time it is only awaited.
+        // The second call only awaits the operation.
         #expect(try await operation.run() == 3)
         #expect(body.events == [false])
     }
 
-    @Test func `run throws the operation's own error with its type`() async {
+    @Test func `run throws the error of the operation with its type`() async {
         let operation = ClosureOperation { () throws(Flaw) -> Int in throw .first }
         do {
             _ = try await operation.run()
-            Issue.record("It failed.")
+            Issue.record("Running an operation that fails returned a value.")
         } catch {
             let typed: OperationFailure<Flaw> = error
             #expect(typed == .failed(.first))
         }
     }
 
-    @Test func `run only awaits an operation that was started before`() async throws {
+    @Test func `run only awaits an operation that is already started`() async throws {
         let operation = HandDriven(), awaits = Gate()
         operation.start()
         let task = Task {
@@ -138,7 +138,7 @@ struct AwaitTests {
         #expect(operation.calls.events == ["main"])
     }
 
-    @Test func `cancelling the task of run cancels the operation`() async {
+    @Test func `canceling the task that calls run cancels the operation`() async {
         let began = Gate()
         let operation = HandDriven(hooks: .init(main: { _ in began.open() }))
         let task = Task { try await operation.run() }
@@ -148,7 +148,7 @@ struct AwaitTests {
         #expect(Look(operation) == .cancelled)
     }
 
-    @Test func `failures describe themselves`() {
+    @Test func `a failure describes its error or its cancellation`() {
         #expect("\(OperationFailure.failed(Flaw.first))" == "failed: first")
         let cancelled = OperationFailure<Flaw>.cancelled(.requested)
         #expect("\(cancelled)" == "canceled: [requested] The operation was canceled.")

@@ -6,10 +6,12 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite("Cancelled after the start and before the body", .timeLimit(.minutes(3)))
+@Suite("Cancellation after the start and before the body", .timeLimit(.minutes(3)))
 struct BodyEntryTests {
     @Test(arguments: [true, false])
-    func `an input that cancels ends the operation without its body and without the hook`(windsDown: Bool) throws {
+    func `canceling in an input closure finishes the operation without its body and without didCancel`(
+        windsDown: Bool
+    ) throws {
         let source = HandDriven(), operation = HandDriven(windsDown: windsDown)
         let told = EventRecorder<String>()
         try operation.receive(from: source, otherwise: .cancel) { operation, _ in
@@ -23,7 +25,7 @@ struct BodyEntryTests {
         #expect(Look(operation) == .cancelled)
     }
 
-    @Test func `the same holds for a synchronous operation`() throws {
+    @Test func `canceling in an input closure finishes a synchronous operation without its body`() throws {
         let source = HandDriven(), operation = SyncProbe { $0.finish(withResult: 1) }
         try operation.receive(from: source, otherwise: .cancel) { operation, _ in operation.cancel() }
         UpstreamEnd.succeeds.perform(on: source)
@@ -32,7 +34,7 @@ struct BodyEntryTests {
         #expect(Look(operation) == .cancelled)
     }
 
-    @Test func `a synchronous one that another thread cancels meanwhile ends when its start is done`() async throws {
+    @Test func `a synchronous operation canceled before its body ends when start returns`() async throws {
         let source = HandDriven(), operation = SyncProbe { $0.finish(withResult: 1) }
         let isInInput = Gate(), isCancelled = Gate(), looks = EventRecorder<Look>()
         try operation.receive(from: source, otherwise: .cancel) { operation, _ in
@@ -53,7 +55,9 @@ struct BodyEntryTests {
     }
 
     @Test(arguments: [LifecycleMachine.Style.atOnce, .afterWindDown, .whenBodyReturns], [true, false])
-    func `the machine stops no body that it will not let begin`(style: LifecycleMachine.Style, isSuspended: Bool) {
+    func `the machine does not stop a body that it prevents from beginning`(
+        style: LifecycleMachine.Style, isSuspended: Bool
+    ) {
         var machine = begun()
         if isSuspended { _ = machine.suspend() }
         let action = machine.cancel(style: style)
@@ -69,7 +73,7 @@ struct BodyEntryTests {
     }
 
     @Test(arguments: [LifecycleMachine.Style.afterWindDown, .whenBodyReturns])
-    func `who tells ends it where the start was done first`(style: LifecycleMachine.Style) {
+    func `cancellationTold ends the machine if the body was already refused`(style: LifecycleMachine.Style) {
         var machine = begun()
         let action = machine.cancel(style: style)
         let isEntered = machine.enterBody()
@@ -78,14 +82,14 @@ struct BodyEntryTests {
         #expect(action == .tell && !isEntered && returned == nil && told == .end)
     }
 
-    @Test func `a body that was entered is stopped`() {
+    @Test func `the machine stops a body that has begun`() {
         var machine = begun()
         let isEntered = machine.enterBody()
         let action = machine.cancel(style: .atOnce)
         #expect(isEntered && action == .tellStopAndEnd)
     }
 
-    /// Begun, with something to do before the body.
+    /// A started machine that has to prepare before the body.
     private func begun() -> LifecycleMachine {
         var machine = LifecycleMachine()
         _ = machine.start(isReady: true, hasDelay: false, prepares: true)

@@ -6,23 +6,21 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-/// Which callback queue applies: the operation's own, its base's, its groups', its queue's, the process's.
+/// The precedence of callback queues: operation, base operation, groups, queue and process.
 ///
-/// One after another, because one of them sets the default of the process.
+/// The suite is serialized because one test sets the default of the process.
 @Suite(.serialized, .nothingStaysAlive, .timeLimit(.minutes(3)))
 struct CallbackQueueTests {
     private let events = EventRecorder<String>()
 
-    /// An operation that ends immediately, and records the label of the queue on which its handler is called.
+    /// Creates an operation that ends immediately and records the label of the queue on which its handler is called.
     private func labelled() -> HandDriven {
         let operation = HandDriven(hooks: .init(main: { $0.finish(withResult: 1) }))
         operation.successHandler = { [events] _ in events.record(currentLabel) }
         return operation
     }
 
-    @Test func `an operation in a queue uses the queue's, and its own comes first, as does that of a base`()
-        async throws
-    {
+    @Test func `an operation prefers its own callback queue, then its base's, then its queue's`() async throws {
         let manager = QueueManager("callbacks")
         manager.callbackQueue = labelledQueue("queue")
         let plain = labelled(), based = labelled(), own = labelled()
@@ -38,7 +36,7 @@ struct CallbackQueueTests {
         }
     }
 
-    @Test func `the innermost group that has a callback queue gives it to the operations in it`() async throws {
+    @Test func `operations use the callback queue of the innermost group that sets one`() async throws {
         let manager = QueueManager("callbacks")
         manager.callbackQueue = labelledQueue("queue")
         for (outerLabel, innerLabel, expected) in [
@@ -53,13 +51,13 @@ struct CallbackQueueTests {
             try manager.add(outer)
             await outer.ended()
             #expect(await events.events(atLeast: 1) == [expected])
-            // What was inherited is kept for handlers that are set after the end.
+            // The inherited queue is kept for handlers that are set after the end.
             late.successHandler = { [events] _ in events.record("late \(currentLabel)") }
             #expect(await events.events(atLeast: 2) == [expected, "late \(expected)"])
         }
     }
 
-    @Test func `a mapped operation uses what its original uses unless it has its own`() async throws {
+    @Test func `a mapped operation uses the callback queue of its original unless it has its own`() async throws {
         let group = GroupOperation(policy: .collectAll),
             original = HandDriven(hooks: .init(main: { $0.finish(withResult: 1) }))
         group.callbackQueue = labelledQueue("group")
@@ -72,7 +70,7 @@ struct CallbackQueueTests {
         #expect(Set(await events.events(atLeast: 2)) == ["group", "own"])
     }
 
-    @Test func `the default of the process applies where nothing else does`() async {
+    @Test func `the default callback queue of the process applies if no other is set`() async {
         #expect(OperationDefaults.callbackQueue.label == DispatchQueue.main.label)
         OperationDefaults.callbackQueue = labelledQueue("process")
         defer { OperationDefaults.callbackQueue = .main }
@@ -82,7 +80,7 @@ struct CallbackQueueTests {
         #expect(await events.events(atLeast: 1) == ["process"])
     }
 
-    @Test func `the queue is chosen when the handler is enqueued`() async {
+    @Test func `the callback queue is chosen when the handler is enqueued`() async {
         let operation = HandDriven(), group = GroupOperation.all([operation])
         operation.successHandler = { [events] _ in events.record(currentLabel) }
         group.startAndKeepAlive()

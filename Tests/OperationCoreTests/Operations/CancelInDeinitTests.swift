@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-/// Tells that it is over when it is freed.
+/// Cancels itself when it is freed.
 private final class Abandoned: AsyncOperation<Int, Flaw>, @unchecked Sendable {
     let windsDown: Bool
 
@@ -21,13 +21,13 @@ private final class Abandoned: AsyncOperation<Int, Flaw>, @unchecked Sendable {
     override func main() {}
 }
 
-@Suite("Cancelling an operation in its own deinit", .timeLimit(.minutes(3)))
+@Suite("Canceling an operation in its own deinit", .timeLimit(.minutes(3)))
 struct CancelInDeinitTests {
     enum Moment: String, CaseIterable, Sendable {
         case untouched, waitingForDependency, delayed, executing, suspended, windingDown, keptResult
     }
 
-    /// Brings an operation to a moment of its life.
+    /// Brings an operation to a moment of its lifecycle.
     private func bring(_ operation: Abandoned, to moment: Moment, upstream: HandDriven) {
         switch moment {
         case .untouched: break
@@ -54,14 +54,16 @@ struct CancelInDeinitTests {
     }
 
     @Test(arguments: Moment.allCases, [true, false])
-    func `its handlers and observers are told`(moment: Moment, isInRow: Bool) async {
+    func `an operation that cancels itself in deinit calls its handlers and observers`(
+        moment: Moment, isInRow: Bool
+    ) async {
         let census = LiveObjects(), told = EventRecorder<String>(), queue = DispatchQueue(label: "handlers")
         let upstream = HandDriven()
         do {
             let operation = census.track(Abandoned(windsDown: moment == .windingDown))
             listen(to: operation, on: queue, told)
             bring(operation, to: moment, upstream: upstream)
-            // Freed by itself, or in the course of freeing one that waited for it.
+            // The operation is freed directly, or when an operation that depends on it is freed.
             if isInRow { census.track(HandDriven()).addDependency(operation) }
         }
         #expect(census.count == 0)
@@ -69,7 +71,7 @@ struct CancelInDeinitTests {
         #expect(told.events == (moment == .keptResult ? [] : ["handler: freed", "observer: freed"]))
     }
 
-    @Test func `a completion block does no harm to one that was not started`() {
+    @Test func `canceling in deinit does not call the completion block of an operation that was not started`() {
         let ran = EventRecorder<Int>()
         do {
             let operation = Abandoned()
@@ -78,7 +80,7 @@ struct CancelInDeinitTests {
         #expect(ran.events == [])
     }
 
-    @Test func `a row of operations that cancel themselves takes little stack`() async throws {
+    @Test func `freeing a chain of 20,000 self-canceling operations does not overflow a small stack`() async throws {
         let told = EventRecorder<Int>(), queue = DispatchQueue(label: "handlers")
         try await TestThread.run(stackSize: 512 << 10) {
             var last = Abandoned()

@@ -8,7 +8,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(3)))
 struct CancellationTests {
-    @Test func `the hook is called once while the operation is cancelled and has not ended`() {
+    @Test func `didCancel is called once while the operation is canceled and not finished`() {
         let looks = EventRecorder<Look>()
         let operation = HandDriven(hooks: .init(cancel: { looks.record(Look($0)) }))
         operation.start()
@@ -20,14 +20,14 @@ struct CancellationTests {
         #expect(operation.isFinished)
     }
 
-    @Test func `the hook is given the cause`() {
+    @Test func `didCancel receives the cancellation cause`() {
         let operation = HandDriven()
         operation.start()
         operation.cancel(because: CancellationCause(code: .init("sleepy"), message: "It is late."))
         #expect(operation.calls.events == ["main", "cancel sleepy"])
     }
 
-    @Test func `the hook may call back into the operation`() {
+    @Test func `didCancel can call methods of the operation`() {
         let operation = HandDriven(
             hooks: .init(cancel: { operation in
                 #expect(operation.state == .cancelled)
@@ -47,7 +47,7 @@ struct CancellationTests {
         #expect(operation.calls.events == ["main", "cancel requested"])
     }
 
-    @Test func `the hook may come while main still runs`() async throws {
+    @Test func `didCancel can be called while main is running`() async throws {
         let began = Gate(), stopped = Gate()
         let operation = HandDriven(
             hooks: .init(
@@ -64,7 +64,7 @@ struct CancellationTests {
         #expect(operation.calls.events == ["main", "cancel requested"])
     }
 
-    @Test func `an operation that winds down may end itself in the hook`() {
+    @Test func `an operation that winds down can finish in didCancel`() {
         let operation = HandDriven(windsDown: true, hooks: .init(cancel: { $0.finish(withError: .first) }))
         operation.start()
         operation.cancel()
@@ -73,7 +73,7 @@ struct CancellationTests {
     }
 
     @Test(arguments: [true, false])
-    func `an operation that winds down ends when its body says so and stays cancelled`(succeeds: Bool) throws {
+    func `an operation that winds down ends when its body finishes and stays canceled`(succeeds: Bool) throws {
         let operation = HandDriven(windsDown: true), dependent = HandDriven()
         try dependent.depend(on: operation, otherwise: .runAnyway)
         operation.start()
@@ -88,14 +88,14 @@ struct CancellationTests {
         #expect(Look(operation) == .cancelled)
     }
 
-    @Test func `an operation that winds down is not held up by it when it has a result`() {
+    @Test func `an operation that supports winding down finishes immediately with a result`() {
         let operation = HandDriven(windsDown: true)
         operation.start()
         operation.finish(withResult: 1)
         #expect(Look(operation) == .finished)
     }
 
-    @Test func `awaiters of an operation that winds down learn of the cancellation at once`() async {
+    @Test func `tasks awaiting an operation that winds down get the cancellation immediately`() async {
         let operation = HandDriven(windsDown: true)
         operation.start()
         async let outcome = operation.finalOutcome
@@ -105,7 +105,7 @@ struct CancellationTests {
         operation.finish(withResult: 1)
     }
 
-    @Test func `cancelled while suspended it is stopped and ends`() {
+    @Test func `canceling a suspended operation stops its body and finishes it`() {
         let operation = HandDriven()
         operation.start()
         operation.suspend()
@@ -115,7 +115,7 @@ struct CancellationTests {
         #expect(operation.calls.events == ["main", "suspend", "cancel requested"])
     }
 
-    @Test func `a cause says what it is in a line and carries what is beneath it`() {
+    @Test func `the description of a cause is one line that includes its underlying cause or error`() {
         let timeout = CancellationCause(code: .timedOut, message: "Too slow.")
         let cause = CancellationCause(code: .dependencyCancelled, message: "Its source.", underlyingCause: timeout)
         #expect("\(cause)" == "[dependencyCancelled] Its source. ← [timedOut] Too slow.")

@@ -8,7 +8,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(3)))
 struct ClosureOperationTests {
-    @Test func `its types are those of the closure`() {
+    @Test func `a ClosureOperation takes its result and error types from the closure`() {
         let never: ClosureOperation<Int, Never> = ClosureOperation { 1 }
         let typed: ClosureOperation<String, Flaw> = ClosureOperation { () throws(Flaw) in throw .first }
         let untyped: ClosureOperation<Void, any Error> = ClosureOperation { throw Flaw.second }
@@ -21,7 +21,7 @@ struct ClosureOperationTests {
         #expect(!never.isAsynchronous)
     }
 
-    @Test func `a thrown cancellation error cancels it`() async {
+    @Test func `throwing CancellationError from the closure cancels the operation`() async {
         let queue = DispatchQueue(label: "handlers"), told = EventRecorder<String>()
         let operation = ClosureOperation { () throws -> Int in throw CancellationError() }
         operation.callbackQueue = queue
@@ -34,7 +34,7 @@ struct ClosureOperationTests {
         #expect(told.events == ["bodyCancelled"])
     }
 
-    @Test func `the closure is let go of once it ran`() {
+    @Test func `the closure is released after it runs`() {
         let census = LiveObjects(), operation: ClosureOperation<Void, Never>
         do {
             let object = census.track(Witness())
@@ -45,7 +45,7 @@ struct ClosureOperationTests {
         #expect(census.count == 0)
     }
 
-    @Test func `the closure is let go of when the operation is cancelled before the start`() {
+    @Test func `the closure is released when the operation is canceled before the start`() {
         let census = LiveObjects(), operation: ClosureOperation<Void, Never>
         do {
             let object = census.track(Witness())
@@ -57,21 +57,21 @@ struct ClosureOperationTests {
         #expect(Look(operation) == .cancelled)
     }
 
-    @Test func `the closure is let go of when a result comes before the start`() {
+    @Test func `the closure is released when the operation gets a result before the start`() {
         let census = LiveObjects(), operation: ClosureOperation<Int, Never>
         do {
             let object = census.track(Witness())
             operation = ClosureOperation { withExtendedLifetime(object) { 1 } }
         }
         operation.finish(withResult: 2)
-        // It is certain that it never will run.
+        // The closure will never run.
         #expect(census.count == 0)
         operation.start()
         #expect(census.count == 0)
         #expect(operation.outcome == .success(2))
     }
 
-    @Test func `an operation that its closure captures is freed once it ran`() {
+    @Test func `an operation that its closure captures is freed after the closure runs`() {
         let census = LiveObjects()
         do {
             let holder = Holder()
@@ -82,7 +82,7 @@ struct ClosureOperationTests {
         #expect(census.count == 0)
     }
 
-    @Test func `cancelled while it runs its result is dropped`() async throws {
+    @Test func `the result of a closure that is canceled while it runs is dropped`() async throws {
         let began = Gate(), release = Gate()
         let operation = ClosureOperation { () -> Int in
             began.open()
@@ -99,7 +99,7 @@ struct ClosureOperationTests {
     }
 }
 
-// Sendable: one thread uses it.
+// Sendable: only one thread uses it.
 private final class Holder: @unchecked Sendable {
     var operation: ManagedOperation?
 }

@@ -6,11 +6,11 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-/// What is decided before the start, and starts that come late, early or twice.
+/// Outcomes that are decided before the start, and starts that come late, early or twice.
 @Suite(.timeLimit(.minutes(3)))
 struct EarlyDecisionTests {
     @Test(arguments: [true, false])
-    func `a result or error that comes before the start is kept and told at the start`(succeeds: Bool) async {
+    func `a result or error set before the start is kept and reported at the start`(succeeds: Bool) async {
         let queue = DispatchQueue(label: "handlers"), told = EventRecorder<String>(), operation = HandDriven()
         operation.callbackQueue = queue
         operation.successHandler = { told.record("success \($0)") }
@@ -29,14 +29,14 @@ struct EarlyDecisionTests {
         #expect(operation.calls.events == [])
     }
 
-    @Test func `awaiters have an early result before the start`() async throws {
+    @Test func `awaiting an operation returns a result that was set before the start`() async throws {
         let operation = HandDriven()
         operation.finish(withResult: 3)
         #expect(try await operation.value == 3)
         #expect(!operation.isFinished)
     }
 
-    @Test func `an early result of a synchronous operation keeps its body from running`() {
+    @Test func `the body of a synchronous operation does not run if a result is set before the start`() {
         let operation = SyncProbe { $0.finish(withResult: 1) }
         operation.finish(withResult: 2)
         operation.start()
@@ -45,7 +45,7 @@ struct EarlyDecisionTests {
         #expect(operation.calls.events == [])
     }
 
-    @Test func `an early result waits for the dependencies all the same`() throws {
+    @Test func `an operation with a result set before the start still waits for its dependencies`() throws {
         let upstream = HandDriven(), operation = HandDriven()
         try operation.depend(on: upstream, otherwise: .runAnyway)
         operation.finish(withResult: 1)
@@ -57,7 +57,7 @@ struct EarlyDecisionTests {
         #expect(Look(operation) == .finished)
     }
 
-    @Test func `a handler set after an early result is called when the operation is started`() async {
+    @Test func `a handler set after an early result is called at the start`() async {
         let queue = DispatchQueue(label: "handlers"), told = EventRecorder<Int>(), operation = HandDriven()
         operation.callbackQueue = queue
         operation.finish(withResult: 3)
@@ -69,7 +69,7 @@ struct EarlyDecisionTests {
         #expect(told.events == [3])
     }
 
-    @Test func `cancelled before the start the body never runs and the end waits for the start`() {
+    @Test func `an operation canceled before the start never runs its body and ends at the start`() {
         for operation in [HandDriven(), HandDriven(windsDown: true)] {
             let ends = EventRecorder<Int>()
             operation.whenEnded { ends.record(1) }
@@ -80,12 +80,12 @@ struct EarlyDecisionTests {
             operation.start()
             #expect(Look(operation) == .cancelled)
             #expect(ends.events == [1])
-            // Neither the body nor what would stop it.
+            // Neither main nor didCancel was called.
             #expect(operation.calls.events == [])
         }
     }
 
-    @Test func `cancelled while it waits for dependencies after a start it ends at once`() throws {
+    @Test func `canceling a started operation that waits for dependencies finishes it immediately`() throws {
         let upstream = HandDriven(), operation = HandDriven()
         try operation.depend(on: upstream, otherwise: .runAnyway)
         operation.start()
@@ -97,7 +97,7 @@ struct EarlyDecisionTests {
         #expect(operation.calls.events == [])
     }
 
-    @Test func `started twice it runs once`() {
+    @Test func `an operation that is started twice runs its body once`() {
         let operation = HandDriven()
         operation.start()
         operation.start()
@@ -107,7 +107,7 @@ struct EarlyDecisionTests {
         #expect(operation.outcome == .success(1))
     }
 
-    @Test func `only the first finish counts`() async {
+    @Test func `only the first call of finish sets the outcome`() async {
         let queue = DispatchQueue(label: "handlers"), told = EventRecorder<Int>(), operation = HandDriven()
         operation.callbackQueue = queue
         operation.successHandler = { told.record($0) }
@@ -124,7 +124,7 @@ struct EarlyDecisionTests {
         #expect(operation.calls.events == ["main"])
     }
 
-    @Test func `only the first early finish counts and wins over a cancellation`() {
+    @Test func `the first finish before the start sets the outcome despite a later cancellation`() {
         let operation = HandDriven()
         operation.finish(withError: .second)
         operation.finish(withResult: 2)
@@ -134,7 +134,7 @@ struct EarlyDecisionTests {
         #expect(Look(operation) == .finished)
     }
 
-    @Test func `only the first cause of a cancellation counts`() {
+    @Test func `only the cause of the first cancellation is kept`() {
         let operation = HandDriven()
         operation.start()
         operation.cancel(because: .requested("first"))
@@ -144,7 +144,7 @@ struct EarlyDecisionTests {
         #expect(operation.calls.events == ["main", "cancel requested"])
     }
 
-    @Test func `a result after an early cancellation is dropped and freed`() {
+    @Test func `a result after a cancellation before the start is dropped and freed`() {
         let census = LiveObjects()
         let operation = ClosureOperation<Witness, Never> { Witness() }
         operation.cancel()

@@ -8,7 +8,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(3)))
 struct EndOrderTests {
-    @Test func `the outcome is there when the handler is called`() async {
+    @Test func `the outcome is set when the handler is called`() async {
         let queue = DispatchQueue(label: "handlers"), operation = HandDriven(), seen = EventRecorder<String>()
         operation.callbackQueue = queue
         operation.successHandler = { [unowned operation] _ in
@@ -20,8 +20,7 @@ struct EndOrderTests {
         #expect(seen.events == ["finished success 1"])
     }
 
-    @Test func `the handler is on its queue before dependents are released and the completion block runs`() async throws
-    {
+    @Test func `the handler is enqueued before dependents start and the completion block runs`() async throws {
         let queue = DispatchQueue(label: "handlers"), order = EventRecorder<String>()
         let operation = HandDriven(), foreignQueue = OperationQueue()
         let dependent = SyncProbe { [unowned operation] dependent in
@@ -48,7 +47,7 @@ struct EndOrderTests {
         #expect(Set(events) == ["handler", "dependent", "foreign", "completion"])
     }
 
-    @Test(arguments: [true, false]) func `handlers of a graph run in its order on one serial queue`(isPlain: Bool)
+    @Test(arguments: [true, false]) func `handlers of a chain run in order on one serial queue`(isPlain: Bool)
         async throws
     {
         let queue = DispatchQueue(label: "handlers"), order = EventRecorder<Int>()
@@ -67,13 +66,12 @@ struct EndOrderTests {
             for operation in operations.reversed() { operation.start() }
         }
         #expect(await order.events(atLeast: 20) == Array(0..<20))
-        // Started by hand, an operation lives as long as somebody holds it.
+        // An operation that is started manually must be kept alive by the caller.
         withExtendedLifetime(operations) {}
     }
 
-    /// A body that ends on one thread while another is still telling of the cancellation.
-    @Test func `a cancellation is on its queue before the operation ends though its body ends meanwhile`() async throws
-    {
+    /// Another thread ends the body while this thread is still reporting the cancellation.
+    @Test func `a cancellation handler is enqueued before the end even if the body ends meanwhile`() async throws {
         let queue = DispatchQueue(label: "handlers"), order = EventRecorder<String>()
         let operation = HandDriven(windsDown: true), clock = HookClock()
         operation.callbackQueue = queue
@@ -82,7 +80,7 @@ struct EndOrderTests {
         operation.timeout = .seconds(1)
         operation.whenEnded { queue.async { order.record("end") } }
         operation.start()
-        // The thread that cancels is held up here, between its decision and the handler.
+        // The canceling thread is paused here, between its decision and the handler.
         clock.beforeNextTimerCancel { [unowned operation] in
             let done = DispatchSemaphore(value: 0)
             Thread {
@@ -95,8 +93,8 @@ struct EndOrderTests {
         #expect(await order.events(atLeast: 2) == ["handler", "end"])
     }
 
-    /// The same for a body that returns.
-    @Test func `a synchronous operation tells of its cancellation before it ends`() async throws {
+    /// The same for a synchronous body that returns.
+    @Test func `a synchronous operation enqueues its cancellation handler before it ends`() async throws {
         let queue = DispatchQueue(label: "handlers"), order = EventRecorder<String>()
         let began = Gate(), release = Gate(), clock = HookClock()
         let operation = SyncProbe { _ in
@@ -116,7 +114,7 @@ struct EndOrderTests {
         await began.passage()
         clock.beforeNextTimerCancel {
             release.open()
-            // In right order, the body's thread must not wait for this one to be able to return.
+            // The body's thread must be able to return without waiting for this thread.
             returned.wait()
         }
         try await TestThread.run { operation.cancel() }
@@ -124,7 +122,7 @@ struct EndOrderTests {
         #expect(await order.events(atLeast: 2) == ["handler", "end"])
     }
 
-    @Test func `the completion block runs once and is let go of`() async {
+    @Test func `the completion block runs once and is released`() async {
         let runs = EventRecorder<Int>(), witness = Gate()
         let operation = HandDriven()
         do {
@@ -141,7 +139,7 @@ struct EndOrderTests {
         #expect(operation.completionBlock == nil)
     }
 
-    @Test func `a completion block set after the end is called at once`() async {
+    @Test func `a completion block set after the end is called immediately`() async {
         let runs = EventRecorder<Int>(), operation = HandDriven()
         operation.start()
         operation.cancel()
@@ -150,7 +148,7 @@ struct EndOrderTests {
         #expect(operation.completionBlock == nil)
     }
 
-    @Test func `the completion block waits for the start of an operation that was cancelled before`() async {
+    @Test func `the completion block of an operation canceled before the start runs after the start`() async {
         let order = EventRecorder<String>(), operation = HandDriven()
         operation.completionBlock = { order.record("completion") }
         operation.cancel()

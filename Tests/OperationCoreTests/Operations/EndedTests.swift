@@ -6,16 +6,16 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-/// A subclass may have members of its own under these names.
+/// A subclass that declares its own members with these names.
 private final class Renamed: SyncOperation<Int, Flaw>, @unchecked Sendable {
     let anyError = "none"
     func ended() -> String { "at five" }
     override func main() { finish(withResult: 1) }
 }
 
-@Suite("Waiting for the end, and the error of any operation", .timeLimit(.minutes(3)))
+@Suite("Waiting for the end, and the type-erased error", .timeLimit(.minutes(3)))
 struct EndedTests {
-    @Test func `it goes on when the operation ended, not when its outcome is decided`() async {
+    @Test func `ended() returns when the operation ends, not when its outcome is decided`() async {
         let operation = HandDriven(windsDown: true), log = EventRecorder<String>()
         let waiting = Task {
             await operation.ended()
@@ -31,14 +31,14 @@ struct EndedTests {
         #expect(log.events == ["decided", "ended true"])
     }
 
-    @Test func `it goes on at once where the operation has ended`() async {
+    @Test func `ended() returns immediately if the operation has ended`() async {
         let operation = ClosureOperation { 1 }
         operation.start()
         await operation.ended()
         #expect(operation.isFinished)
     }
 
-    @Test func `it waits for operations of any types, in a queue`() async {
+    @Test func `ended() waits for operations of any type in a queue`() async {
         let operations: [ManagedOperation] = [ClosureOperation { 1 }, TaskOperation { "two" }, SyncProbe { _ in }]
         let queue = OperationQueue()
         for operation in operations { queue.addOperation(operation) }
@@ -48,7 +48,7 @@ struct EndedTests {
     }
 
     @Test(arguments: [true, false])
-    func `a task that is cancelled stops waiting and the operation goes on`(isEarly: Bool) async {
+    func `canceling the task that awaits ended() does not cancel the operation`(isEarly: Bool) async {
         let operation = HandDriven(), mayWait = Gate()
         operation.start()
         let waiting = Task {
@@ -67,7 +67,7 @@ struct EndedTests {
         #expect(operation.outcome == .success(1))
     }
 
-    @Test func `tasks that came and went leave nothing behind`() async {
+    @Test func `canceled tasks that awaited ended() leave no end actions behind`() async {
         let operation = HandDriven()
         operation.start()
         for _ in 0..<100 {
@@ -79,7 +79,7 @@ struct EndedTests {
         operation.finish(withResult: 1)
     }
 
-    @Test func `the error is that of the operation, and nothing else is`() {
+    @Test func `anyError is nil unless the operation failed with an error`() {
         let failed = HandDriven(), cancelled = HandDriven(), succeeded = HandDriven()
         let operations: [ManagedOperation] = [failed, cancelled, succeeded]
         for operation in operations {
@@ -93,7 +93,7 @@ struct EndedTests {
         #expect(errors == [.second, nil, nil])
     }
 
-    @Test func `a subclass may use the names for itself`() async {
+    @Test func `a subclass can declare its own ended() and anyError`() async {
         let operation = Renamed()
         operation.start()
         #expect(operation.ended() == "at five")
@@ -103,7 +103,7 @@ struct EndedTests {
     }
 
     #if !canImport(ObjectiveC)
-        @Test func `an operation forgets foreign ones that waited for it and went`() {
+        @Test func `an operation removes the end actions of plain operations that are freed or removed`() {
             let operation = HandDriven()
             for _ in 0..<1_000 {
                 autoreleasing {

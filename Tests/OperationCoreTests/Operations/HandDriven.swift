@@ -12,7 +12,7 @@ enum Flaw: Error, Equatable {
     case converted(String)
 }
 
-/// An operation that does nothing by itself: a test finishes it, and looks into its hooks.
+/// An operation without its own work: a test finishes it and observes its hooks.
 final class HandDriven: AsyncOperation<Int, Flaw>, @unchecked Sendable {
     struct Hooks: Sendable {
         var main: @Sendable (HandDriven) -> Void = { _ in }
@@ -59,7 +59,7 @@ final class HandDriven: AsyncOperation<Int, Flaw>, @unchecked Sendable {
     }
 }
 
-/// A synchronous operation whose body a test gives it.
+/// A synchronous operation whose body is supplied by a test.
 final class SyncProbe: SyncOperation<Int, Flaw>, @unchecked Sendable {
     let calls = EventRecorder<String>()
     private let body: @Sendable (SyncProbe) -> Void
@@ -78,7 +78,7 @@ final class SyncProbe: SyncOperation<Int, Flaw>, @unchecked Sendable {
     override func didCancel(because cause: CancellationCause) { calls.record("cancel \(cause.code)") }
 }
 
-/// All that an operation says of its state.
+/// Everything that an operation reports about its state.
 struct Look: Equatable, CustomStringConvertible {
     var state: OperationState
     var text: String
@@ -114,8 +114,8 @@ struct Look: Equatable, CustomStringConvertible {
     static let suspended = Look(.suspended, "suspended", working: true, ["ready", "executing"])
     static let finished = Look(.finished, "finished", working: false, ["ready", "finished"])
     static let cancelled = Look(.cancelled, "cancelled", working: false, ["ready", "cancelled", "finished"])
-    /// Cancelled before it was started.
+    /// Canceled before it was started.
     static let cancelledEarly = Look(.cancelled, "cancelled", working: false, ["ready", "cancelled"])
-    /// Cancelled while its body goes on.
+    /// Canceled while its body is still running.
     static let windingDown = Look(.cancelled, "cancelled", working: false, ["ready", "cancelled", "executing"])
 }

@@ -8,7 +8,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(3)))
 struct HandlerTests {
-    /// Sets all three handlers on an operation, and records which is called.
+    /// Sets all three handlers on an operation and records the handler that is called.
     private func listen(to operation: HandDriven, on queue: DispatchQueue) -> EventRecorder<String> {
         let told = EventRecorder<String>()
         operation.callbackQueue = queue
@@ -18,7 +18,7 @@ struct HandlerTests {
         return told
     }
 
-    @Test func `each outcome calls its own handler once on the callback queue`() async {
+    @Test func `each outcome calls its handler once on the callback queue`() async {
         let ends: [(end: (HandDriven) -> Void, expected: String)] = [
             ({ $0.finish(withResult: 1) }, "success 1"),
             ({ $0.finish(withError: .second) }, "failure second"),
@@ -36,7 +36,7 @@ struct HandlerTests {
         }
     }
 
-    @Test func `handlers run on the chosen queue and not on another`() async {
+    @Test func `handlers run on the callback queue of the operation`() async {
         let marked = MarkedQueue(), operation = HandDriven(), places = EventRecorder<Bool>()
         operation.callbackQueue = marked.queue
         #expect(operation.callbackQueue === marked.queue)
@@ -46,7 +46,7 @@ struct HandlerTests {
         #expect(await places.events(atLeast: 1) == [true])
     }
 
-    @Test func `the callback queue is main unless another is chosen`() async {
+    @Test func `the default callback queue is the main queue`() async {
         let main = MarkedQueue(.main), operation = HandDriven(), places = EventRecorder<Bool>()
         #expect(operation.callbackQueue.label == DispatchQueue.main.label)
         operation.failureHandler = { _ in places.record(main.isCurrent) }
@@ -55,7 +55,7 @@ struct HandlerTests {
         #expect(await places.events(atLeast: 1) == [true])
     }
 
-    @Test func `finishing does not wait for the callback queue`() async {
+    @Test func `finish does not wait for the callback queue`() async {
         let queue = DispatchQueue(label: "held"), operation = HandDriven()
         let told = listen(to: operation, on: queue)
         queue.suspend()
@@ -68,7 +68,7 @@ struct HandlerTests {
         #expect(told.events == ["success 2"])
     }
 
-    @Test func `a cancellation calls its handler at once though the operation was not started`() async {
+    @Test func `canceling calls the cancellation handler immediately even before the start`() async {
         let queue = DispatchQueue(label: "handlers"), operation = HandDriven()
         let told = listen(to: operation, on: queue)
         operation.cancel(because: .requested("no longer shown"))
@@ -81,7 +81,7 @@ struct HandlerTests {
         #expect(operation.calls.events == [])
     }
 
-    @Test func `a cancellation calls its handler at once though the body winds down`() async {
+    @Test func `canceling calls the cancellation handler immediately even while the body winds down`() async {
         let queue = DispatchQueue(label: "handlers"), operation = HandDriven(windsDown: true)
         let told = listen(to: operation, on: queue)
         operation.start()
@@ -106,7 +106,7 @@ struct HandlerTests {
         }
     }
 
-    @Test func `a handler set after the end is called at once with what fits it`() async {
+    @Test func `a handler set after the end is called immediately if it matches the outcome`() async {
         let queue = DispatchQueue(label: "handlers")
         let succeeded = HandDriven(), failed = HandDriven(), cancelled = HandDriven()
         for operation in [succeeded, failed, cancelled] {
@@ -122,7 +122,7 @@ struct HandlerTests {
         #expect(succeeded.failureHandler == nil)
     }
 
-    @Test func `a cancellation handler set after a cancellation before the start is called at once`() async {
+    @Test func `a cancellation handler set after an early cancellation is called immediately`() async {
         let queue = DispatchQueue(label: "handlers"), operation = HandDriven()
         operation.cancel()
         let told = listen(to: operation, on: queue)
@@ -130,7 +130,7 @@ struct HandlerTests {
         #expect(told.events == ["cancelled requested"])
     }
 
-    @Test func `a handler that is replaced or taken away is not called`() async {
+    @Test func `a handler that is replaced or removed is not called`() async {
         let queue = DispatchQueue(label: "handlers"), operation = HandDriven()
         let told = listen(to: operation, on: queue)
         operation.successHandler = { told.record("new \($0)") }
@@ -143,7 +143,7 @@ struct HandlerTests {
         #expect(told.events == ["new 1"])
     }
 
-    @Test func `handlers are let go of before one of them is called`() async {
+    @Test func `all handlers are released before one of them is called`() async {
         let queue = DispatchQueue(label: "handlers"), operation = HandDriven(), left = EventRecorder<Int>()
         operation.callbackQueue = queue
         operation.successHandler = { [weak operation] _ in
@@ -159,7 +159,7 @@ struct HandlerTests {
         #expect(await left.events(atLeast: 1) == [0])
     }
 
-    @Test func `an operation that its handlers capture is freed however it ends`() async {
+    @Test func `an operation that its handlers capture is freed after any outcome`() async {
         let queue = DispatchQueue(label: "handlers"), census = LiveObjects()
         for end in [
             { $0.finish(withResult: 1) }, { $0.finish(withError: .first) }, { $0.cancel() },
@@ -177,7 +177,7 @@ struct HandlerTests {
         #expect(census.count == 0)
     }
 
-    @Test func `the operation lives until its handler was called`() async {
+    @Test func `an operation stays alive until its handler is called`() async {
         let queue = DispatchQueue(label: "held"), census = LiveObjects(), told = EventRecorder<Int>()
         queue.suspend()
         do {

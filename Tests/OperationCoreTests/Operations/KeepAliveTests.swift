@@ -8,7 +8,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(3)))
 struct KeepAliveTests {
-    @Test func `started so it lives until it ended though nobody else holds it`() {
+    @Test func `startAndKeepAlive keeps an operation alive until it ends`() {
         let census = LiveObjects()
         weak var weakly: HandDriven?
         do {
@@ -21,7 +21,7 @@ struct KeepAliveTests {
         #expect(census.count == 0)
     }
 
-    @Test func `it is freed after a cancellation and after an early end too`() {
+    @Test func `an operation started with startAndKeepAlive is freed after a cancellation or an early result`() {
         let census = LiveObjects()
         weak var weakly: HandDriven?
         do {
@@ -43,7 +43,7 @@ struct KeepAliveTests {
         #expect(census.count == 0)
     }
 
-    @Test func `it lives while it winds down`() {
+    @Test func `startAndKeepAlive keeps an operation alive while it winds down`() {
         let census = LiveObjects()
         weak var weakly: HandDriven?
         do {
@@ -57,7 +57,7 @@ struct KeepAliveTests {
         #expect(census.count == 0)
     }
 
-    @Test func `it lives while it waits for dependencies and for its delay`() async throws {
+    @Test func `startAndKeepAlive keeps an operation alive during its dependencies and start delay`() async throws {
         let census = LiveObjects(), clock = HookClock(), upstream = HandDriven(), ran = EventRecorder<Int>()
         let isDelayed = Gate(), gone = Gate()
         clock.afterNextSchedule { isDelayed.open() }
@@ -79,13 +79,13 @@ struct KeepAliveTests {
         #expect(ran.events == [1])
     }
 
-    @Test func `a synchronous operation is freed when it returned`() {
+    @Test func `a synchronous operation started with startAndKeepAlive is freed when it returns`() {
         let census = LiveObjects()
         census.track(SyncProbe { $0.finish(withResult: 1) }).startAndKeepAlive()
         #expect(census.count == 0)
     }
 
-    @Test func `an operation that was never started is freed with all it held`() throws {
+    @Test func `an operation that was never started is freed with everything that it holds`() throws {
         let census = LiveObjects(), clock = ManualClock(), upstream = HandDriven()
         do {
             let object = census.track(Witness())
@@ -113,7 +113,7 @@ struct KeepAliveTests {
         upstream.finish(withResult: 1)
     }
 
-    @Test func `an operation that was let go of in flight is freed and its timers go`() {
+    @Test func `an executing operation that is released is freed and its timers are removed`() {
         let census = LiveObjects(), clock = ManualClock()
         do {
             let operation = census.track(HandDriven())
@@ -127,7 +127,7 @@ struct KeepAliveTests {
         #expect(clock.pendingCount == 0)
     }
 
-    @Test func `an ended operation holds neither its dependencies nor its handlers`() async throws {
+    @Test func `a finished operation holds neither its dependencies nor its handlers`() async throws {
         let census = LiveObjects(), queue = DispatchQueue(label: "handlers"), operation = HandDriven()
         do {
             let upstream = census.track(ClosureOperation { 1 }), object = census.track(Witness())

@@ -6,13 +6,13 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-/// Handlers of a class of the main actor.
+/// Handlers of a class that is isolated to the main actor.
 @Suite(.timeLimit(.minutes(3)))
 struct MainActorTests {
-    /// A screen, as users write it.
+    /// A screen as in an app.
     @MainActor
     private final class Screen {
-        /// A class that is not `Sendable`, and belongs to the main actor.
+        /// A class that is not `Sendable` and belongs to the main actor.
         final class Label { var text = "" }
 
         private(set) var events: [String] = []
@@ -39,7 +39,7 @@ struct MainActorTests {
         ({ $0.cancel() }, "cancelled requested"),
     ]
 
-    @Test @MainActor func `exactly one handler is called on the main actor, whatever the callback queue is`() async {
+    @Test @MainActor func `exactly one handler is called on the main actor for any callback queue`() async {
         for (end, event) in Self.ends {
             let screen = Screen(), operation = HandDriven(), elsewhere = DispatchQueue(label: "suspended")
             elsewhere.suspend()
@@ -54,7 +54,7 @@ struct MainActorTests {
         }
     }
 
-    @Test @MainActor func `a handler of the outcome is called once at each end, also of a timeout`() async {
+    @Test @MainActor func `an outcome handler is called once for each kind of end, including a timeout`() async {
         let clock = ManualClock()
         let timedOut: @Sendable (HandDriven) -> Void = { _ in clock.advance(by: .seconds(2)) }
         for (end, event) in Self.ends + [(timedOut, "cancelled timedOut")] {
@@ -75,7 +75,7 @@ struct MainActorTests {
         }
     }
 
-    @Test @MainActor func `a handler that is added after the end is called, and not before the method returns`() async {
+    @Test @MainActor func `a handler added after the end is called after the method returns`() async {
         for (end, event) in Self.ends {
             let screen = Screen(), operation = HandDriven()
             operation.start()
@@ -88,13 +88,12 @@ struct MainActorTests {
         }
     }
 
-    @Test @MainActor func `handlers are called in their order, and before those of a dependent operation`() async throws
-    {
+    @Test @MainActor func `handlers are called in order and before the handlers of a dependent`() async throws {
         let screen = Screen(), first = HandDriven(),
             second = HandDriven(hooks: .init(main: { $0.finish(withResult: 2) }))
         second.addDependency(first)
         second.onMainActor(success: { screen.note("second \($0)") })
-        // Another test may set the callback queue of the process at the same time.
+        // Another test can set the default callback queue of the process at the same time.
         first.callbackQueue = .main
         first.successHandler = { number in MainActor.assumeIsolated { screen.note("handler \(number)") } }
         for name in ["a", "b"] { first.onMainActor(success: { screen.note("\(name) \($0)") }) }
@@ -106,7 +105,7 @@ struct MainActorTests {
         #expect(screen.events == ["handler 1", "a 1", "b 1", "second 2"])
     }
 
-    @Test @MainActor func `no handler begins after cancel has returned on the main actor`() async {
+    @Test @MainActor func `no handler is called after cancel returns on the main actor`() async {
         let screen = Screen(), operation = HandDriven()
         screen.show(operation)
         operation.finish(withResult: 1)
@@ -117,7 +116,7 @@ struct MainActorTests {
         #expect(operation.outcome == .success(1))
     }
 
-    @Test @MainActor func `the operation lives until its handler was called and is then freed`() async {
+    @Test @MainActor func `an operation stays alive until its handler is called and is then freed`() async {
         let screen = Screen(), census = LiveObjects()
         do {
             let operation = census.track(HandDriven())
@@ -130,7 +129,7 @@ struct MainActorTests {
         #expect(census.count == 0)
     }
 
-    @Test @MainActor func `a form of a subclass and of a group returns its own type`() async throws {
+    @Test @MainActor func `onMainActor returns the type of the subclass or group on which it is called`() async throws {
         let screen = Screen()
         let closure: ClosureOperation<Int, Never> = ClosureOperation { 1 }.onMainActor(success: { screen.note("\($0)") }
         )
@@ -143,7 +142,7 @@ struct MainActorTests {
         #expect(screen.events == ["1", "progress 1.0", "[1]"])
     }
 
-    @Test @MainActor func `progress of a group comes on the main actor in the order of its steps and not after cancel`()
+    @Test @MainActor func `progress of a group is reported on the main actor in order and never after cancel`()
         async throws
     {
         let screen = Screen(), group = GroupOperation(policy: .collectAll)
@@ -164,7 +163,7 @@ struct MainActorTests {
         #expect(screen.events == ["a 0.5", "b 0.5"])
     }
 
-    @Test @MainActor func `progress of a file operation comes on the main actor before its result`() async throws {
+    @Test @MainActor func `file operation progress is reported on the main actor before the result`() async throws {
         let file = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
         defer { try? FileManager.default.removeItem(at: file) }
         let screen = Screen()

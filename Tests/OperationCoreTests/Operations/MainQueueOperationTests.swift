@@ -10,7 +10,7 @@ import Testing
 struct MainQueueOperationTests {
     private let main = MarkedQueue(.main)
 
-    @Test func `its closure runs on main wherever it is started`() async throws {
+    @Test func `the closure of a MainQueueOperation runs on the main queue wherever it is started`() async throws {
         let main = main
         let operation = MainQueueOperation { main.isCurrent }
         #expect(try await operation.run())
@@ -19,7 +19,7 @@ struct MainQueueOperationTests {
         #expect(try await other.value)
     }
 
-    @Test func `started on main it runs there and then`() async {
+    @Test func `a MainQueueOperation started on the main thread runs immediately`() async {
         let order = EventRecorder<String>()
         await MainActor.run {
             let operation = MainQueueOperation { order.record("body") }
@@ -29,7 +29,7 @@ struct MainQueueOperationTests {
         #expect(order.events == ["body", "finished"])
     }
 
-    @Test func `its errors are typed and a cancellation error cancels it`() async {
+    @Test func `a MainQueueOperation has typed errors, and CancellationError cancels it`() async {
         let failing: MainQueueOperation<Int, Flaw> = MainQueueOperation { () throws(Flaw) in throw .first }
         failing.start()
         #expect(await failing.finalOutcome == .failure(.first))
@@ -38,7 +38,7 @@ struct MainQueueOperationTests {
         #expect(await cancelled.finalOutcome.cancellationCause == .bodyCancelled)
     }
 
-    @Test func `cancelled before main comes by it does not run and lets go of its closure`() async throws {
+    @Test func `a MainQueueOperation canceled before its turn does not run and releases its closure`() async throws {
         let census = LiveObjects(), ran = EventRecorder<Int>(), held = Gate(), release = Gate()
         DispatchQueue.main.async {
             held.open()
@@ -61,12 +61,12 @@ struct MainQueueOperationTests {
         #expect(ran.events == [])
     }
 
-    @Test func `it may be waited for on another thread`() async throws {
+    @Test func `another thread can wait for a MainQueueOperation`() async throws {
         let main = main
         #expect(try await TestThread.run { try MainQueueOperation { main.isCurrent }.startAndWait() })
     }
 
-    @Test func `its handlers and dependents are those of any operation`() async throws {
+    @Test func `a MainQueueOperation supports dependencies and handlers`() async throws {
         let queue = DispatchQueue(label: "handlers"), order = EventRecorder<String>()
         let first = ClosureOperation { "a" }, shown = EventRecorder<String>()
         let show = MainQueueOperation { shown.record("shown") }
@@ -83,7 +83,7 @@ struct MainQueueOperationTests {
         #expect(shown.events == ["shown"])
     }
 
-    @Test func `many started at once from several threads all run in main`() async throws {
+    @Test func `MainQueueOperations started from several threads all run on the main queue`() async throws {
         let main = main, places = EventRecorder<Bool>()
         try await TestThread.run {
             let team = ThreadTeam(count: 4)

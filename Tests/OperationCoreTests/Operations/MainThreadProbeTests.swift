@@ -7,20 +7,20 @@
     import OperationTestKit
     import Testing
 
-    /// What happens on the main thread of a program without a main loop: a program of its own plays it.
+    /// Waiting on the main thread of a program without a main loop, tested in a separate program.
     @Suite(.timeLimit(.minutes(3)))
     struct MainThreadProbeTests {
         @Test(arguments: [
             "callbacks", "on-main", "main-waits-first", "main-waits-second", "nested", "inside", "many", "dependency",
             "cancelled", "dispatch-main",
         ])
-        func `waiting on main never blocks for ever`(scenario: String) async throws {
+        func `waiting on the main thread never blocks indefinitely`(scenario: String) async throws {
             let run = try await TestThread.run { try Self.play(scenario) }
             #expect(run.output == "OK\n")
             #expect(run.status == 0)
         }
 
-        @Test func `an unknown scenario is refused`() async throws {
+        @Test func `the probe rejects an unknown scenario`() async throws {
             let run = try await TestThread.run { try Self.play("no such thing") }
             #expect(run.status == 2)
         }
@@ -33,14 +33,14 @@
         @available(*, noasync)
         private static func play(_ scenario: String) throws -> Run {
             let process = Process(), pipe = Pipe()
-            let executable: URL = try #require(probe, "MainThreadProbe was not built beside the tests.")
+            let executable: URL = try #require(probe, "MainThreadProbe was not found next to the tests.")
             process.executableURL = executable
             process.arguments = [scenario]
             process.standardOutput = pipe
             let ended = DispatchSemaphore(value: 0)
             process.terminationHandler = { _ in ended.signal() }
             try process.run()
-            // One that blocks is ended after a while: its output then lacks the OK.
+            // A program that blocks is killed after 20 seconds, so its output lacks the OK.
             let watchdog = DispatchSource.makeTimerSource()
             let id = process.processIdentifier
             watchdog.setEventHandler { kill(id, SIGKILL) }
@@ -52,7 +52,7 @@
             return Run(output: String(bytes: output, encoding: .utf8) ?? "", status: process.terminationStatus)
         }
 
-        /// The executable, beside the bundle of the tests wherever that was built.
+        /// The executable, which is next to the test bundle.
         private static let probe: URL? = {
             let bundles = Bundle.allBundles.map(\.bundleURL).filter { $0.pathExtension == "xctest" }
             let executables = [Bundle.main.executableURL, CommandLine.arguments.first.map(URL.init(fileURLWithPath:))]

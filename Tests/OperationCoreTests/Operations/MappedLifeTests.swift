@@ -13,16 +13,16 @@ struct MappedLifeTests {
         SyncProbe(name) { $0.finish(withResult: result) }
     }
 
-    /// Two operations, of which the second waits for the first.
+    /// Two operations, the second of which depends on the first.
     private func pair() throws -> (user: SyncProbe, posts: SyncProbe) {
         let user = work("user", 1), posts = work("posts", 2)
         try posts.depend(on: user, otherwise: .cancel)
         return (user, posts)
     }
 
-    // Places.
+    // Slots.
 
-    @Test func `it takes no slot while its original waits, in a queue of any width`() async throws {
+    @Test func `a mapped operation takes no slot while its original waits in a QueueManager`() async throws {
         for width in 1...3 {
             let queue = QueueManager("width", width: width)
             let user = work("user", 1)
@@ -38,13 +38,13 @@ struct MappedLifeTests {
         }
     }
 
-    @Test func `it takes no slot while its original waits, in a group that is declared`() async throws {
+    @Test func `a mapped operation takes no slot while its original waits in a declared group`() async throws {
         let (user, posts) = try pair()
         let group = GroupOperation.all([posts.mapError { $0 }, user.mapError { $0 }], width: 1)
         #expect(try await group.run() == [2, 1])
     }
 
-    @Test func `it takes no slot while its original waits, in a group with a body`() async throws {
+    @Test func `a mapped operation takes no slot while its original waits in a group with a body`() async throws {
         let (user, posts) = try pair()
         let group = GroupOperation(width: 1) { group in
             async let second = group.run(posts.mapResult { $0 * 10 })
@@ -54,7 +54,7 @@ struct MappedLifeTests {
         #expect(try await group.run() == [10, 20])
     }
 
-    @Test func `it takes no slot while its original waits, in a queue of Foundation`() async throws {
+    @Test func `a mapped operation takes no slot while its original waits in an OperationQueue`() async throws {
         for _ in 0..<20 {
             let (user, posts) = try pair()
             let queue = OperationQueue()
@@ -67,7 +67,7 @@ struct MappedLifeTests {
         }
     }
 
-    @Test func `the original and what is mapped from it cannot be added twice`() throws {
+    @Test func `an operation and an operation mapped from it cannot both be added to queues or groups`() throws {
         let queue = QueueManager("once")
         queue.isSuspended = true
         let original = HandDriven("original")
@@ -81,7 +81,7 @@ struct MappedLifeTests {
         queue.isSuspended = false
     }
 
-    @Test func `children of a mapped group count for the width of the queue that holds it`() async throws {
+    @Test func `children of a mapped group count toward the width of its queue`() async throws {
         let queue = QueueManager("narrow", width: 2)
         let running = EventRecorder<Int>(), now = Locked(0), most = Locked(0)
         let groups = (0..<3).map { _ in
@@ -106,7 +106,7 @@ struct MappedLifeTests {
         #expect(most.withLock { $0 } <= 2)
     }
 
-    @Test func `children of a mapped group do not begin while the queue that holds it is suspended`() async throws {
+    @Test func `children of a mapped group do not start while its queue is suspended`() async throws {
         let queue = QueueManager("pausing", width: 1)
         let first = HandDriven("first"), second = work("second", 2)
         let group = GroupOperation.all([first.mapResult { $0 }, second.mapResult { $0 }]).mapError { $0 }
@@ -123,7 +123,7 @@ struct MappedLifeTests {
 
     // Winding down.
 
-    @Test func `a cancelled group waits for a mapped child that winds down, and so do dependents`() async throws {
+    @Test func `a canceled group and its dependents wait for a mapped child that winds down`() async throws {
         let child = HandDriven("child", windsDown: true), after = HandDriven("after")
         let group = GroupOperation.all([child.mapError { $0 }.mapResult { $0 }])
         let mapped = group.mapError { $0 }
@@ -141,7 +141,7 @@ struct MappedLifeTests {
         after.finish(withResult: 0)
     }
 
-    @Test func `the next of a queue waits for one that winds down`() async throws {
+    @Test func `the next operation in a queue waits for a mapped operation that winds down`() async throws {
         let queue = QueueManager("one", width: 1)
         let first = HandDriven("first", windsDown: true), second = HandDriven("second")
         let mapped = first.mapResult { $0 }
@@ -158,7 +158,7 @@ struct MappedLifeTests {
         await queue.drained()
     }
 
-    @Test func `a category is given back when the original has wound down`() async throws {
+    @Test func `a mapped operation leaves its category after its original has wound down`() async throws {
         let category = OperationCategory("one at a time")
         let first = HandDriven("first", windsDown: true), second = HandDriven("second")
         first.categories = [category]
@@ -176,7 +176,7 @@ struct MappedLifeTests {
         await queue.drained()
     }
 
-    @Test func `a timeout of a mapped group ends it when its children have ended`() async throws {
+    @Test func `a mapped group that times out ends after its children end`() async throws {
         let clock = ManualClock()
         let child = HandDriven("child", windsDown: true)
         let mapped = GroupOperation.all([child.mapError { $0 }]).mapError { $0 }
@@ -192,7 +192,7 @@ struct MappedLifeTests {
         #expect(child.isFinished)
     }
 
-    @Test func `what depends on it begins when its original has ended`() async throws {
+    @Test func `a dependent of a mapped operation starts after the original ends`() async throws {
         for _ in 0..<100 {
             let original = work("original", 1)
             let mapped = original.mapResult { $0 }
@@ -204,9 +204,9 @@ struct MappedLifeTests {
         }
     }
 
-    // What is set on it.
+    // Properties of a mapped operation.
 
-    @Test func `it uses the callback queue of its original unless another is chosen`() async throws {
+    @Test func `a mapped operation uses the callback queue of its original unless it sets one`() async throws {
         let first = DispatchQueue(label: "first"), second = DispatchQueue(label: "second")
         let original = work("original", 1)
         let mapped = original.mapResult { $0 }, other = original.mapResult { $0 }
@@ -226,7 +226,7 @@ struct MappedLifeTests {
         #expect(Set(await order.events(atLeast: 4)) == ["original", "mapped", "other", "further"])
     }
 
-    @Test func `priority, quality of service and name are those of the original, in both directions`() throws {
+    @Test func `a mapped operation shares priority, quality of service and name with its original`() throws {
         let original = work("original", 1)
         original.queuePriority = .high
         let mapped = original.mapResult { $0 }.mapError { $0 }
@@ -238,7 +238,7 @@ struct MappedLifeTests {
         #expect(original.name == "mapped")
     }
 
-    @Test func `a priority that was set before or after mapping counts in both kinds of queues`() async throws {
+    @Test func `a priority set before or after mapping applies in both kinds of queues`() async throws {
         let order = EventRecorder<String>()
         func recording(_ name: String) -> SyncProbe {
             SyncProbe(name) { operation in
@@ -265,7 +265,7 @@ struct MappedLifeTests {
         }
     }
 
-    @Test func `its timeout does not count what its original waits for`() async throws {
+    @Test func `the timeout of a mapped operation excludes the dependency wait of its original`() async throws {
         let clock = ManualClock(), upstream = HandDriven()
         let original = HandDriven()
         original.clock = clock
@@ -282,7 +282,7 @@ struct MappedLifeTests {
         #expect(mapped.outcome == .success(1))
     }
 
-    @Test func `its states are those of the original, and the last one is its own`() async throws {
+    @Test func `a mapped operation has the states of its original except the last`() async throws {
         let original = HandDriven()
         let mapped: MappedOperation<String, Never> = original.mapOutcome { .success($0.word) }
         var states = mapped.states.makeAsyncIterator(), others = original.states.makeAsyncIterator()

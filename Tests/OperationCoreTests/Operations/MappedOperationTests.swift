@@ -8,7 +8,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(3)))
 struct MappedOperationTests {
-    @Test func `results, errors and whole outcomes are converted`() {
+    @Test func `mapResult, mapError and mapOutcome convert results, errors and outcomes`() {
         let first = HandDriven(hooks: .init(main: { $0.finish(withResult: 20) }))
         let mapped = first.mapResult { "\($0 + 1)" }
         mapped.start()
@@ -26,7 +26,7 @@ struct MappedOperationTests {
         #expect(whole.outcome == .success("failure second"))
     }
 
-    @Test func `what is not converted goes through`() {
+    @Test func `mapResult keeps errors and mapError keeps results`() {
         let failing = HandDriven(hooks: .init(main: { $0.finish(withError: .first) })).mapResult { -$0 }
         failing.start()
         #expect(failing.outcome == .failure(.first))
@@ -35,7 +35,7 @@ struct MappedOperationTests {
         #expect(succeeding.outcome == .success(4))
     }
 
-    @Test func `it is the same work under the same name`() {
+    @Test func `a mapped operation runs its original and has the same name`() {
         let original = HandDriven("download")
         let mapped = original.mapResult { $0 }
         #expect(mapped.name == "download")
@@ -46,7 +46,7 @@ struct MappedOperationTests {
         #expect(Look(mapped) == .finished)
     }
 
-    @Test func `cancelling it cancels the other for the same cause`() {
+    @Test func `canceling a mapped operation cancels its original with the same cause`() {
         let original = HandDriven()
         let mapped = original.mapResult { $0 }
         mapped.start()
@@ -56,7 +56,7 @@ struct MappedOperationTests {
         #expect(original.calls.events == ["main", "cancel requested"])
     }
 
-    @Test func `cancelling it before its start cancels the other`() {
+    @Test func `canceling a mapped operation before its start cancels its original`() {
         let original = HandDriven()
         let mapped = original.mapResult { $0 }
         original.start()
@@ -64,7 +64,7 @@ struct MappedOperationTests {
         #expect(original.cancellationCause?.message == "enough")
     }
 
-    @Test func `it is cancelled with the other for the same cause`() {
+    @Test func `canceling the original cancels the mapped operation with the same cause`() {
         let original = HandDriven()
         let mapped = original.mapResult { $0 }
         mapped.start()
@@ -73,7 +73,7 @@ struct MappedOperationTests {
         #expect(mapped.cancellationCause?.message == "enough")
     }
 
-    @Test func `a conversion may make a result of a cancellation`() {
+    @Test func `mapOutcome can convert a cancellation to a result`() {
         let original = HandDriven()
         let mapped: MappedOperation<String, Never> = original.mapOutcome { .success($0.word) }
         mapped.start()
@@ -81,7 +81,7 @@ struct MappedOperationTests {
         #expect(mapped.outcome == .success("cancelled requested"))
     }
 
-    @Test func `suspending and resuming are handed on`() {
+    @Test func `suspending and resuming a mapped operation applies to its original`() {
         let original = HandDriven()
         let mapped = original.mapResult { $0 }
         mapped.start()
@@ -92,7 +92,7 @@ struct MappedOperationTests {
         #expect(original.calls.events == ["main", "suspend", "resume"])
     }
 
-    @Test func `an original that has ended already is converted immediately`() {
+    @Test func `mapping an operation that has ended converts its outcome immediately`() {
         let original = HandDriven(), cancelled = HandDriven()
         original.start()
         original.finish(withResult: 3)
@@ -107,7 +107,7 @@ struct MappedOperationTests {
         #expect(original.calls.events == ["main"])
     }
 
-    @Test func `an original that runs already is awaited`() {
+    @Test func `a mapped operation waits for an original that is already executing`() {
         let original = HandDriven()
         original.start()
         let mapped = original.mapResult { $0 * 2 }
@@ -118,7 +118,7 @@ struct MappedOperationTests {
         #expect(original.calls.events == ["main"])
     }
 
-    @Test func `an original whose dependencies have not ended is awaited`() throws {
+    @Test func `a mapped operation waits for the dependencies of its original`() throws {
         let upstream = HandDriven()
         let original = HandDriven(hooks: .init(main: { $0.finish(withResult: 1) }))
         try original.depend(on: upstream, otherwise: .cancel)
@@ -130,7 +130,7 @@ struct MappedOperationTests {
         #expect(mapped.cancellationCause?.code == .dependencyCancelled)
     }
 
-    @Test func `an original that a queue runs is awaited`() async throws {
+    @Test func `a mapped operation waits for an original that a queue runs`() async throws {
         let release = Gate(), began = Gate()
         let original = SyncProbe { operation in
             began.open()
@@ -149,12 +149,12 @@ struct MappedOperationTests {
         #expect(original.calls.events == ["main"])
     }
 
-    @Test func `mappings can be chained and the last one runs all`() async throws {
+    @Test func `mappings can be chained, and running the last one runs the whole chain`() async throws {
         let last = ClosureOperation { 1 }.mapResult { $0 + 1 }.mapResult { $0 * 10 }.mapResult { "\($0)" }
         #expect(try await last.run() == "20")
     }
 
-    @Test func `it and the other are freed at the end though nobody holds them`() {
+    @Test func `a mapped operation and its original are freed when they end`() {
         let census = LiveObjects()
         weak var original: HandDriven?
         do {
@@ -173,7 +173,7 @@ struct MappedOperationTests {
         #expect(census.types == [])
     }
 
-    /// A row of mappings, which would overflow a small stack if each step called the next.
+    /// Returns a chain of mappings, which would overflow a small stack if each step called the next.
     private func row(_ length: Int, over original: AsyncOperation<Int, Flaw>) -> TypedOperation<Int, Flaw> {
         var last: TypedOperation<Int, Flaw> = original
         for _ in 0..<length { last = last.mapResult { $0 + 1 } }
@@ -182,7 +182,7 @@ struct MappedOperationTests {
 
     private let smallStack = 512 << 10
 
-    @Test func `a long row of mappings is run and freed on a small stack`() async throws {
+    @Test func `a chain of 20,000 mappings runs and is freed on a small stack`() async throws {
         let length = 20_000
         let census = LiveObjects()
         let outcome = try await TestThread.run(stackSize: smallStack) {
@@ -197,7 +197,7 @@ struct MappedOperationTests {
         #expect(try await TestThread.run { census.countAtRest() } == 0)
     }
 
-    @Test func `cancelling a long row of mappings reaches the first on a small stack`() async throws {
+    @Test func `canceling a chain of 20,000 mappings reaches the original on a small stack`() async throws {
         let original = HandDriven()
         let last = try await TestThread.run(stackSize: smallStack) {
             let last = row(20_000, over: original)

@@ -6,10 +6,10 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-/// What becomes of the outcome of an original, and who sees it.
+/// How the outcome of an original operation is converted and delivered.
 @Suite(.timeLimit(.minutes(2)))
 struct MappedOutcomeTests {
-    @Test func `each conversion runs once, on all ways, and before isFinished`() async throws {
+    @Test func `each conversion runs once, before the original is finished`() async throws {
         let conversions = EventRecorder<String>()
         let original = HandDriven()
         let first = original.mapResult { [unowned original] result in
@@ -27,7 +27,7 @@ struct MappedOutcomeTests {
         #expect(conversions.events == ["first false", "second"])
     }
 
-    @Test func `one that is made while others are told, or after the end, is converted`() {
+    @Test func `an operation mapped during a conversion or after the end is converted`() {
         let original = HandDriven(), made = Locked<[MappedOperation<Int, Flaw>]>([])
         let first = original.mapResult { [unowned original] result in
             let late = original.mapResult { $0 + 10 }
@@ -43,7 +43,7 @@ struct MappedOutcomeTests {
         #expect(Look(first) == .finished)
     }
 
-    @Test func `one that is made after an early cancellation ends with its original`() async throws {
+    @Test func `an operation mapped after an early cancellation ends with its original`() async throws {
         let queue = QueueManager("late")
         let original = HandDriven()
         original.cancel(because: .requested("early"))
@@ -55,7 +55,7 @@ struct MappedOutcomeTests {
         #expect(queue.counts.cancelled == 1)
     }
 
-    @Test func `the one that was cancelled is cancelled, and the others convert that`() {
+    @Test func `only the mapped operation that was canceled stays canceled, others convert the cancellation`() {
         let original = HandDriven()
         let mapped: MappedOperation<String, Never> = original.mapOutcome { .success($0.word) }
         let other: MappedOperation<String, Never> = original.mapOutcome { .success($0.word) }
@@ -68,7 +68,7 @@ struct MappedOutcomeTests {
     }
 
     @Test(.comparesObjects)
-    func `a queue and a group count how that ended which they were given`() async throws {
+    func `queues and groups count the outcome of the mapped operation, not of its original`() async throws {
         let queue = QueueManager("counting")
         func broken() -> SyncProbe { SyncProbe { $0.finish(withError: .first) } }
         let saved: MappedOperation<String, Never> = broken().mapOutcome { .success($0.word) }
@@ -84,7 +84,7 @@ struct MappedOutcomeTests {
     }
 
     @Test(.comparesObjects)
-    func `a child that converts its cancellation is cancelled with its group all the same`() async throws {
+    func `a mapped child that converts cancellations is still canceled with its group`() async throws {
         let child = HandDriven()
         let mapped: MappedOperation<String, Never> = child.mapOutcome { .success($0.word) }
         let group = GroupOperation.all([mapped])
@@ -95,7 +95,7 @@ struct MappedOutcomeTests {
         await group.ended()
     }
 
-    @Test func `rules, inputs and conditions see the converted outcome`() async throws {
+    @Test func `rules, inputs and conditions use the converted outcome`() async throws {
         let queue = QueueManager("rules")
         let failing = SyncProbe { $0.finish(withError: .first) }
         let mended = failing.mapOutcome { _ -> OperationOutcome<String, Never> in .success("mended") }
@@ -112,7 +112,7 @@ struct MappedOutcomeTests {
         #expect(other.cancellationCause?.code == .dependencyFailed)
     }
 
-    @Test func `a rule that lets it fail gives it the error and cancels its original`() async throws {
+    @Test func `a failing rule fails the mapped operation and cancels its original`() async throws {
         let queue = QueueManager("failing")
         let upstream = SyncProbe("upstream") { $0.finish(withError: .first) }
         let original = HandDriven("original")
@@ -129,7 +129,7 @@ struct MappedOutcomeTests {
 
     private enum NewError: Error { case converted, fromRule }
 
-    @Test func `a circle through mapped operations is refused`() throws {
+    @Test func `a dependency cycle through mapped operations is rejected`() throws {
         let first = HandDriven("first"), second = HandDriven("second")
         try first.depend(on: second.mapResult { $0 }, otherwise: .cancel)
         #expect(throws: DependencyError.self) { try second.mapError { $0 }.depend(on: first, otherwise: .cancel) }
@@ -139,7 +139,7 @@ struct MappedOutcomeTests {
         #expect(first.isReady)
     }
 
-    @Test func `finishing it decides only its own outcome`() {
+    @Test func `finishing a mapped operation sets only its own outcome`() {
         let original = HandDriven()
         let mapped = original.mapResult { $0 }, other = original.mapResult { $0 }
         mapped.finish(withResult: 7)
@@ -150,7 +150,7 @@ struct MappedOutcomeTests {
         #expect(Look(mapped) == .finished)
     }
 
-    @Test func `cancelling one that has its own outcome changes no outcome`() {
+    @Test func `canceling a mapped operation that has an outcome changes no outcome`() {
         let original = HandDriven()
         let mapped = original.mapResult { $0 }
         mapped.start()
@@ -161,7 +161,7 @@ struct MappedOutcomeTests {
         #expect(mapped.outcome == .success(7) && original.outcome == .success(1))
     }
 
-    @Test func `a group that is cancelled stops the work of a child that has its own outcome`() async throws {
+    @Test func `canceling a group cancels the original of a mapped child that already has an outcome`() async throws {
         let original = HandDriven(), group = GroupOperation()
         let mapped = original.mapResult { $0 }
         try group.add(mapped)
@@ -173,7 +173,7 @@ struct MappedOutcomeTests {
         #expect(original.isCancelled && mapped.outcome == .success(7))
     }
 
-    @Test func `each has a completion block and observers of its own`() async throws {
+    @Test func `a mapped operation and its original have separate completion blocks and observers`() async throws {
         let calls = EventRecorder<String>()
         let original = HandDriven()
         let mapped = original.mapResult { $0 }
@@ -185,7 +185,7 @@ struct MappedOutcomeTests {
         #expect(Set(await calls.events(atLeast: 3)) == ["original", "mapped", "outcome success 1"])
     }
 
-    @Test func `what is mapped is freed when nobody needs it, and the original does not keep it`() async throws {
+    @Test func `a mapped operation is freed when unused, and its original does not keep it alive`() async throws {
         let census = LiveObjects(), original = HandDriven()
         for _ in 0..<100 { _ = census.track(original.mapResult { $0 }) }
         #expect(census.count == 0)
@@ -203,10 +203,10 @@ struct MappedOutcomeTests {
     }
 }
 
-/// In queues of Foundation, which hold the mapped object and not its original.
+/// Mapped operations in an `OperationQueue`, which holds the mapped object and not its original.
 @Suite("Foundation's queue: mapped operations", .timeLimit(.minutes(2)))
 struct MappedInFoundationTests {
-    @Test("one that waits is told when it is ready, starts its original there, and leaves the queue")
+    @Test("A mapped operation in an OperationQueue starts its original when ready and leaves the queue")
     func readiness() async throws {
         for _ in 0..<200 {
             let queue = OperationQueue(), upstream = HandDriven()
@@ -221,7 +221,7 @@ struct MappedInFoundationTests {
         }
     }
 
-    @Test("in two queues it runs once, and both forget it")
+    @Test("Operations mapped from one original in two queues run it once and leave both queues")
     func twoQueues() async throws {
         for _ in 0..<50 {
             let queues = [OperationQueue(), OperationQueue()], areAdded = Gate()
@@ -241,7 +241,7 @@ struct MappedInFoundationTests {
         }
     }
 
-    @Test("while a queue holds it, its original is not started by hand and not taken by another queue")
+    @Test("While an OperationQueue holds a mapped operation, its original cannot be started or added elsewhere")
     func held() async throws {
         NoticeHub.install()
         let queue = OperationQueue(), other = QueueManager("other")
@@ -260,7 +260,7 @@ struct MappedInFoundationTests {
     }
 
     #if !canImport(ObjectiveC)
-        @Test("given to a queue when its original has ended, it leaves that queue")
+        @Test("A mapped operation that is added after its original ended leaves the queue")
         func late() async throws {
             let queue = OperationQueue(), original = HandDriven()
             let mapped = original.mapResult { $0 }
@@ -273,7 +273,7 @@ struct MappedInFoundationTests {
         }
     #endif
 
-    @Test("cancelled in a suspended queue, it ends when the queue starts it")
+    @Test("A mapped operation canceled in a suspended queue ends when the queue resumes")
     func cancelled() async throws {
         let queue = OperationQueue()
         queue.isSuspended = true
@@ -288,7 +288,7 @@ struct MappedInFoundationTests {
         try await emptied(queue)
     }
 
-    @Test("an operation of Foundation that depends on it begins after both")
+    @Test("A plain operation that depends on a mapped operation starts after both ended")
     func dependents() async throws {
         let original = HandDriven()
         let mapped = original.mapResult { $0 }
@@ -303,18 +303,18 @@ struct MappedInFoundationTests {
         #expect(await result.events(atLeast: 1) == [true])
     }
 
-    /// Who starts a mapped operation.
+    /// The object that starts a mapped operation.
     enum Host: CaseIterable, Sendable { case queueManager, group, caller }
 
     @Test(
-        "an operation of Foundation that depends on it begins, whoever starts it", .comparesObjects,
+        "A plain operation starts after its mapped dependency for each way of starting it", .comparesObjects,
         arguments: Host.allCases, [true, false])
     func dependentsOfHosted(_ host: Host, isInFoundation: Bool) async throws {
         let original = SyncProbe { $0.finish(withResult: 1) }
         let mapped = original.mapResult { $0 }, manager = QueueManager("hosted"), group = GroupOperation()
         let hasRun = EventRecorder<Bool>()
         let after = BlockOperation { hasRun.record(mapped.isFinished) }
-        // Without the type, the overload of the package would be called.
+        // Without the cast, the overload of the package would be called.
         after.addDependency(mapped as Operation)
         if isInFoundation { OperationQueue().addOperation(after) } else { try manager.add(after) }
         switch host {

@@ -4,9 +4,9 @@
 import Foundation
 import OperationCore
 
-/// An operation that calls somebody, once, when it is asked for its name, as a refusal does or the rule of an edge.
+/// An operation that fails, and that calls a closure once when its name is read.
 ///
-/// It fails.
+/// A refusal and the rule of an edge read the name.
 final class NameCaller: AsyncOperation<Int, Flaw>, @unchecked Sendable {
     // Sendable: its state is behind a lock.
 

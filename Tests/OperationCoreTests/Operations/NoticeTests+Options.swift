@@ -6,9 +6,9 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-// Dependencies and time that came too late.
+// Dependencies and time options that are set too late.
 extension NoticeTests {
-    @Test func `a dependency by the inherited method that cannot be is left out and told`() {
+    @Test func `an invalid dependency added with the inherited method is ignored and reports a notice`() {
         do {
             let kinds = notices(of: "Notice: self") { operation in
                 operation.addDependency(operation)
@@ -54,7 +54,7 @@ extension NoticeTests {
         }
     }
 
-    @Test func `a deadline may be set after the start without a notice`() {
+    @Test func `a deadline can be set after the start without a notice`() {
         let clock = ManualClock()
         do {
             let kinds = notices(of: "Notice: deadline") { operation in

@@ -6,9 +6,9 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-/// What is said about requests that changed nothing.
+/// Notices about calls that have no effect.
 ///
-/// The taker of the notices is one for the process, so each test goes by a name of its own.
+/// The notice handler is shared by the process, so each test uses its own operation name.
 @Suite(.serialized, .timeLimit(.minutes(3)))
 struct NoticeTests {
     func notices(
@@ -19,7 +19,7 @@ struct NoticeTests {
         return recorder.events.map(\.kind)
     }
 
-    @Test func `a life without mistakes gives no notice`() {
+    @Test func `correct use of an operation reports no notice`() {
         let kinds = notices(of: "Notice: none") { operation in
             operation.start()
             operation.suspend()
@@ -31,7 +31,7 @@ struct NoticeTests {
         #expect(kinds == [])
     }
 
-    @Test func `finishing twice is told`() {
+    @Test func `finishing twice reports a notice`() {
         do {
             let kinds = notices(of: "Notice: twice") { operation in
                 operation.start()
@@ -50,7 +50,7 @@ struct NoticeTests {
         #expect(!OperationNotice.Kind.finishedTwice.isHarmless)
     }
 
-    @Test func `being freed while it executes is told`() {
+    @Test func `freeing an executing operation reports a notice`() {
         #expect(notices(of: "Notice: freed") { $0.start() } == [.releasedUnfinished])
         #expect(notices(of: "Notice: freed before") { _ in } == [])
         let kinds = notices(of: "Notice: freed after") { operation in
@@ -60,7 +60,7 @@ struct NoticeTests {
         #expect(kinds == [])
     }
 
-    @Test func `starting twice is told`() throws {
+    @Test func `starting twice reports a notice`() throws {
         do {
             let kinds = notices(of: "Notice: start") { operation in
                 operation.start()
@@ -81,7 +81,7 @@ struct NoticeTests {
         }
     }
 
-    @Test func `finishing after a cancellation is told as harmless`() {
+    @Test func `finishing after a cancellation reports a harmless notice`() {
         do {
             let kinds = notices(of: "Notice: late finish") { operation in
                 operation.start()
@@ -93,7 +93,7 @@ struct NoticeTests {
         #expect(OperationNotice.Kind.finishedAfterCancellation.isHarmless)
     }
 
-    @Test func `the finish of one that winds down is no mistake`() {
+    @Test func `finishing an operation that winds down reports no notice`() {
         let recorder = NoticeHub.recorder(for: "Notice: wind down")
         let operation = HandDriven("Notice: wind down", windsDown: true)
         operation.start()
@@ -104,7 +104,7 @@ struct NoticeTests {
         #expect(recorder.events.map(\.kind) == [.finishedAfterCancellation])
     }
 
-    @Test func `cancelling after the end is no mistake`() {
+    @Test func `canceling after the end reports no notice`() {
         let kinds = notices(of: "Notice: late cancel") { operation in
             operation.start()
             operation.finish(withResult: 1)
@@ -113,7 +113,7 @@ struct NoticeTests {
         #expect(kinds == [])
     }
 
-    @Test func `a body without a result is told`() {
+    @Test func `a body that returns without a result reports a notice`() {
         let recorder = NoticeHub.recorder(for: "Notice: silent")
         let operation = SyncProbe("Notice: silent") { _ in }
         operation.start()
@@ -124,7 +124,7 @@ struct NoticeTests {
         #expect(other.events.map(\.kind) == [])
     }
 
-    @Test func `a notice is a line that names the operation, the mistake and its kind`() {
+    @Test func `the description of a notice is one line with the operation, the mistake and the kind`() {
         let recorder = NoticeHub.recorder(for: "Notice: line")
         let operation = HandDriven("Notice: line")
         operation.start()
@@ -134,7 +134,7 @@ struct NoticeTests {
         #expect(line.hasSuffix(" [startedTwice]"))
     }
 
-    @Test func `the taker is called on the thread that made the mistake and may use the operation`() {
+    @Test func `the notice handler is called on the thread of the mistake and can use the operation`() {
         let name = "Notice: thread", seen = EventRecorder<Bool>()
         NoticeHub.install()
         let operation = HandDriven(name), here = ThreadMark()
@@ -153,7 +153,7 @@ struct NoticeTests {
         #expect(operation.cancellationCause?.message == "mistake")
     }
 
-    @Test func `an operation without a name goes by its type`() {
+    @Test func `a notice uses the type name for an operation without a name`() {
         let recorder = NoticeHub.recorder(for: "Nameless")
         let operation = Nameless { 1 }
         operation.start()

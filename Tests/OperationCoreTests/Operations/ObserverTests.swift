@@ -8,7 +8,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(3)))
 struct ObserverTests {
-    @Test func `several observers are told in the order in which they were added after the handler`() async {
+    @Test func `observers are called after the handler in the order in which they were added`() async {
         let queue = DispatchQueue(label: "handlers"), told = EventRecorder<String>(), operation = HandDriven()
         operation.callbackQueue = queue
         for number in 0..<5 { operation.observe { told.record("\(number) \($0.word)") } }
@@ -19,7 +19,7 @@ struct ObserverTests {
         #expect(told.events == ["handler 1"] + (0..<5).map { "\($0) success 1" })
     }
 
-    @Test func `observers are told of every kind of outcome`() async {
+    @Test func `observers are called for every kind of outcome`() async {
         let queue = DispatchQueue(label: "handlers"), told = EventRecorder<String>()
         for end in [
             { $0.finish(withResult: 1) }, { $0.finish(withError: .first) }, { $0.cancel() },
@@ -33,7 +33,7 @@ struct ObserverTests {
         #expect(told.events == ["success 1", "failure first", "cancelled requested"])
     }
 
-    @Test func `an observer that comes after the end is told at once`() async {
+    @Test func `an observer added after the end is called immediately`() async {
         let queue = DispatchQueue(label: "handlers"), told = EventRecorder<String>(), operation = HandDriven()
         operation.start()
         operation.finish(withResult: 1)
@@ -42,7 +42,7 @@ struct ObserverTests {
         #expect(told.events == ["success 1"])
     }
 
-    @Test func `an observer that comes after an early cancellation is told at once`() async {
+    @Test func `an observer added after an early cancellation is called immediately`() async {
         let queue = DispatchQueue(label: "handlers"), told = EventRecorder<String>(), operation = HandDriven()
         operation.cancel()
         operation.observe(on: queue) { told.record($0.word) }
@@ -50,7 +50,7 @@ struct ObserverTests {
         #expect(told.events == ["cancelled requested"])
     }
 
-    @Test func `a removed observer is not told and let go of`() async {
+    @Test func `a removed observer is released and not called`() async {
         let queue = DispatchQueue(label: "handlers"), told = EventRecorder<Int>(), operation = HandDriven()
         let census = LiveObjects()
         operation.callbackQueue = queue
@@ -70,7 +70,7 @@ struct ObserverTests {
         #expect(told.events == [1, 3])
     }
 
-    @Test func `an observation that is let go of does not end it nor keep the operation alive`() async {
+    @Test func `releasing an observation neither ends it nor keeps the operation alive`() async {
         let queue = DispatchQueue(label: "handlers"), told = EventRecorder<String>(), census = LiveObjects()
         var kept: OutcomeObservation?
         do {
@@ -86,7 +86,7 @@ struct ObserverTests {
         kept?.cancel()
     }
 
-    @Test func `an observer may have a queue of its own`() async {
+    @Test func `an observer can have its own queue`() async {
         let own = MarkedQueue(), shared = MarkedQueue(), places = EventRecorder<String>(), operation = HandDriven()
         operation.callbackQueue = shared.queue
         operation.observe(on: own.queue) { _ in places.record("own \(own.isCurrent)") }
@@ -96,8 +96,8 @@ struct ObserverTests {
         #expect(Set(await places.events(atLeast: 2)) == ["own true", "shared true"])
     }
 
-    /// An observer that is added while another thread begins to tell those before it.
-    @Test func `observers keep their order though one comes while the others are being told`() async {
+    /// An observer is added while another thread begins to call earlier observers.
+    @Test func `an observer added during notification is called after the earlier observers`() async {
         let queue = DispatchQueue(label: "handlers"), told = EventRecorder<Int>()
         let operation = HandDriven(), clock = HookClock()
         operation.callbackQueue = queue

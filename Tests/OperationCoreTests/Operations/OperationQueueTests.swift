@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-/// Our operations in a plain `OperationQueue`.
+/// Operations of the package in an `OperationQueue`.
 @Suite(.timeLimit(.minutes(3)))
 struct OperationQueueTests {
     private let queue = OperationQueue()
@@ -17,7 +17,7 @@ struct OperationQueueTests {
         return queue.operationCount
     }
 
-    @Test func `the queue waits for the end of the work and not of main`() async throws {
+    @Test func `an OperationQueue waits until an operation ends, not until main returns`() async throws {
         let operation = HandDriven()
         queue.maxConcurrentOperationCount = 1
         queue.addOperation(operation)
@@ -30,7 +30,7 @@ struct OperationQueueTests {
         #expect(try await drained() == 0)
     }
 
-    @Test func `priorities count among those that are ready`() async throws {
+    @Test func `an OperationQueue starts ready operations in order of priority`() async throws {
         let order = EventRecorder<Int>()
         queue.maxConcurrentOperationCount = 1
         queue.isSuspended = true
@@ -43,8 +43,9 @@ struct OperationQueueTests {
         #expect(await order.events(atLeast: 5) == [2, 4, 1, 3, 0])
     }
 
-    @Test func `cancelling all ends those that run and those that wait`() async throws {
-        // It keeps its place until all were cancelled: else the next may begin just before its turn to be cancelled comes.
+    @Test func `cancelAllOperations ends executing and waiting operations`() async throws {
+        // This operation keeps its slot until all are canceled. Otherwise the next one could start before it is
+        // canceled.
         let running = HandDriven(windsDown: true)
         let waiting = (0..<20).map { _ in HandDriven() }
         queue.maxConcurrentOperationCount = 1
@@ -58,7 +59,7 @@ struct OperationQueueTests {
         #expect(waiting.allSatisfy { Look($0) == .cancelled && $0.calls.events == [] })
     }
 
-    @Test func `what was cancelled or finished in a suspended queue ends when that goes on`() async throws {
+    @Test func `operations canceled or finished in a suspended queue end when the queue resumes`() async throws {
         queue.isSuspended = true
         let cancelled = HandDriven(), kept = HandDriven()
         queue.addOperation(cancelled)
@@ -83,7 +84,7 @@ struct OperationQueueTests {
         #expect(await ends.events(atLeast: 1) == [true])
     }
 
-    @Test func `waiting until finished works for each`() async throws {
+    @Test func `waitUntilFinished works for each of many operations in a queue`() async throws {
         let operations = (0..<30).map { number in TaskOperation { number } }
         for operation in operations { queue.addOperation(operation) }
         let results = try await TestThread.run {
@@ -95,7 +96,7 @@ struct OperationQueueTests {
         #expect(results == Array(0..<30))
     }
 
-    @Test func `the queue frees what has ended`() async {
+    @Test func `an OperationQueue frees finished operations`() async {
         let gates = (0..<50).map { _ in Gate() }
         for (number, gate) in gates.enumerated() {
             let operation = Witnessed(gate)
@@ -122,7 +123,7 @@ struct OperationQueueTests {
         #expect(order.count == 100)
     }
 
-    @Test func `an operation that a queue holds is only waited for`() async throws {
+    @Test func `run, startAndWait and start do not start an operation that an OperationQueue holds`() async throws {
         queue.isSuspended = true
         let began = Gate(),
             operation = SyncProbe { operation in
@@ -131,7 +132,7 @@ struct OperationQueueTests {
             }
         let mapped = operation.mapResult { $0 + 1 }
         queue.addOperation(operation)
-        // Neither of these may take it from the queue.
+        // None of these calls may start the operation outside its queue.
         mapped.start()
         let awaiting = Task { try await operation.run() }
         let waiting = Task { try await TestThread.run { try operation.startAndWait() } }
@@ -146,7 +147,7 @@ struct OperationQueueTests {
         #expect(try await drained() == 0)
     }
 
-    @Test func `an operation that a queue holds is only waited for from inside another queue too`() async throws {
+    @Test func `starting a mapped operation does not start an original that another queue holds`() async throws {
         let held = HandDriven(), states = EventRecorder<OperationState>(), other = OperationQueue()
         queue.isSuspended = true
         queue.addOperation(held)

@@ -6,13 +6,13 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-/// No handler of a result or an error begins after `cancel()` has returned on the callback queue.
+/// No success or failure handler is called after `cancel()` returns on the callback queue.
 @Suite(.nothingStaysAlive, .timeLimit(.minutes(3)))
 struct SilenceTests {
     private let queue = DispatchQueue(label: "callbacks")
     private let events = EventRecorder<String>()
 
-    /// Runs a closure on the callback queue, so that handlers are enqueued behind it, and waits until they were called.
+    /// Runs a closure on the callback queue, so that handlers are enqueued after it, and waits until they are called.
     private func onQueue(_ body: @escaping @Sendable () -> Void) async {
         queue.async(execute: body)
         await queue.drain()
@@ -30,7 +30,7 @@ struct SilenceTests {
         return operation
     }
 
-    @Test func `an enqueued handler does not begin, and the outcome stays as it is`() async {
+    @Test func `canceling prevents an enqueued handler from being called and keeps the outcome`() async {
         let succeeded = HandDriven(), failed = HandDriven(), dependent = HandDriven(),
             outcomes = EventRecorder<String>()
         dependent.addDependency(succeeded)
@@ -50,12 +50,12 @@ struct SilenceTests {
         #expect(events.events == [])
         #expect(succeeded.outcome == .success(1) && failed.outcome == .failure(.first) && !succeeded.isCancelled)
         #expect(outcomes.events == ["success 1", "failure first"])
-        // It begins on a thread of its own.
+        // The dependent starts on another thread.
         while dependent.state != .executing { await Task.yield() }
         dependent.finish(withResult: 2)
     }
 
-    @Test func `a handler that has begun before is not affected, and nor is one of another operation`() async {
+    @Test func `canceling affects neither a handler that was already called nor handlers of other operations`() async {
         let first = HandDriven(), second = HandDriven()
         for (operation, name) in [(first, "first"), (second, "second")] { listen(operation, name).start() }
         first.finish(withResult: 1)
@@ -67,7 +67,7 @@ struct SilenceTests {
         #expect(events.events == ["first success", "second success"])
     }
 
-    @Test func `the handler of a result that came before the start is not called after cancel`() async {
+    @Test func `the handler of a result set before the start is not called after cancel`() async {
         let operation = HandDriven()
         listen(operation)
         operation.finish(withResult: 1)
@@ -78,7 +78,7 @@ struct SilenceTests {
         #expect(operation.outcome == .success(1))
     }
 
-    @Test func `canceling a mapped operation silences its original and the reverse`() async {
+    @Test func `canceling a mapped operation silences its original and vice versa`() async {
         for cancelsOriginal in [true, false] {
             let original = HandDriven(), mapped = original.mapResult { "\($0)" }, second = mapped.mapResult { $0 }
             listen(original, "original")
@@ -94,7 +94,7 @@ struct SilenceTests {
         }
     }
 
-    @Test func `a map that turns the cancellation of its original into a result still calls its handler`() async {
+    @Test func `a mapping that converts a cancellation to a result still calls its success handler`() async {
         let original = HandDriven()
         let mapped: MappedOperation<Int, Flaw> = original.mapOutcome { outcome in
             outcome.result.map { .success($0) } ?? .success(0)
@@ -108,8 +108,8 @@ struct SilenceTests {
         #expect(events.events == ["operation success"])
     }
 
-    @Test func `a map that was canceled itself does not call the handler of a converted cancellation`() async {
-        // The map is canceled after the conversion, or by the conversion itself.
+    @Test func `a canceled mapped operation does not call the handler of a converted cancellation`() async {
+        // The mapped operation is canceled after the conversion, or by the conversion itself.
         for isEarly in [true, false] {
             let original = HandDriven(), kept = Locked<ManagedOperation?>(nil)
             let mapped: MappedOperation<Int, Flaw> = original.mapOutcome { outcome in
@@ -128,7 +128,7 @@ struct SilenceTests {
         }
     }
 
-    @Test func `a body that throws CancellationError after its result keeps no handler from beginning`() async {
+    @Test func `throwing CancellationError after a result does not prevent the success handler`() async {
         let kept = Locked<ClosureOperation<Int, any Error>?>(nil)
         let operation = ClosureOperation<Int, any Error> {
             kept.withLock { exchange(&$0, with: nil) }?.finish(withResult: 1)
@@ -142,7 +142,7 @@ struct SilenceTests {
         #expect(operation.outcome?.result == 1)
     }
 
-    @Test func `canceling a group silences what has ended in it, however deep`() async throws {
+    @Test func `canceling a group silences finished operations at every level of nesting`() async throws {
         let leaf = HandDriven(hooks: .init(main: { $0.finish(withResult: 1) }))
         let inner = GroupOperation.all([listen(leaf, "leaf").mapResult { $0 }]), running = HandDriven()
         listen(inner, "inner")
@@ -162,7 +162,7 @@ struct SilenceTests {
     }
 
     @Test(arguments: [false, true])
-    func `canceling a group silences what has ended in it if progress was asked for before the start`(
+    func `canceling a group silences finished children whose progress was requested before the start`(
         isAddedLate: Bool
     ) async throws {
         let leaf = HandDriven(hooks: .init(main: { $0.finish(withResult: 1) })), running = HandDriven()
@@ -171,7 +171,7 @@ struct SilenceTests {
         innermost.callbackQueue = queue
         try inner.add([innermost, listen(leaf, "leaf")])
         if !isAddedLate { try outer.add(inner) }
-        // Enqueues a report of a group whose group has not begun.
+        // Enqueues a progress report of a group whose parent group has not started.
         let progress = innermost.progress
         if isAddedLate { try outer.add(inner) }
         try outer.add(running)
@@ -186,7 +186,7 @@ struct SilenceTests {
         #expect(leaf.outcome == .success(1) && !progress.isCancelled)
     }
 
-    @Test func `canceling a group that has not begun silences a child that had its result before`() async throws {
+    @Test func `canceling a group before its start silences a child that already has a result`() async throws {
         let child = HandDriven(), group = GroupOperation(policy: .collectAll)
         child.finish(withResult: 1)
         try group.add(listen(child, "child"))
@@ -198,7 +198,7 @@ struct SilenceTests {
         #expect(child.outcome == .success(1))
     }
 
-    @Test func `canceling a group that has ended silences it and its children`() async {
+    @Test func `canceling a finished group silences the group and its children`() async {
         let child = HandDriven(hooks: .init(main: { $0.finish(withError: .first) }))
         let group = GroupOperation.all([listen(child, "child")])
         listen(group, "group")
@@ -235,7 +235,7 @@ struct SilenceTests {
         #expect(events.events == ["shielded success", "first success"])
     }
 
-    @Test func `a handler of an operation that has ended is silenced by its owner`() async {
+    @Test func `canceling by owner silences handlers of finished operations`() async {
         let screen = Screen()
         let bySelf = HandDriven(), byName = HandDriven(), waiting = HandDriven()
         bySelf.owner = .object(screen)
@@ -253,7 +253,7 @@ struct SilenceTests {
         #expect(OwnerRegistry.shared.entryCount(.object(screen, mayBeInDeinit: false)) == 0)
     }
 
-    @Test func `a handler of an operation that has ended is silenced when the token of its owner is freed`() async {
+    @Test func `freeing an owner token silences handlers of finished operations`() async {
         let operation = HandDriven()
         let token = Locked<OperationOwnerToken?>(OperationOwnerToken())
         operation.owner = token.withLock { $0?.owner }
@@ -266,7 +266,7 @@ struct SilenceTests {
         #expect(operation.outcome == .success(1))
     }
 
-    @Test func `canceling all of a queue silences what has ended in it and nothing that is added later`() async throws {
+    @Test func `cancelAll silences finished operations of the queue but not operations added later`() async throws {
         let manager = QueueManager("silent")
         let ended = HandDriven(hooks: .init(main: { $0.finish(withResult: 1) }))
         let later = HandDriven(hooks: .init(main: { $0.finish(withResult: 1) }))
@@ -282,7 +282,7 @@ struct SilenceTests {
         #expect(events.events == ["later success"])
     }
 
-    @Test func `canceling all of a queue silences what has ended on the thread of a group's body`() async {
+    @Test func `cancelAll silences finished operations that a group's body performed on its thread`() async {
         let manager = QueueManager("silent")
         let child = HandDriven(hooks: .init(main: { $0.finish(withResult: 1) })), inPlace = ClosureOperation { 1 }
         let group = GroupOperation(synchronous: { group in
@@ -299,7 +299,7 @@ struct SilenceTests {
         #expect(group.outcome?.result == 2)
     }
 
-    @Test func `shutting a queue down leaves the handlers of what has ended alone`() async throws {
+    @Test func `shutting a queue down does not silence finished operations`() async throws {
         let manager = QueueManager("shut down")
         let ended = HandDriven(hooks: .init(main: { $0.finish(withResult: 1) }))
         try manager.add(listen(ended, "ended"))
@@ -311,7 +311,7 @@ struct SilenceTests {
         #expect(events.events == ["ended success"])
     }
 
-    @Test func `a report of progress that is enqueued does not begin after cancel`() async {
+    @Test func `a progress report that is enqueued is not delivered after cancel`() async {
         let operation = HandDriven()
         operation.start()
         await onQueue { [queue, events] in
@@ -324,7 +324,7 @@ struct SilenceTests {
         #expect(operation.outcome == .success(1) && !operation.isCancelled)
     }
 
-    @Test func `the children of groups that are nested deep are silenced and freed`() async throws {
+    @Test func `canceling 2,000 nested groups silences and frees their children`() async throws {
         var outer = GroupOperation(policy: .collectAll)
         try outer.add(listen(HandDriven(hooks: .init(main: { $0.finish(withResult: 1) })), "leaf"))
         let innermost = outer

@@ -8,7 +8,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(3)))
 struct StartAndWaitTests {
-    @Test func `it runs the body on the calling thread and gives the result`() async throws {
+    @Test func `startAndWait runs the body on the calling thread and returns the result`() async throws {
         let result = try await TestThread.run {
             let caller = ThreadMark()
             return try ClosureOperation { caller.isCurrent }.startAndWait()
@@ -16,7 +16,7 @@ struct StartAndWaitTests {
         #expect(result)
     }
 
-    @Test func `it throws the typed error`() async throws {
+    @Test func `startAndWait throws the typed error`() async throws {
         let failure = try await TestThread.run { () -> OperationFailure<Flaw>? in
             let operation: ClosureOperation<Int, Flaw> = ClosureOperation { () throws(Flaw) in throw .second }
             do throws(OperationFailure<Flaw>) {
@@ -29,7 +29,7 @@ struct StartAndWaitTests {
         #expect(failure == .failed(.second))
     }
 
-    @Test func `it throws the cancellation of an operation that was cancelled before and ends it`() async throws {
+    @Test func `startAndWait throws the cancellation of an already canceled operation and ends it`() async throws {
         let operation = HandDriven()
         operation.cancel()
         await #expect(throws: OperationFailure<Flaw>.cancelled(.requested)) {
@@ -38,7 +38,7 @@ struct StartAndWaitTests {
         #expect(Look(operation) == .cancelled)
     }
 
-    @Test func `it waits for work that goes on elsewhere`() async throws {
+    @Test func `startAndWait waits for work that continues on another thread`() async throws {
         let operation = HandDriven(
             hooks: .init(main: { operation in
                 Thread { operation.finish(withResult: 4) }.start()
@@ -46,7 +46,7 @@ struct StartAndWaitTests {
         #expect(try await TestThread.run { try operation.startAndWait() } == 4)
     }
 
-    @Test func `it returns whatever the callback queue does`() async throws {
+    @Test func `startAndWait returns even if the callback queue is suspended`() async throws {
         let queue = DispatchQueue(label: "held"), told = EventRecorder<Int>()
         queue.suspend()
         let operation = ClosureOperation { 1 }
@@ -58,7 +58,7 @@ struct StartAndWaitTests {
         #expect(await told.events(atLeast: 1) == [1])
     }
 
-    @Test func `it may be called on the callback queue itself`() async {
+    @Test func `startAndWait can be called on the callback queue`() async {
         let queue = DispatchQueue(label: "handlers"), told = EventRecorder<String>()
         queue.async {
             let operation = ClosureOperation { 1 }
@@ -70,7 +70,7 @@ struct StartAndWaitTests {
         #expect(await told.events(atLeast: 2) == ["returned", "handler"])
     }
 
-    @Test func `it waits for the dependencies first`() async throws {
+    @Test func `startAndWait waits for dependencies first`() async throws {
         let upstream = HandDriven(), operation = ClosureOperation { 2 }
         try operation.depend(on: upstream, otherwise: .runAnyway)
         async let result = TestThread.run { try operation.startAndWait() }
@@ -79,7 +79,7 @@ struct StartAndWaitTests {
         #expect(try await result == 2)
     }
 
-    @Test func `it gives up when the operation is cancelled while it waits for dependencies`() async throws {
+    @Test func `startAndWait throws if the operation is canceled while it waits for dependencies`() async throws {
         let upstream = HandDriven(), operation = ClosureOperation { 2 }
         try operation.depend(on: upstream, otherwise: .runAnyway)
         let waiter = Task { try await TestThread.run { try operation.startAndWait() } }
@@ -87,7 +87,7 @@ struct StartAndWaitTests {
         await #expect(throws: OperationFailure<Never>.cancelled(.requested)) { try await waiter.value }
     }
 
-    @Test func `it only waits for an operation that was started before`() async throws {
+    @Test func `startAndWait only waits for an operation that is already started`() async throws {
         let operation = HandDriven()
         operation.start()
         async let result = TestThread.run { try operation.startAndWait() }
@@ -96,7 +96,7 @@ struct StartAndWaitTests {
         #expect(operation.calls.events == ["main"])
     }
 
-    @Test func `several threads that start and wait share one run`() async throws {
+    @Test func `several threads that call startAndWait share one run`() async throws {
         let runs = EventRecorder<Int>(), results = EventRecorder<Int?>()
         try await TestThread.run {
             let team = ThreadTeam(count: 4)
@@ -112,7 +112,7 @@ struct StartAndWaitTests {
         #expect(results.events == Array(repeating: 1, count: 800))
     }
 
-    @Test func `waiting until finished returns at the end for every kind of end`() async throws {
+    @Test func `waitUntilFinished returns after each kind of outcome`() async throws {
         for end in [
             { $0.finish(withResult: 1) }, { $0.finish(withError: .first) }, { $0.cancel() },
         ] as [@Sendable (HandDriven) -> Void] {
@@ -127,8 +127,8 @@ struct StartAndWaitTests {
         }
     }
 
-    /// A body, or a handler, that runs other operations while the end of one is being worked through.
-    @Test func `an error's maker may run operations that wait for each other`() async throws {
+    /// A closure that runs other operations while the end of an operation is processed.
+    @Test func `the closure of a fail rule can run operations that depend on each other`() async throws {
         let upstream = HandDriven(), downstream = HandDriven(), done = DispatchSemaphore(value: 0)
         try downstream.depend(
             on: upstream,
@@ -144,7 +144,7 @@ struct StartAndWaitTests {
             done.signal()
         }.start()
         let isDone = try await TestThread.run { done.wait(timeout: .now() + 20) == .success }
-        #expect(isDone, "the thread waits for what it put off itself")
+        #expect(isDone, "The thread waits for work that it postponed itself.")
         #expect(downstream.outcome == .failure(.converted("2")))
     }
 }

@@ -18,7 +18,7 @@ struct StatesTests {
         return states
     }
 
-    @Test func `no change is left out however late it is read`() async {
+    @Test func `the states sequence omits no change even if it is read late`() async {
         let operation = HandDriven()
         let states = await states(of: operation) {
             operation.start()
@@ -32,7 +32,7 @@ struct StatesTests {
             states == [.notStarted, .executing, .suspended, .executing, .suspended, .executing, .finished])
     }
 
-    @Test func `each way to end is the last state`() async {
+    @Test func `the last element of states matches each kind of end`() async {
         let failed = HandDriven(), cancelled = HandDriven(), early = HandDriven(), kept = HandDriven()
         #expect(
             await states(of: failed) {
@@ -54,7 +54,7 @@ struct StatesTests {
         #expect(await states(of: silent) { silent.start() } == [.notStarted, .executing, .cancelled])
     }
 
-    @Test func `it begins with the present state`() async {
+    @Test func `the states sequence begins with the current state`() async {
         let operation = HandDriven()
         operation.start()
         #expect(await states(of: operation) { operation.finish(withResult: 1) } == [.executing, .finished])
@@ -64,7 +64,7 @@ struct StatesTests {
         #expect(await states(of: cancelled) {} == [.cancelled])
     }
 
-    @Test func `a reader that waits is woken by each change`() async {
+    @Test func `each change resumes a reader that awaits the next state`() async {
         let operation = HandDriven(), seen = EventRecorder<OperationState>()
         let reader = Task {
             for await state in operation.states { seen.record(state) }
@@ -92,7 +92,7 @@ struct StatesTests {
         #expect(await second.next() == nil)
     }
 
-    @Test func `cancelling the reader's task ends the sequence and not the operation`() async {
+    @Test func `canceling the reading task ends the sequence but not the operation`() async {
         let operation = HandDriven(), seen = EventRecorder<OperationState>()
         let reader = Task {
             for await state in operation.states { seen.record(state) }
@@ -106,7 +106,7 @@ struct StatesTests {
         #expect(seen.events == [.notStarted])
     }
 
-    @Test func `it neither keeps the operation alive nor outlives it`() async {
+    @Test func `the states sequence does not keep the operation alive and ends when it is freed`() async {
         let census = LiveObjects()
         var operation: HandDriven? = census.track(HandDriven())
         var iterator = operation?.states.makeAsyncIterator()
@@ -117,7 +117,7 @@ struct StatesTests {
         iterator = nil
     }
 
-    @Test func `a started operation that is let go of ends the sequence too`() async {
+    @Test func `the states sequence of an executing operation ends when the operation is freed`() async {
         var operation: HandDriven? = HandDriven()
         var iterator = operation?.states.makeAsyncIterator()
         operation?.start()

@@ -8,7 +8,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(3)))
 struct SuspensionTests {
-    @Test func `suspending and resuming call their hooks once for each turn`() {
+    @Test func `suspend and resume call their hooks once per change`() {
         let operation = HandDriven()
         operation.start()
         #expect(operation.suspend())
@@ -37,7 +37,7 @@ struct SuspensionTests {
         #expect(cancelled.calls.events == [])
     }
 
-    @Test func `the hooks see the state they were called for`() {
+    @Test func `didSuspend and didResume see the new state`() {
         let states = EventRecorder<OperationState>()
         let operation = HandDriven(
             hooks: .init(suspend: { states.record($0.state) }, resume: { states.record($0.state) }))
@@ -47,7 +47,7 @@ struct SuspensionTests {
         #expect(states.events == [.suspended, .executing])
     }
 
-    @Test func `the hooks may call back into the operation`() {
+    @Test func `didSuspend and didResume can call methods of the operation`() {
         let operation = HandDriven(
             hooks: .init(suspend: { #expect($0.resume()) }, resume: { $0.finish(withResult: 1) }))
         operation.start()
@@ -56,10 +56,10 @@ struct SuspensionTests {
         #expect(operation.calls.events == ["main", "suspend", "resume"])
     }
 
-    @Test func `what is over before the body can be told of it is left out`() {
+    @Test func `a resume and suspend inside didSuspend call no further hooks`() {
         let operation = HandDriven(
             hooks: .init(suspend: { operation in
-                // Told of one suspension, and meanwhile in a second.
+                // During the notification about one suspension, a second suspension follows.
                 #expect(operation.resume())
                 #expect(operation.suspend())
             }))
@@ -69,7 +69,7 @@ struct SuspensionTests {
         #expect(operation.calls.events == ["main", "suspend"])
     }
 
-    @Test func `a mapped operation is suspended with its original, once that executes`() async {
+    @Test func `a mapped operation is suspended with its original, but only while the original executes`() async {
         let upstream = HandDriven(), began = Gate()
         let original = HandDriven(hooks: .init(main: { _ in began.open() }))
         original.addDependency(upstream)
@@ -95,7 +95,7 @@ struct SuspensionTests {
         #expect(operation.calls.events == ["main", "suspend", "resume"])
     }
 
-    @Test func `a suspended operation may still be given its result`() {
+    @Test func `a suspended operation can be finished with a result`() {
         let operation = HandDriven()
         operation.start()
         operation.suspend()
@@ -105,33 +105,33 @@ struct SuspensionTests {
     }
 
     /// One thread suspends while another resumes.
-    @Test func `a resume in the middle of a suspension leaves neither the body on hold nor the timeout lost`() async {
+    @Test func `a resume during a suspension neither leaves the body suspended nor loses the timeout`() async {
         let operation = HandDriven(), clock = HookClock(), resumed = Gate()
         operation.clock = clock
         operation.timeout = .seconds(10)
         operation.start()
-        // The clock is asked for the time when the state has changed and the body has not been told.
+        // The clock is read after the state changed and before the body is notified.
         clock.beforeNextNow { [unowned operation] in
             Thread {
                 operation.resume()
                 resumed.open()
             }.start()
-            // A resume that waits until the suspension is done is right, too: it is not waited for in vain for long.
+            // A resume that waits until the suspension is done is also correct, so the wait is limited.
             _ = resumed.waits(upTo: .milliseconds(200))
         }
         operation.suspend()
         await resumed.passage()
         #expect(operation.state == .executing)
-        #expect(operation.calls.events.last != "suspend", "executing, and its body is on hold")
-        #expect(clock.pendingCount == 1, "executing, and nothing limits its time any more")
+        #expect(operation.calls.events.last != "suspend", "The operation is executing, but its body is suspended.")
+        #expect(clock.pendingCount == 1, "The operation is executing, but its timeout is no longer scheduled.")
         operation.cancel()
     }
 
-    @Test func `a timeout that falls due in a suspension of which nobody is told is not lost`() {
+    @Test func `a timeout that expires during a suspension without a hook call is not lost`() {
         let clock = ManualClock()
         let operation = HandDriven(
             hooks: .init(resume: { operation in
-                // Left out, since the body is being told of the resumption.
+                // No hook call, because the body is being notified of the resumption.
                 #expect(operation.suspend())
                 clock.advance(by: .seconds(1_000))
                 #expect(operation.state == .suspended)
@@ -143,12 +143,12 @@ struct SuspensionTests {
         operation.suspend()
         operation.resume()
         #expect(operation.calls.events == ["main", "suspend", "resume"])
-        #expect(clock.pendingCount == 1, "executing, and nothing limits its time any more")
+        #expect(clock.pendingCount == 1, "The operation is executing, but its timeout is no longer scheduled.")
         clock.advance(by: .zero)
         #expect(operation.cancellationCause?.code == .timedOut)
     }
 
-    @Test func `a timeout that begins while the body is told of a suspension stands still, too`() async throws {
+    @Test func `a timeout that begins during didSuspend is paused as well`() async throws {
         let clock = HookClock(), told = Gate(), goesOn = Gate(), done = Gate()
         let operation = HandDriven(
             hooks: .init(suspend: { operation in
@@ -158,7 +158,7 @@ struct SuspensionTests {
             }))
         operation.clock = clock
         operation.timeout = .seconds(10)
-        // The clock is asked for the time when the operation executes and its timer has still to be set.
+        // The clock is read while the operation executes and before its timer is scheduled.
         clock.beforeNextNow { [unowned operation] in
             Thread {
                 operation.suspend()
@@ -173,7 +173,7 @@ struct SuspensionTests {
             done.wait()
         }
         #expect(operation.state == .suspended)
-        #expect(clock.pendingCount == 0, "suspended, and its time goes on")
+        #expect(clock.pendingCount == 0, "The operation is suspended, but its timeout is running.")
         clock.expectTenSecondsLeft(for: operation)
     }
 }

@@ -8,7 +8,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(3)))
 struct SyncOperationTests {
-    @Test func `it executes during main and is finished when that returned`() {
+    @Test func `a synchronous operation executes during main and is finished when main returns`() {
         let operation = SyncProbe { operation in
             #expect(Look(operation) == .executing)
             operation.finish(withResult: 5)
@@ -20,7 +20,7 @@ struct SyncOperationTests {
         #expect(operation.outcome == .success(5))
     }
 
-    @Test func `the outcome is decided by finish and the operation ends when main returns`() {
+    @Test func `finish sets the outcome, and the operation ends when main returns`() {
         let operation = SyncProbe { operation in
             operation.finish(withError: .first)
             #expect(operation.outcome == .failure(.first))
@@ -31,7 +31,7 @@ struct SyncOperationTests {
         #expect(operation.outcome == .failure(.first))
     }
 
-    @Test func `a body without a result ends as cancelled with that cause`() async {
+    @Test func `a body that returns without a result cancels the operation with the cause noResult`() async {
         let queue = DispatchQueue(label: "handlers"), told = EventRecorder<String>()
         let operation = SyncProbe { _ in }
         operation.callbackQueue = queue
@@ -44,11 +44,11 @@ struct SyncOperationTests {
         #expect(operation.cancellationCause?.message.contains("finish(withResult:)") == true)
         await queue.drain()
         #expect(told.events == ["cancelled noResult"])
-        // It stopped by itself: there is nothing to stop.
+        // The body has already returned, so didCancel is not called.
         #expect(operation.calls.events == ["main"])
     }
 
-    @Test func `cancelled from within main it goes on to the end of main`() {
+    @Test func `a synchronous operation canceled inside main continues until main returns`() {
         let operation = SyncProbe { operation in
             operation.cancel()
             #expect(Look(operation) == .windingDown)
@@ -61,7 +61,7 @@ struct SyncOperationTests {
         #expect(operation.calls.events == ["main", "cancel requested"])
     }
 
-    @Test func `cancelled in flight it tells its waiters at once and ends when main returns`() async throws {
+    @Test func `canceling a synchronous operation notifies waiters immediately and ends it after main`() async throws {
         let began = Gate(), release = Gate()
         let operation = SyncProbe { operation in
             began.open()
@@ -79,7 +79,7 @@ struct SyncOperationTests {
         #expect(operation.calls.events == ["main", "cancel requested"])
     }
 
-    @Test func `a cancellation after finish changes nothing though main has not returned`() {
+    @Test func `canceling after finish has no effect even before main returns`() {
         let operation = SyncProbe { operation in
             operation.finish(withResult: 9)
             operation.cancel()
@@ -90,7 +90,7 @@ struct SyncOperationTests {
         #expect(operation.calls.events == ["main"])
     }
 
-    @Test func `awaiters have the result before main returned`() async throws {
+    @Test func `awaiting an operation returns the result before main returns`() async throws {
         let release = Gate()
         let operation = SyncProbe { operation in
             operation.finish(withResult: 4)
@@ -104,7 +104,7 @@ struct SyncOperationTests {
         #expect(operation.isFinished)
     }
 
-    @Test func `the handler is told when main returned and not before`() async throws {
+    @Test func `the success handler is called when main returns and not before`() async throws {
         let release = Gate(), decided = Gate(), queue = DispatchQueue(label: "handlers")
         let told = EventRecorder<Int>()
         let operation = SyncProbe { operation in
@@ -115,7 +115,7 @@ struct SyncOperationTests {
         operation.callbackQueue = queue
         async let thread: Void = TestThread.run { operation.start() }
         await decided.passage()
-        // Still in time, though the outcome is decided.
+        // The handler is still set in time, although the outcome is decided.
         operation.successHandler = { told.record($0) }
         await queue.drain()
         #expect(told.events == [])

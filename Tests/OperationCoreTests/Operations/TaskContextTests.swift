@@ -16,10 +16,10 @@ private func inTask<Result: Sendable>(_ work: @escaping @Sendable () async throw
     try await Task(priority: .high) { try await Local.$number.withValue(7) { try await work() } }.value
 }
 
-/// The task-local values and the priority of a task reach the bodies that it runs.
+/// Task-local values and the priority of a task are passed to the bodies that it runs.
 @Suite("The context of a task", .timeLimit(.minutes(3)))
 struct TaskContextTests {
-    /// What a body finds of the task that runs its operation.
+    /// The task context that a body finds.
     struct Found: Sendable, Equatable {
         var number = Local.number
         var isHigh = Task.currentPriority == .high
@@ -29,7 +29,7 @@ struct TaskContextTests {
 
     typealias Finder = TypedOperation<Found, any Error>
 
-    /// An operation of each kind, whose body looks around.
+    /// The kinds of operations whose body reads the task context.
     enum Kind: CaseIterable, Sendable {
         case closure, task, asyncGroup, syncGroup, mapped
 
@@ -44,18 +44,18 @@ struct TaskContextTests {
         }
     }
 
-    /// What an operation waits for when `run()` is called.
+    /// The reason that the operation waits when `run()` is called.
     enum Wait: CaseIterable, Sendable {
         case dependency, condition, delay, queue, operationQueue
     }
 
     @Test(arguments: Kind.allCases)
-    func `run() carries it to a body of any kind`(_ kind: Kind) async throws {
+    func `run() passes the task context to every kind of body`(_ kind: Kind) async throws {
         #expect(try await inTask { try await kind.make().run() } == .all)
     }
 
     @Test(arguments: Kind.allCases, Wait.allCases)
-    func `run() carries it to a body that begins later`(_ kind: Kind, _ wait: Wait) async throws {
+    func `run() passes the task context to a body that starts later`(_ kind: Kind, _ wait: Wait) async throws {
         let operation = kind.make(), gate = Gate(), clock = ManualClock(), before = HandDriven()
         let queue = QueueManager("later"), foundationQueue = OperationQueue()
         switch wait {
@@ -93,19 +93,21 @@ struct TaskContextTests {
     }
 
     @Test(arguments: Kind.allCases, [false, true])
-    func `an async group carries it to the children that its body runs`(_ kind: Kind, _ isInQueue: Bool) async throws {
+    func `an async group passes the task context to children that its body runs`(
+        _ kind: Kind, _ isInQueue: Bool
+    ) async throws {
         let queue = isInQueue ? QueueManager("children") : nil
         let group = GroupOperation<Found, any Error>(on: queue) { group in try await group.run(kind.make()) }
         #expect(try await inTask { try await group.run() } == .all)
     }
 
     @Test(arguments: Kind.allCases)
-    func `a synchronous group carries it to the children that its body performs`(_ kind: Kind) async throws {
+    func `a synchronous group passes the task context to children that its body performs`(_ kind: Kind) async throws {
         let group = GroupOperation<Found, any Error>(synchronous: { group in try group.perform(kind.make()) })
         #expect(try await inTask { try await group.run() } == .all)
     }
 
-    @Test func `a child has the values that its own caller set`() async throws {
+    @Test func `a child gets the task-local values of the task that runs it`() async throws {
         let group = GroupOperation<[Int], any Error> { group in
             async let first = Local.$number.withValue(1) { try await group.run(ClosureOperation { Local.number }) }
             async let second = Local.$number.withValue(2) { try await group.run(TaskOperation { Local.number }) }
@@ -114,7 +116,7 @@ struct TaskContextTests {
         #expect(try await inTask { try await group.run() } == [1, 2, 7])
     }
 
-    @Test func `the first task that runs an operation counts, and an operation of a queue has none`() async throws {
+    @Test func `an operation uses the context of the first task that runs it, and a queue sets none`() async throws {
         let queue = QueueManager("values")
         queue.isSuspended = true
         let operation = ClosureOperation { Local.number }, other = TaskOperation { Local.number }
@@ -129,7 +131,7 @@ struct TaskContextTests {
         #expect(try await other.value == 0)
     }
 
-    @Test func `the values are released with an operation whose body never begins`() async throws {
+    @Test func `task-local values are released with an operation whose body never starts`() async throws {
         let gone = Gate(), never = HandDriven()
         do {
             let operation = ClosureOperation { 1 }
@@ -142,7 +144,7 @@ struct TaskContextTests {
         try await gone.passage(within: .seconds(30))
     }
 
-    @Test func `run() in a task that is already cancelled never begins the body`() async throws {
+    @Test func `run() in a canceled task never starts the body`() async throws {
         for _ in 0..<200 {
             let operation = HandDriven()
             let task = Task {
@@ -150,13 +152,13 @@ struct TaskContextTests {
                 return try await operation.run()
             }
             await #expect(throws: OperationFailure<Flaw>.cancelled(.taskCancelled)) { try await task.value }
-            // It is started all the same, so that it ends, too.
+            // The operation is still started, so that it also ends.
             await operation.end()
             #expect(operation.calls.events == [])
         }
     }
 
-    @Test func `a group in a task that is already cancelled never begins a child`() async throws {
+    @Test func `a group never starts a child that is run in a canceled task`() async throws {
         for _ in 0..<100 {
             let child = HandDriven()
             let group = GroupOperation<Bool, any Error> { group in

@@ -8,14 +8,14 @@ import Testing
 
 @Suite(.timeLimit(.minutes(Rounds.minutes)))
 struct TaskOperationTests {
-    /// Waits until the calling task is cancelled.
+    /// Waits until the calling task is canceled.
     private static func untilCancelled() async {
         let (stream, continuation) = AsyncStream<Never>.makeStream()
         for await _ in stream {}
         continuation.finish()
     }
 
-    @Test func `its types are those of the closure`() async {
+    @Test func `a TaskOperation takes its result and error types from the closure`() async {
         let never: TaskOperation<Int, Never> = TaskOperation { 1 }
         let typed: TaskOperation<Int, Flaw> = TaskOperation { () async throws(Flaw) in throw .first }
         let untyped: TaskOperation<Int, any Error> = TaskOperation { throw Flaw.second }
@@ -26,7 +26,7 @@ struct TaskOperationTests {
         #expect(never.isAsynchronous)
     }
 
-    @Test func `a thrown cancellation error cancels it`() async {
+    @Test func `throwing CancellationError cancels the operation`() async {
         let operation = TaskOperation { () async throws -> Int in throw CancellationError() }
         operation.start()
         #expect(await operation.finalOutcome.cancellationCause == .bodyCancelled)
@@ -34,8 +34,8 @@ struct TaskOperationTests {
         #expect(Look(operation) == .cancelled)
     }
 
-    /// Nobody but the body ends an operation that winds down.
-    @Test func `a thrown cancellation error ends an operation that winds down`() async throws {
+    /// Only the body can end an operation that winds down.
+    @Test func `throwing CancellationError ends an operation that winds down`() async throws {
         let returned = Gate()
         let operation = TaskOperation(windsDownAfterCancellation: true) { () async throws -> Int in
             defer { returned.open() }
@@ -47,10 +47,10 @@ struct TaskOperationTests {
         #expect(await operation.finalOutcome.cancellationCause == .bodyCancelled)
         await returned.passage()
         let isEnded = try await TestThread.run { ended.waits(upTo: .seconds(20)) }
-        #expect(isEnded, "its outcome is decided, its body has returned, and isFinished is never signalled")
+        #expect(isEnded, "The outcome is set and the body has returned, but the operation did not finish.")
     }
 
-    @Test func `cancelling the operation cancels the closure's task`() async {
+    @Test func `canceling the operation cancels the task of the closure`() async {
         let began = Gate(), stopped = Gate()
         let operation = TaskOperation {
             began.open()
@@ -65,7 +65,7 @@ struct TaskOperationTests {
         #expect(operation.outcome?.cancellationCause == .requested)
     }
 
-    @Test func `one that winds down ends when its closure returned`() async {
+    @Test func `an operation that winds down ends when its closure returns`() async {
         let began = Gate(), release = Gate()
         let operation = TaskOperation(windsDownAfterCancellation: true) {
             began.open()
@@ -81,13 +81,13 @@ struct TaskOperationTests {
         #expect(Look(operation) == .cancelled)
     }
 
-    @Test func `cancelled before the start its closure never runs and is let go of`() async {
+    @Test func `an operation canceled before the start never runs its closure and releases it`() async {
         let census = LiveObjects(), operation: TaskOperation<Void, Never>
         do {
             let object = census.track(Witness())
             operation = TaskOperation {
                 _ = object
-                Issue.record("It ran.")
+                Issue.record("The closure of a canceled operation ran.")
             }
         }
         operation.cancel()
@@ -97,7 +97,7 @@ struct TaskOperationTests {
         #expect(Look(operation) == .cancelled)
     }
 
-    @Test func `the closure is let go of once it ran though the operation lives`() async {
+    @Test func `the closure is released after it runs although the operation is alive`() async {
         let gone = Gate(), operation: TaskOperation<Void, Never>
         do {
             let object = Witness(gone)
@@ -109,7 +109,7 @@ struct TaskOperationTests {
         #expect(operation.state == .finished)
     }
 
-    @Test func `the closure is let go of after a cancellation in flight though the operation lives`() async {
+    @Test func `the closure is released after a cancellation although the operation is alive`() async {
         let gone = Gate(), began = Gate(), operation: TaskOperation<Void, Never>
         do {
             let object = Witness(gone)
@@ -126,7 +126,7 @@ struct TaskOperationTests {
         #expect(Look(operation) == .cancelled)
     }
 
-    @Test func `a started operation that nobody holds goes on and is freed at its end`() async {
+    @Test func `a started TaskOperation that is not kept alive still completes and is then freed`() async {
         let gone = Gate(), release = Gate(), ran = EventRecorder<Int>()
         do {
             let object = Witness(gone)
@@ -142,7 +142,7 @@ struct TaskOperationTests {
         #expect(ran.events == [1])
     }
 
-    @Test func `a cancellation between the start and the task's creation cancels the task`() async throws {
+    @Test func `canceling between the start and the creation of the task cancels the task`() async throws {
         let rounds = Rounds.count(ci: 500, soak: 20_000)
         let isStuck = try await TestThread.run { () -> Bool in
             let team = ThreadTeam(count: 2)
@@ -152,7 +152,7 @@ struct TaskOperationTests {
                 team.run([{ operation.start() }, { operation.cancel() }])
                 return gone
             }
-            // A closure that runs returns only because its task is cancelled.
+            // The closure returns only if its task is canceled.
             return gates.contains { !$0.waits(upTo: .seconds(30)) }
         }
         #expect(!isStuck)

@@ -6,9 +6,9 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-// What is called for dependencies and for time.
+// User code that is called for dependencies and time.
 extension UserCodeTests {
-    @Test func `a closure that takes an input and one that makes an error`() throws {
+    @Test func `input closures and fail closures are called without a lock held`() throws {
         try expectFree { operation, probe in
             let upstream = HandDriven()
             try operation.receive(from: upstream, otherwise: .cancel) { _, _ in probe.ask() }
@@ -29,7 +29,7 @@ extension UserCodeTests {
         }
     }
 
-    @Test func `a dependency that is removed or let go of`() throws {
+    @Test func `a removed dependency is released without a lock held`() throws {
         try expectFree { operation, probe in
             var upstream: HandDriven? = HandDriven()
             try upstream.map { upstream in
@@ -42,7 +42,7 @@ extension UserCodeTests {
         }
     }
 
-    @Test func `the rules of edges that were removed`() throws {
+    @Test func `the rules of removed dependencies are released without a lock held`() throws {
         try expectFree { upstream, probe in
             let dependents = (0..<4).map { _ in HandDriven() }
             for dependent in dependents {
@@ -55,7 +55,7 @@ extension UserCodeTests {
         }
     }
 
-    @Test func `a name that is overridden`() throws {
+    @Test func `an overridden name is read without a lock held`() throws {
         final class Named: AsyncOperation<Int, Flaw>, @unchecked Sendable {
             let ask: @Sendable () -> Void
             init(_ ask: @escaping @Sendable () -> Void) { self.ask = ask }
@@ -75,7 +75,7 @@ extension UserCodeTests {
         }
     }
 
-    @Test func `the clock`() {
+    @Test func `the clock is called without a lock held`() {
         expectFree { operation, probe in
             let clock = HookClock()
             clock.beforeNextSchedule { probe.ask() }

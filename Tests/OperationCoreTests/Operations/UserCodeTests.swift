@@ -6,10 +6,10 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-/// Nothing that a user wrote runs under a lock: the hooks, the closures, and the `deinit` of what they hold.
+/// No user code runs while a lock is held: neither hooks, closures nor the `deinit` of captured objects.
 @Suite(.timeLimit(.minutes(3)))
 struct UserCodeTests {
-    /// Asks, from wherever a user's code is called, whether another thread can use the operation at that moment.
+    /// Checks inside user code whether another thread can use the operation at that moment.
     final class LockProbe: Sendable {
         let answers = EventRecorder<Bool>()
         // Sendable: written once, in init; loading a weak reference is atomic.
@@ -19,7 +19,7 @@ struct UserCodeTests {
 
         func ask() {
             let done = DispatchSemaphore(value: 0)
-            // Not a capture of self: this may be called by a deinit.
+            // Does not capture self, because a deinit can call this method.
             Thread { [operation] in
                 if let operation {
                     _ = (operation.state, operation.outcome, operation.isReady, operation.dependencies)
@@ -28,7 +28,7 @@ struct UserCodeTests {
                 }
                 done.signal()
             }.start()
-            // Only a test that fails waits for so long.
+            // Only a failing test waits this long.
             answers.record(done.wait(timeout: .now() + 20) == .success)
         }
     }
@@ -39,11 +39,11 @@ struct UserCodeTests {
     ) rethrows {
         let probe = LockProbe(operation)
         try life(operation, probe)
-        #expect(probe.answers.events.contains(true), "never called", sourceLocation: sourceLocation)
-        #expect(!probe.answers.events.contains(false), "called under a lock", sourceLocation: sourceLocation)
+        #expect(probe.answers.events.contains(true), "The user code was never called.", sourceLocation: sourceLocation)
+        #expect(!probe.answers.events.contains(false), "User code ran under a lock.", sourceLocation: sourceLocation)
     }
 
-    @Test func `a handler that is replaced`() {
+    @Test func `a replaced handler is released without a lock held`() {
         expectFree { operation, probe in
             operation.successHandler = { [word = LastWord { probe.ask() }] _ in withExtendedLifetime(word) {} }
             operation.successHandler = { _ in }
@@ -58,7 +58,7 @@ struct UserCodeTests {
         }
     }
 
-    @Test func `a handler that comes too late for its outcome`() {
+    @Test func `a handler that does not match the outcome is released without a lock held`() {
         expectFree { operation, probe in
             operation.start()
             operation.finish(withError: .first)
@@ -66,7 +66,7 @@ struct UserCodeTests {
         }
     }
 
-    @Test func `handlers that are dropped at the end`() {
+    @Test func `handlers that are dropped at the end are released without a lock held`() {
         expectFree { operation, probe in
             operation.successHandler = { [word = LastWord { probe.ask() }] _ in withExtendedLifetime(word) {} }
             operation.failureHandler = { [word = LastWord { probe.ask() }] _ in withExtendedLifetime(word) {} }
@@ -75,23 +75,23 @@ struct UserCodeTests {
         }
     }
 
-    @Test func `a completion block that is replaced`() {
+    @Test func `a replaced completion block is released without a lock held`() {
         expectFree { operation, probe in
             operation.completionBlock = { [word = LastWord { probe.ask() }] in withExtendedLifetime(word) {} }
             operation.completionBlock = nil
         }
     }
 
-    @Test func `an observer that is removed`() {
+    @Test func `a removed observer is released without a lock held`() {
         expectFree { operation, probe in
             operation.observe { [word = LastWord { probe.ask() }] _ in withExtendedLifetime(word) {} }.cancel()
         }
     }
 
-    @Test func `the hooks and the body`() {
+    @Test func `the hooks and the body are called without a lock held`() {
         let probe = Locked<LockProbe?>(nil)
         let ask: @Sendable (HandDriven) -> Void = { _ in probe.withLock { $0 }?.ask() }
-        // It is the first question that cancels, and so calls the last hook, which asks again.
+        // The first check cancels the operation and so calls didCancel, which checks again.
         expectFree(HandDriven(hooks: .init(cancel: ask, suspend: ask))) { operation, lockProbe in
             probe.withLock { $0 = lockProbe }
             operation.start()
@@ -109,7 +109,7 @@ struct UserCodeTests {
         }
     }
 
-    @Test func `a result that is dropped`() {
+    @Test func `a dropped result is released without a lock held`() {
         let operation = ClosureOperation<LastWord, Never> { LastWord {} }
         let isUsable = EventRecorder<OperationState>()
         operation.start()
@@ -117,7 +117,7 @@ struct UserCodeTests {
         #expect(isUsable.events == [.finished])
     }
 
-    @Test func `a closure that converts an outcome`() {
+    @Test func `a closure that converts an outcome is called without a lock held`() {
         expectFree { operation, probe in
             let mapped = operation.mapResult { result in
                 probe.ask()

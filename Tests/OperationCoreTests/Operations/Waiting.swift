@@ -6,14 +6,14 @@ import OperationCore
 import OperationTestKit
 
 extension ManagedOperation {
-    /// Waits until the operation has ended: not only until its outcome is decided.
+    /// Waits until the operation has ended, not only until its outcome is decided.
     func end() async {
         await ended()
     }
 }
 
 extension DispatchQueue {
-    /// Waits until this serial queue has done all that was put on it so far.
+    /// Waits until this serial queue has run everything that was enqueued so far.
     func drain() async {
         await withCheckedContinuation { continuation in
             async { continuation.resume() }
@@ -64,7 +64,9 @@ extension OperationOutcome where ResultType: Sendable {
 }
 
 extension Gate {
-    /// Whether the gate is opened within a time: only a test that fails waits for so long.
+    /// Whether the gate is opened within a time.
+    ///
+    /// Only a failing test waits this long.
     @available(*, noasync)
     func waits(upTo limit: DispatchTimeInterval) -> Bool {
         if isOpen { return true }

@@ -100,7 +100,7 @@ struct OwnerGoneTests {
         #expect(operation.outcome == .success(1))
     }
 
-    @Test func `an operation with a live owner or a named owner runs however it is started`() async throws {
+    @Test func `an operation with a live owner or a named owner runs for each way of starting it`() async throws {
         let screen = Screen()
         for owner in [OperationOwner.object(screen), "gone tests: a name"] {
             let operations = (0..<3).map { _ in HandDriven(hooks: .init(main: { $0.finish(withResult: 1) })) }

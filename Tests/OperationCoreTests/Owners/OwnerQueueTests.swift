@@ -8,7 +8,7 @@ import Testing
 
 @Suite("Owners and queues", .timeLimit(.minutes(3)))
 struct OwnerQueueTests {
-    @Test func `OperationQueue.cancelOperations(ownedBy:) cancels only operations in that queue`() async {
+    @Test func `canceling by owner in an OperationQueue cancels only operations in that queue`() async {
         let screen = Screen()
         let queue = OperationQueue(), other = OperationQueue()
         queue.isSuspended = true
@@ -29,7 +29,7 @@ struct OwnerQueueTests {
         await outside.end()
     }
 
-    @Test func `QueueManager.cancelOperations(ownedBy:) cancels only operations in that queue`() async throws {
+    @Test func `canceling by owner in a QueueManager cancels only operations in that queue`() async throws {
         let queue = QueueManager("owners", width: 1), other = QueueManager("others", width: 1)
         let name = OperationOwner.named("owner queue tests: \(UInt64.random(in: 0 ... .max))")
         let inside = (0..<3).map { _ in HandDriven() }, outside = HandDriven()

@@ -8,7 +8,7 @@ import Testing
 
 @Suite("Races between owners", .timeLimit(.minutes(Rounds.minutes)))
 struct OwnerRaceTests {
-    @Test("Each operation is either counted as canceled once or succeeds, whatever other threads do")
+    @Test("Each operation is either counted as canceled once or succeeds despite concurrent changes")
     func addingEndingCancelling() async throws {
         let rounds = Rounds.count(ci: 400, soak: 20_000)
         let failure = try await TestThread.run { () -> String? in
@@ -45,7 +45,7 @@ struct OwnerRaceTests {
                             withExtendedLifetime(last) {}
                         }
                     ])
-                // An operation that got the owner got it before the owner's deinit ran.
+                // Every operation with this owner got it before the owner's deinit ran.
                 for operation in operations where operation.owner != "owner race: none" && !operation.isCancelled {
                     return "round \(round): \(operation.state)"
                 }

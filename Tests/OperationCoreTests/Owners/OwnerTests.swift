@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-/// An operation whose subclass declares a property with the same name.
+/// An operation subclass that declares a property with the same name.
 private final class Parcel: AsyncOperation<Int, Flaw>, @unchecked Sendable {
     let owner = 7
     override func main() {}

@@ -6,9 +6,9 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite("Scenarios: cancelled at every state", .timeLimit(.minutes(Rounds.minutes)))
+@Suite("Scenarios: cancellation in every state", .timeLimit(.minutes(Rounds.minutes)))
 struct CancelAnywhereTests {
-    /// Where an operation stands when it is cancelled.
+    /// The state of an operation when it is canceled.
     enum Moment: String, CaseIterable, Sendable, CustomTestStringConvertible {
         case beforeAdding = "before it is added", inSuspendedQueue = "in a suspended queue"
         case behindDependency = "behind a dependency", inDelay = "in its delay", executing, suspended
@@ -17,7 +17,7 @@ struct CancelAnywhereTests {
     }
 
     @Test(
-        "Scenario 7 (Operative#35): an operation cancelled at any moment ends, and its queue drains",
+        "Scenario 7 (Operative#35): an operation canceled at any moment ends, and its queue drains",
         arguments: Moment.allCases, [false, true])
     func cancelled(moment: Moment, windsDown: Bool) async throws {
         NoticeHub.install()
@@ -48,9 +48,9 @@ struct CancelAnywhereTests {
             if isToBegin || moment == .inDelay { guard began.haveAllCome() else { return false } }
             if moment == .ended { guard ended.haveAllCome() else { return false } }
             operation.cancel()
-            // A body that winds down does so once it knows.
+            // A body that winds down does so once it knows of the cancellation.
             if isToBegin, windsDown, moment != .ended { operation.finish(withError: .broken) }
-            // Who was just setting the timer of the delay takes it back himself.
+            // The thread that was setting the timer of the delay removes it itself.
             guard ended.haveAllCome(), comesTrue({ queue.operationCount == 0 && clock.pendingCount == 0 }) else {
                 return false
             }
@@ -64,7 +64,7 @@ struct CancelAnywhereTests {
     }
 
     @Test(
-        "Scenario 7 (AdvancedNSOperations#8): a queue drains whose operations are cancelled at random",
+        "Scenario 7 (AdvancedNSOperations#8): a queue whose operations are canceled at random drains",
         arguments: 1...4)
     func random(seed: UInt64) async throws {
         NoticeHub.install()
@@ -124,7 +124,7 @@ struct CancelAnywhereTests {
         #expect(isRight)
     }
 
-    @Test("TRVSURLSessionOperation#3: whoever waits for a cancelled operation is told, in every form of waiting")
+    @Test("TRVSURLSessionOperation#3: every kind of waiter is notified when an operation is canceled")
     func everybodyIsTold() async throws {
         let operation = HeldWork(windsDown: true)
         let (handled, observed) = (Gate(), Gate())

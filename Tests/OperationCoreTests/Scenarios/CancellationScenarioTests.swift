@@ -8,7 +8,7 @@ import Testing
 
 @Suite("Scenarios: cancellation", .timeLimit(.minutes(Rounds.minutes)))
 struct CancellationScenarioTests {
-    @Test("Scenario 6 (PSOperations#74): what winds down keeps its place and its dependents until it has")
+    @Test("Scenario 6 (PSOperations#74): an operation that winds down keeps its slot and holds back its dependents")
     func windsDown() async throws {
         let order = EventRecorder<String>()
         let isRight = try await TestThread.run {
@@ -27,7 +27,7 @@ struct CancellationScenarioTests {
             }
             guard began.haveAllCome() else { return false }
             first.cancel()
-            // The outcome is told at once; the end waits for the body.
+            // The outcome is reported immediately, but the end waits for the body.
             guard told.haveAllCome(), first.outcome == .cancelled(.requested) else { return false }
             guard !first.isFinished, first.isExecuting, !dependent.isReady else { return false }
             order.record("body ends")
@@ -39,7 +39,7 @@ struct CancellationScenarioTests {
         #expect(order.count == 3)
     }
 
-    @Test("Scenario 6 (ProcedureKit#705): cancelled bodies that go on never overlap more than their queue allows")
+    @Test("Scenario 6 (ProcedureKit#705): canceled bodies that wind down never exceed the width of their queue")
     func windsDownWidth() async throws {
         let seed: UInt64 = 6
         let peak = try await TestThread.run {
@@ -64,7 +64,7 @@ struct CancellationScenarioTests {
         #expect((1...2).contains(peak), "seed \(seed)")
     }
 
-    @Test("Scenario 16 (ProcedureKit PR#423): eight threads cancel and one finishes: whoever looks sees the winner")
+    @Test("Scenario 16 (ProcedureKit PR#423): if eight threads cancel and one finishes, all see the same outcome")
     func firstCause() async throws {
         NoticeHub.install()
         let failures = try await TestThread.run {
@@ -97,7 +97,7 @@ struct CancellationScenarioTests {
     }
 
     @Test(
-        "Scenario 21 (ProcedureKit#133): cancelling a delay of an hour ends it at once and leaves no timer",
+        "Scenario 21 (ProcedureKit#133): canceling a delay of an hour ends it immediately and leaves no timer",
         arguments: [false, true])
     func delay(inQueue: Bool) async throws {
         let isRight = try await TestThread.run {
@@ -113,7 +113,7 @@ struct CancellationScenarioTests {
             guard started.haveAllCome(), !operation.isFinished else { return false }
             operation.cancel()
             guard ended.haveAllCome(), operation.isFinished, queue.operationCount == 0 else { return false }
-            // The thread that began the delay may have yet to learn what to cancel.
+            // The thread that started the delay may not know yet what to cancel.
             let isClear = comesTrue { clock.pendingCount == 0 }
             clock.advance(by: .seconds(7_200))
             return isClear && bodies.value == 0 && operation.outcome == .cancelled(.requested)
@@ -122,7 +122,7 @@ struct CancellationScenarioTests {
     }
 
     @Test(
-        "Scenario 22 (Alamofire#2340): cancel() inside the success handler changes nothing", arguments: [false, true])
+        "Scenario 22 (Alamofire#2340): cancel() inside the success handler has no effect", arguments: [false, true])
     func cancelInHandler(inQueue: Bool) async throws {
         NoticeHub.install()
         let isRight = try await TestThread.run {

@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-/// Where an operation holds a closure that holds the next operation.
+/// The closure of an operation that captures the next operation.
 enum ClosurePlace: String, CaseIterable, Sendable, CustomTestStringConvertible {
     case successHandler, failureHandler, cancellationHandler, completionBlock, observer, input, endAction
     case closure, task, mainQueue
@@ -38,9 +38,9 @@ enum ClosurePlace: String, CaseIterable, Sendable, CustomTestStringConvertible {
     }
 }
 
-@Suite("Scenario: long rows of operations that hold each other in closures", .timeLimit(.minutes(2)))
+@Suite("Scenario: long chains of operations that capture each other in closures", .timeLimit(.minutes(2)))
 struct CapturedChainTests {
-    @Test("A row that is let go of without having run is freed on a small stack", arguments: ClosurePlace.allCases)
+    @Test("A chain that is released without having run is freed on a small stack", arguments: ClosurePlace.allCases)
     func release(place: ClosurePlace) async throws {
         let length = Rounds.count(ci: 30_000, soak: 1_000_000)
         let isFreed = try await TestThread.run(stackSize: 512 << 10) { () -> Bool in

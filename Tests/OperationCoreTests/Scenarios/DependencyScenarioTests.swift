@@ -9,7 +9,7 @@ import Testing
 @Suite("Scenarios: dependencies", .timeLimit(.minutes(Rounds.minutes)))
 struct DependencyScenarioTests {
     @Test(
-        "Scenario 9 (swift-corelibs-foundation#3261): dependents are dropped, cancelled and taken back at random",
+        "Scenario 9 (swift-corelibs-foundation#3261): randomly dropped, canceled and removed dependents are all freed",
         arguments: EdgeKind.allCases)
     func droppedAtRandom(kind: EdgeKind) async throws {
         let seed: UInt64 = 9
@@ -27,7 +27,7 @@ struct DependencyScenarioTests {
                         let downstream = kind.makeDownstream(trace: Trace(freed))
                         downstream.addDependency(upstream)
                         let action = Int.random(in: 0..<5, using: &random)
-                        // What a queue holds must come to an end there; what it does not is only dropped.
+                        // A queued operation must end in its queue. Other operations are only dropped.
                         if action > 0 { queue.addOperation(downstream.operation) }
                         let last = LastReference(downstream.operation)
                         actions.append(misuse(downstream, upstream, action, last))
@@ -35,7 +35,7 @@ struct DependencyScenarioTests {
                 }
                 actions.shuffle(using: &random)
                 if random.chance(1, in: 3) {
-                    // One after another: before or after the end, as it comes.
+                    // One after another, before or after the end at random.
                     for action in actions { action() }
                 } else {
                     team.run(actions)
@@ -51,7 +51,7 @@ struct DependencyScenarioTests {
     }
 
     @Test(
-        "Scenario 10 (swift-corelibs-foundation PR#2488): edges come and go, and those that stay count",
+        "Scenario 10 (swift-corelibs-foundation PR#2488): after random additions and removals, remaining edges count",
         arguments: 1...6)
     func edgesComeAndGo(seed: UInt64) async throws {
         let failures = try await TestThread.run {
@@ -103,7 +103,7 @@ struct DependencyScenarioTests {
         #expect(failures == 0, "seed \(seed)")
     }
 
-    @Test("Scenario 20 (ProcedureKit PR#681): a dependency added to an operation that waits in a queue is honoured")
+    @Test("Scenario 20 (ProcedureKit PR#681): a dependency added to an operation waiting in a queue is respected")
     func addedWhilePending() async throws {
         let order = EventRecorder<String>()
         let isDone = try await TestThread.run {
@@ -128,7 +128,7 @@ struct DependencyScenarioTests {
     }
 
     @Test(
-        "Scenario 20 (ProcedureKit PR#777): a dependency added during the start counts or is refused",
+        "Scenario 20 (ProcedureKit PR#777): a dependency added during the start is respected or refused",
         arguments: [false, true])
     func addedDuringStart(isForeign: Bool) async throws {
         let failures = try await TestThread.run {
@@ -154,7 +154,7 @@ struct DependencyScenarioTests {
                 ])
                 upstream.end()
                 guard ended.haveAllCome() else { return failures + 1 }
-                // Either it began before the dependency ended, and the edge was refused, or it did not.
+                // Either the operation started before the dependency ended and the edge was refused, or it waited.
                 if refusals.value > 1 || early.value > refusals.value { failures += 1 }
             }
             return failures
@@ -163,7 +163,7 @@ struct DependencyScenarioTests {
     }
 }
 
-/// What befalls a dependent while the operation that it waits for ends.
+/// The action on a dependent while the operation that it waits for ends.
 private func misuse(
     _ downstream: Downstream, _ upstream: Upstream, _ action: Int, _ last: LastReference
 ) -> @Sendable () -> Void {

@@ -9,7 +9,7 @@ import Testing
 @Suite("Scenarios: finishing", .timeLimit(.minutes(Rounds.minutes)))
 struct FinishingScenarioTests {
     @Test(
-        "Scenario 4 (ProcedureKit#175): no operation whose condition ends on another thread is lost",
+        "Scenario 4 (ProcedureKit#175): no operation whose dependency ends on another thread is lost",
         arguments: [1, 3, 8])
     func conditions(threads: Int) async throws {
         let batches = Rounds.count(ci: 12, soak: 3_400)
@@ -44,7 +44,7 @@ struct FinishingScenarioTests {
         if Rounds.isSoak { print("soak: scenario 4: \(batches * 96) operations, \(threads) threads") }
     }
 
-    /// From where an operation is finished.
+    /// The place in the code from which an operation is finished.
     enum Place: String, CaseIterable, Sendable, CustomTestStringConvertible {
         case insideMain = "inside main", beforeStart = "before the start"
         case anotherThread = "by another thread during main", twice = "by main and another thread"
@@ -67,7 +67,7 @@ struct FinishingScenarioTests {
     }
 
     @Test(
-        "Scenario 5 (PSOperations#4): however it is finished, handler and completion block are called once",
+        "Scenario 5 (PSOperations#4): handler and completion block are called once for each way of finishing",
         arguments: Place.allCases, [false, true])
     func calledOnce(place: Place, inQueue: Bool) async throws {
         NoticeHub.install()
@@ -94,7 +94,7 @@ struct FinishingScenarioTests {
         #expect(failures == 0)
     }
 
-    @Test("Scenario 17 (ProcedureKit PR#474): eight threads finish differently, and all agree on one outcome")
+    @Test("Scenario 17 (ProcedureKit PR#474): eight threads that finish with different outcomes agree on one")
     func oneOutcome() async throws {
         NoticeHub.install()
         let failures = try await TestThread.run {
@@ -125,7 +125,7 @@ struct FinishingScenarioTests {
         #expect(failures == 0)
     }
 
-    @Test("Scenario 17 (RestKit#2164): main() and another thread finish at the same moment")
+    @Test("Scenario 17 (RestKit#2164): if main() and another thread finish at the same time, one outcome counts")
     func mainAgainstThread() async throws {
         NoticeHub.install()
         let failures = try await TestThread.run {

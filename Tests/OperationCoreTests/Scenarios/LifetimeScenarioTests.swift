@@ -8,7 +8,7 @@ import Testing
 
 @Suite("Scenarios: lifetimes", .timeLimit(.minutes(2)))
 struct LifetimeScenarioTests {
-    /// When an operation with timers of an hour is let go of.
+    /// The state in which an operation with timers of an hour is released.
     enum Stage: String, CaseIterable, Sendable, CustomTestStringConvertible {
         case neverStarted = "never started", delayed = "in its delay", executing, suspended, cancelled, finished
         case behindDependency = "behind a dependency"
@@ -16,7 +16,7 @@ struct LifetimeScenarioTests {
     }
 
     @Test(
-        "Scenario 14 (ProcedureKit#622): an operation with timers of an hour is freed at once, and they with it",
+        "Scenario 14 (ProcedureKit#622): an operation with timers of an hour is freed immediately with its timers",
         arguments: Stage.allCases)
     func timers(stage: Stage) {
         let (census, clock) = (LiveObjects(), ManualClock())
@@ -42,7 +42,7 @@ struct LifetimeScenarioTests {
             #expect((clock.pendingCount == 0) == isOver)
         }
         if stage == .cancelled || stage == .finished {
-            // Its observer and completion block are on their way, and hold it until they were called.
+            // The enqueued observer and completion block keep the operation alive until they are called.
             #expect(clock.pendingCount == 0)
         } else {
             #expect(census.types == [])
@@ -51,7 +51,7 @@ struct LifetimeScenarioTests {
         other.finish(withResult: 1)
     }
 
-    @Test("Scenario 14 (ProcedureKit#720): a graph that was never started is freed with all that it was given")
+    @Test("Scenario 14 (ProcedureKit#720): a graph that was never started is freed with everything it holds")
     func unusedGraph() {
         let census = LiveObjects()
         autoreleasing {
@@ -70,14 +70,14 @@ struct LifetimeScenarioTests {
         #expect(census.types == [])
     }
 
-    /// How an operation comes to its end.
+    /// The way in which an operation ends.
     enum Way: String, CaseIterable, Sendable, CustomTestStringConvertible {
         case succeeds, fails, isCancelled, isCancelledBeforeStart, isCancelledAndNeverStarted
         var testDescription: String { rawValue }
     }
 
     @Test(
-        "Scenario 15 (ProcedureKit PR#223): handlers that capture their operation do not keep it",
+        "Scenario 15 (ProcedureKit PR#223): handlers that capture their operation do not keep it alive",
         arguments: Way.allCases)
     func handlers(way: Way) async throws {
         let freed = Arrivals(2)
@@ -110,7 +110,7 @@ struct LifetimeScenarioTests {
     }
 
     @Test(
-        "Scenario 15 (PINRemoteImage#464): closures that capture their operation do not keep it",
+        "Scenario 15 (PINRemoteImage#464): closures that capture their operation do not keep it alive",
         arguments: [false, true])
     func bodies(cancelled: Bool) async throws {
         let freed = Arrivals(2)
@@ -131,7 +131,7 @@ struct LifetimeScenarioTests {
     }
 }
 
-/// Ties a closure to the operation whose body it is.
+/// Connects a closure to the operation whose body it is.
 private final class Knot: Sendable {
     private let trace: Trace
     private let held = Locked(nil as ManagedOperation?)

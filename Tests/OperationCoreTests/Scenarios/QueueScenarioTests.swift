@@ -10,9 +10,9 @@ import Testing
 struct QueueScenarioTests {
     #if os(macOS) || os(Linux)
         @Test(
-            "Scenario 8 (algolia client#592): a suspended queue of 1,000 is cancelled and resumed without a complaint")
+            "Scenario 8 (algolia client#592): a suspended queue of 1,000 is canceled and resumed without a warning")
         func suspendedQueue() async throws {
-            // A process of its own, since Foundation prints its complaint.
+            // Runs in a separate process, because Foundation prints its warning.
             let result = await #expect(
                 processExitsWith: .success, observing: [\.standardOutputContent, \.standardErrorContent]
             ) {
@@ -39,7 +39,7 @@ struct QueueScenarioTests {
     #endif
 
     @Test(
-        "swift-corelibs-foundation PR#2930: the first operation in a queue may depend on the second",
+        "swift-corelibs-foundation PR#2930: the first operation in a queue can depend on the second",
         arguments: EdgeKind.allCases, [1, -1])
     func firstOnSecond(kind: EdgeKind, width: Int) async throws {
         let order = EventRecorder<String>()
@@ -69,7 +69,7 @@ struct QueueScenarioTests {
     }
 
     @Test(
-        "ProcedureKit, queue reference goes away: operations run and wait on, and the queue is freed",
+        "ProcedureKit, queue reference goes away: operations of a released queue still run, and the queue is freed",
         arguments: [false, true])
     func releasedQueue(cancelled: Bool) async throws {
         let isDone = try await TestThread.run {
@@ -88,7 +88,7 @@ struct QueueScenarioTests {
                     queue.addOperation(next)
                     chain.append(next)
                 }
-                // From the end, so that none is let go by the end of the one before it.
+                // From the end, so that no operation is released by the end of the previous one.
                 if cancelled { for operation in chain.dropFirst().reversed() { operation.cancel() } }
             }
             guard began.haveAllCome() else { return false }
@@ -105,7 +105,7 @@ struct QueueScenarioTests {
             let queue = OperationQueue()
             queue.maxConcurrentOperationCount = 2
             let met = Arrivals(2)
-            // Each waits until the other has begun.
+            // Each operation waits until the other has started.
             let operations = (0..<2).map { _ in
                 QuickWork { work in
                     met.arrive()

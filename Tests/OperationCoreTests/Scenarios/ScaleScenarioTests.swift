@@ -8,12 +8,12 @@ import Testing
 
 private let smallStack = 512 << 10
 
-// Each on a small stack: what recursed along the chain would not fit. How long it takes is for the benchmarks.
+// Each test runs on a small stack, which recursion along the chain would overflow. The benchmarks measure the time.
 @Suite("Scenario 26: scale", .serialized, .timeLimit(.minutes(Rounds.minutes)))
 struct ScaleScenarioTests {
     private let length = Rounds.count(ci: 30_000, soak: 1_000_000)
 
-    @Test("Scenario 26 (HPX#1613): a long chain is built, run by hand, cancelled half way and freed")
+    @Test("Scenario 26 (HPX#1613): a long chain is built, started manually, canceled halfway and freed")
     func halfCancelled() async throws {
         let length = Rounds.count(ci: 100_000, soak: 1_000_000)
         let freed = Arrivals(length)
@@ -36,7 +36,7 @@ struct ScaleScenarioTests {
         #expect(freed.missingCount == 0)
     }
 
-    @Test("Scenario 26: a long chain that was started before its head ends runs through to its last")
+    @Test("Scenario 26: a long chain that is started in reverse order runs to its end")
     func startedBackwards() async throws {
         let length = length
         let freed = Arrivals(length)
@@ -53,7 +53,7 @@ struct ScaleScenarioTests {
         #expect(try await TestThread.run { freed.haveAllCome() })
     }
 
-    @Test("Scenario 26: the results of a long chain, all given before the start, are told when its head ends")
+    @Test("Scenario 26: results of a long chain set before the start are reported when its first operation ends")
     func keptResults() async throws {
         let length = length
         let freed = Arrivals(length)
@@ -64,7 +64,7 @@ struct ScaleScenarioTests {
                 let chain = makeChain(length) { _ in HeldWork(trace: Trace(freed)) }
                 for (number, operation) in chain.enumerated() {
                     operation.callbackQueue = callbacks
-                    // In the order of the chain.
+                    // Handlers are called in the order of the chain.
                     operation.successHandler = { if $0 == number { told.add() } }
                     if number > 0 { operation.finish(withResult: number) }
                     operation.start()
@@ -80,7 +80,7 @@ struct ScaleScenarioTests {
         #expect(try await TestThread.run { freed.haveAllCome() })
     }
 
-    @Test("Scenario 26: one operation before and one after many that wait for it")
+    @Test("Scenario 26: one operation before and one after many operations run in order")
     func fan() async throws {
         let length = length
         let isDone = try await TestThread.run(stackSize: smallStack) {
@@ -103,8 +103,8 @@ struct ScaleScenarioTests {
     }
 
     #if os(macOS) || os(Linux)
-        // In a process of its own: where this goes wrong, it goes wrong by overflowing the stack.
-        @Test("Scenario 26: a cancellation runs along a long chain whose edges hand it on, and its causes are freed")
+        // Runs in a separate process, because an error would overflow the stack.
+        @Test("Scenario 26: a cancellation propagates along a long chain, and its causes are freed")
         func cancellationHandedOn() async throws {
             await #expect(processExitsWith: .success) {
                 let length = Rounds.count(ci: 20_000, soak: 1_000_000)
@@ -123,7 +123,7 @@ struct ScaleScenarioTests {
             }
         }
 
-        @Test("Scenario 26: the cause of a cancellation that was handed on along a long chain can be printed")
+        @Test("Scenario 26: the cause of a cancellation that propagated along a long chain can be printed")
         func longCausePrinted() async throws {
             await #expect(processExitsWith: .success) {
                 try await TestThread.run(stackSize: smallStack) {
@@ -140,7 +140,7 @@ struct ScaleScenarioTests {
     #endif
 }
 
-/// Operations of which each waits for the one before it.
+/// Creates operations that each depend on the previous one.
 private func makeChain<Work: ManagedOperation>(_ length: Int, _ make: (Int) -> Work) -> [Work] {
     let chain = (0..<length).map(make)
     for (operation, next) in zip(chain, chain.dropFirst()) { next.addDependency(operation) }

@@ -4,7 +4,7 @@
 import OperationCore
 import OperationTestKit
 
-/// A manual clock that tells when something is scheduled on it.
+/// A manual clock that calls a closure when an action is scheduled.
 struct SchedulingClock: OperationClock {
     private let clock: ManualClock
     private let onSchedule: @Sendable () -> Void

@@ -6,12 +6,12 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite("Scenarios: watching states", .timeLimit(.minutes(Rounds.minutes)))
+@Suite("Scenarios: observing states", .timeLimit(.minutes(Rounds.minutes)))
 struct StateScenarioTests {
     private static let life: [OperationState] = [.notStarted, .executing, .suspended, .executing, .finished]
 
     @Test(
-        "swift#59363 (KVO .initial): the states begin with the present one and then miss nothing",
+        "swift#59363 (KVO .initial): the states sequence begins with the current state and then misses none",
         arguments: 0..<5)
     func presentFirst(position: Int) async {
         let operation = HeldWork()
@@ -23,7 +23,7 @@ struct StateScenarioTests {
         #expect(seen == Array(Self.life[position...]))
     }
 
-    @Test("swift#59363 (KVO .initial): who begins to watch while the operation moves sees an unbroken rest of its life")
+    @Test("swift#59363 (KVO .initial): an observer that starts during changes sees all remaining states")
     func unbroken() async throws {
         let rounds = Rounds.count(ci: 1_000, soak: 100_000)
         var broken = 0
@@ -44,7 +44,7 @@ struct StateScenarioTests {
         #expect(broken == 0)
     }
 
-    @Test("A watcher sees the cancellation of an operation that was not started, and that it is the end")
+    @Test("An observer sees the cancellation of an operation that was not started as the last state")
     func cancelledEarly() async {
         let operation = HeldWork()
         var states = operation.states.makeAsyncIterator()

@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-/// A thread on which an operation ends begins the next one itself, if that takes but a moment.
+/// The thread on which an operation ends also starts the next operation if its body is brief.
 @Suite(.nothingStaysAlive, .timeLimit(.minutes(1)))
 struct LentThreadTests {
     private let workers = ManualWorkers()
@@ -21,7 +21,7 @@ struct LentThreadTests {
             }))
     }
 
-    /// A queue of one slot, which the first has; the threads have left.
+    /// A queue with one slot, which the first operation occupies. All threads have left the queue.
     private func makeQueue(_ operations: [HandDriven]) throws -> QueueManager {
         let queue = workers.makeQueue("lent", width: 1)
         try queue.add(operations)
@@ -30,7 +30,7 @@ struct LentThreadTests {
         return queue
     }
 
-    @Test func `it begins there, and no thread is asked for`() throws {
+    @Test func `the next brief operation starts on the thread that finished the previous one`() throws {
         let row = (0..<3).map { made("\($0)") }
         let queue = try makeQueue(row)
         for index in 0..<2 {
@@ -41,7 +41,7 @@ struct LentThreadTests {
         #expect(order.events == ["0", "1", "2"] && queue.counts.finished == 3 && workers.count == 0)
     }
 
-    @Test func `it begins before what waits for the end is told`() throws {
+    @Test func `the next brief operation starts before the end of the previous one is reported`() throws {
         let row = [made("first"), made("next")]
         let queue = try makeQueue(row)
         row[0].whenEnded { [order] in order.record("told") }
@@ -51,7 +51,7 @@ struct LentThreadTests {
         #expect(queue.counts.finished == 2)
     }
 
-    @Test func `on any other thread one of the queue's is asked for`() throws {
+    @Test func `finishing on a thread that is not lent starts the next operation on a queue thread`() throws {
         let row = [made("first"), made("next")]
         let queue = try makeQueue(row)
         row[0].finish(withResult: 0)
@@ -62,7 +62,7 @@ struct LentThreadTests {
         #expect(queue.counts.finished == 2)
     }
 
-    @Test func `one that may take long is for a thread of the queue's, and so is what stands behind it`() throws {
+    @Test func `operations that may take long, and those after them, start on a queue thread`() throws {
         let row = [made("first"), made("long", isBrief: false), made("last")]
         let queue = try makeQueue(row)
         LentThread.lend { row[0].finish(withResult: 0) }
@@ -75,7 +75,7 @@ struct LentThreadTests {
         #expect(queue.counts.finished == 3)
     }
 
-    @Test func `code of the user's that belongs to the start is for a thread of the queue's`() throws {
+    @Test func `operations with user code before the body start on a queue thread`() throws {
         let source = ClosureOperation { 1 }
         source.start()
         let fed = made("fed"), owned = made("owned"), timed = made("timed"), held = made("held")
@@ -95,7 +95,7 @@ struct LentThreadTests {
         }
     }
 
-    @Test func `a long row of operations that end at once takes no stack`() throws {
+    @Test func `20,000 operations that finish immediately do not overflow the stack`() throws {
         let first = made("first")
         let queue = workers.makeQueue("row", width: 1)
         try queue.add(first)
@@ -103,13 +103,13 @@ struct LentThreadTests {
         try queue.add(
             (0..<20_000).map { HandDriven("\($0)", isBrief: true, hooks: .init { $0.finish(withResult: 0) }) })
         LentThread.lend { first.finish(withResult: 0) }
-        // The second ended on this thread, and the rest is for one of the queue's.
+        // The second operation ended on this thread. The others are left for a thread of the queue.
         #expect(queue.counts.finished == 2 && workers.count == 1)
         workers.runAll()
         #expect(queue.counts.finished == 20_001)
     }
 
-    @Test func `limits hold: nothing begins in a suspended queue, or beyond the width`() throws {
+    @Test func `a lent thread starts nothing in a suspended queue or beyond the width`() throws {
         let row = (0..<3).map { made("\($0)") }
         let queue = try makeQueue(row)
         queue.isSuspended = true

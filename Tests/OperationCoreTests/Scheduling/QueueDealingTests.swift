@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-/// Bodies that are short: a thread is given several operations at once, and nobody can tell.
+/// Short bodies: a thread takes a batch of several operations, without a visible difference.
 @Suite(
     .nothingStaysAlive, .timeLimit(.minutes(3)),
     .disabled(if: isMapping, "A conversion takes back what its thread was dealt."))
@@ -25,7 +25,7 @@ struct QueueDealingTests {
 
     private func names(_ range: Range<Int>) -> [String] { range.map { "\($0)" } }
 
-    /// A queue with so many operations, of which a thread has begun some and holds others.
+    /// A queue with `count` operations. A thread has started some of them and holds a batch of others.
     private func dealtQueue(_ count: Int, begun: Int) throws -> (QueueManager, [SyncProbe]) {
         let queue = workers.makeQueue("dealt", width: 1), operations = names(0..<count).map { made($0) }
         try queue.add(operations)
@@ -34,14 +34,14 @@ struct QueueDealingTests {
         return (queue, operations)
     }
 
-    @Test func `they run in their order`() throws {
+    @Test func `batched operations run in order`() throws {
         let (_, operations) = try dealtQueue(100, begun: 10)
         workers.runAll()
         #expect(order.events == names(0..<100))
         #expect(operations.allSatisfy { $0.outcome == .success(0) })
     }
 
-    @Test func `a more urgent one does not wait for them`() throws {
+    @Test func `a more urgent operation does not wait for batched operations`() throws {
         let (queue, _) = try dealtQueue(100, begun: 10)
         try queue.add(made("urgent", .high))
         try queue.add(priority: .veryHigh) { [order] in order.record("closure") }
@@ -49,7 +49,7 @@ struct QueueDealingTests {
         #expect(order.events == names(0..<10) + ["closure", "urgent"] + names(10..<100))
     }
 
-    @Test func `one of them may be made more urgent, or wait for another`() throws {
+    @Test func `a batched operation can get a higher priority or a new dependency`() throws {
         let (queue, operations) = try dealtQueue(40, begun: 10)
         operations[12].queuePriority = .high
         let late = made("late")
@@ -59,7 +59,7 @@ struct QueueDealingTests {
         #expect(order.events == names(0..<10) + ["12", "11"] + names(13..<40) + ["late", "10"])
     }
 
-    @Test func `nothing of them begins while the queue is suspended`() throws {
+    @Test func `batched operations do not start while the queue is suspended`() throws {
         let (queue, _) = try dealtQueue(40, begun: 10)
         queue.isSuspended = true
         workers.runAll()
@@ -69,7 +69,7 @@ struct QueueDealingTests {
         #expect(order.events == names(0..<40))
     }
 
-    @Test func `cancelled, they end at once`() throws {
+    @Test func `canceled batched operations finish immediately`() throws {
         let (queue, operations) = try dealtQueue(40, begun: 10)
         operations[12].cancel()
         #expect(Look(operations[12]) == .cancelled)
@@ -81,9 +81,9 @@ struct QueueDealingTests {
         #expect(queue.engine.operations == [])
     }
 
-    @Test func `what is asked of the queue is exact`() throws {
+    @Test func `counts, snapshot and explain are exact while operations are batched`() throws {
         let (queue, operations) = try dealtQueue(40, begun: 10)
-        // The thread has not told of the last one that ended.
+        // The thread has not reported the last operation that ended.
         #expect(queue.counts.finished == 9 && queue.counts.running == 1 && queue.counts.ready == 30)
         #expect(queue.engine.dealtCount == 0)
         while order.count < 15 { workers.step() }
@@ -92,22 +92,23 @@ struct QueueDealingTests {
         #expect(snapshot.entries(.running).compactMap(\.name) == ["14"])
         while order.count < 20 { workers.step() }
         #expect(queue.explain(operations[19]).standing == .ended(.success))
-        #expect(queue.explain(operations[25]).reasons.description.contains("slots of the queue are occupied (width 1, held by 19)"))
+        let reasons = queue.explain(operations[25]).reasons.description
+        #expect(reasons.contains("slots of the queue are occupied (width 1, held by 19)"))
         workers.runAll()
         #expect(queue.counts.finished == 40)
     }
 
-    @Test func `who follows the queue sees each step`() async throws {
+    @Test func `recording a queue stops batching and records each remaining operation`() async throws {
         let (queue, _) = try dealtQueue(40, begun: 10)
         queue.recording = QueueRecording()
         #expect(queue.engine.dealtCount == 0)
         workers.runAll()
-        // The last one that ran has not been told of.
+        // The last operation that ran was not reported.
         #expect(queue.record.runs.count == 31)
         #expect(queue.engine.dealtCount == 0)
     }
 
-    @Test func `a failure among them is told at once`() throws {
+    @Test func `a failure of a batched operation is reported`() throws {
         let queue = workers.makeQueue("failing", width: 1)
         let operations = names(0..<20).map { name in
             SyncProbe(name) { operation in
@@ -126,12 +127,12 @@ struct QueueDealingTests {
 
     private func place(of name: String) -> Int { order.events.firstIndex(of: name) ?? -1 }
 
-    @Test func `a slot that becomes free is filled with what another thread was dealt`() throws {
+    @Test func `a free slot is filled with an operation from the batch of another thread`() throws {
         let queue = workers.makeQueue("freed", width: 2), slow = HandDriven("slow")
         try addClosures(0..<12, to: queue)
         try queue.add(slow)
         while queue.engine.dealtCount == 0 || queue.engine.ticketCount > 1 { workers.step(0) }
-        // The second thread takes the slow one, which holds its place, and leaves.
+        // The second thread takes the slow operation, which keeps its slot, and leaves.
         for _ in 0..<5 where workers.count > 1 { workers.step(1) }
         #expect(slow.state == .executing && workers.count == 1 && queue.engine.dealtCount > 0)
         slow.finish(withResult: 1)
@@ -140,7 +141,7 @@ struct QueueDealingTests {
         #expect(order.count == 12)
     }
 
-    @Test func `an urgent one of another kind does not wait for them, nor one that a barrier held back`() throws {
+    @Test func `urgent plain operations and operations after a canceled barrier overtake a batch`() throws {
         let (queue, _) = try dealtQueue(40, begun: 10)
         let urgent = BlockOperation { [order] in order.record("urgent") }
         urgent.queuePriority = .veryHigh
@@ -158,7 +159,7 @@ struct QueueDealingTests {
         #expect(place(of: "behind") <= 21)
     }
 
-    @Test func `ageing counts them`() throws {
+    @Test func `ageing counts batched operations`() throws {
         let (queue, _) = try dealtQueue(60, begun: 10)
         queue.ageing = 1
         while order.count < 20 { workers.step() }
@@ -168,12 +169,12 @@ struct QueueDealingTests {
         #expect(place(of: "low") <= 22)
     }
 
-    @Test func `nothing is stuck behind a body that blocks while others begin`() throws {
+    @Test func `batched operations are not stuck behind a body that blocks`() throws {
         let queue = workers.makeQueue("stuck", width: 2)
         try addClosures(0..<40, to: queue)
         while queue.engine.dealtCount < 2 || order.count < 6 { workers.step(0) }
         workers.step(0)
-        // From now on its body blocks: it takes no step.
+        // From now on, its body blocks, so it takes no step.
         for number in 40..<600 {
             try addClosures(number..<number + 1, to: queue)
             workers.step(1)
@@ -185,7 +186,7 @@ struct QueueDealingTests {
         #expect(order.count == 600)
     }
 
-    @Test func `a body that goes on comes before what was dealt`() async throws {
+    @Test func `a body that resumes after a wait runs before batched operations`() async throws {
         let queue = workers.makeQueue("goes on", width: 1), never = HandDriven("never")
         let waiting = SyncProbe { [order] operation in
             never.waitUntilFinished()
@@ -212,7 +213,7 @@ struct QueueDealingTests {
         workers.runAll()
     }
 
-    @Test func `what ended among them is let go of before the next body`() throws {
+    @Test func `a finished batched operation is released before the next body`() throws {
         let queue = workers.makeQueue("let go", width: 1), gone = Gate()
         try addClosures(0..<8, to: queue)
         do {
@@ -224,7 +225,7 @@ struct QueueDealingTests {
         #expect(order.events.suffix(5) == ["gone", "gone", "gone", "gone", "gone"])
     }
 
-    @Test func `another thread takes over what a body that blocks was to be followed by`() async throws {
+    @Test func `another thread runs the batch of a thread whose body blocks`() async throws {
         let queue = QueueManager("stolen", width: 2), gate = Gate(), others = Gate()
         let count = Locked(0)
         queue.isSuspended = true
@@ -239,14 +240,14 @@ struct QueueDealingTests {
             }
         }
         queue.isSuspended = false
-        // All but the one that blocks.
+        // All but the blocking body have run.
         await others.passage()
         gate.open()
         await queue.drained()
         #expect(count.withLock { $0 } == 2_000)
     }
 
-    @Test func `a body that waits leaves the others of its thread to the queue`() async throws {
+    @Test func `a body that waits returns the batch of its thread to the queue`() async throws {
         let queue = QueueManager("waiting", width: 1)
         let last = ClosureOperation { 1 }
         queue.isSuspended = true

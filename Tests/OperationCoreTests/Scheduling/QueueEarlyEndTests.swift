@@ -6,10 +6,10 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-/// Results that come before the body, and operations that have no time for one.
+/// Results that are set before the body, and operations without time for a body.
 @Suite(.nothingStaysAlive, .timeLimit(.minutes(3)))
 struct QueueEarlyEndTests {
-    /// What keeps an operation from beginning although its dependencies ended.
+    /// The reason that an operation does not start although its dependencies ended.
     enum Hold: String, CaseIterable, Sendable {
         case category, condition, throttle, delay
 
@@ -32,7 +32,7 @@ struct QueueEarlyEndTests {
 
     init() { queue = workers.makeQueue("early", width: 2) }
 
-    @Test func `a result that comes during the delay ends it`() throws {
+    @Test func `a result set during the start delay ends the operation`() throws {
         let operation = HandDriven()
         Hold.delay.put(on: operation, clock)
         try queue.add(operation)
@@ -44,7 +44,7 @@ struct QueueEarlyEndTests {
     }
 
     @Test(arguments: Hold.allCases)
-    func `one that has its result in a suspended queue ends when that goes on`(hold: Hold) throws {
+    func `an operation that gets its result in a suspended queue ends when the queue resumes`(hold: Hold) throws {
         let operation = HandDriven()
         hold.put(on: operation, clock)
         queue.isSuspended = true
@@ -59,7 +59,7 @@ struct QueueEarlyEndTests {
     }
 
     @Test(arguments: Hold.allCases)
-    func `one that has its result behind a barrier ends after it`(hold: Hold) throws {
+    func `an operation that gets its result behind a barrier ends after the barrier`(hold: Hold) throws {
         let barrier = HandDriven("barrier"), operation = HandDriven()
         hold.put(on: operation, clock)
         try queue.addBarrier(barrier)
@@ -73,14 +73,14 @@ struct QueueEarlyEndTests {
         #expect(clock.pendingCount == 0 && queue.engine.operations.isEmpty)
     }
 
-    @Test func `a result may come just before it would ask for its admission`() throws {
+    @Test func `a result set just before the admission request ends the operation`() throws {
         let hooked = HookClock(), first = HandDriven("first"), second = HandDriven("second")
         let registry = OperationThrottle(clock: hooked)
         for operation in [first, second] {
             operation.throttle = .init(
                 key: operation.displayName, interval: .seconds(1), early: .wait, in: registry)
         }
-        // Both are held then, and the first asks.
+        // Both operations are held at this point, and the first requests admission.
         hooked.beforeNextNow { second.finish(withResult: 2) }
         try queue.add([first, second])
         workers.runAll()
@@ -91,7 +91,9 @@ struct QueueEarlyEndTests {
     }
 
     @Test(arguments: StartingWay.allCases, [Duration.zero, .nanoseconds(-1), .seconds(Int64.min)])
-    func `a timeout that is not above zero leaves no time`(way: StartingWay, timeout: Duration) async throws {
+    func `an operation with a timeout of zero or less is canceled before its body`(
+        way: StartingWay, timeout: Duration
+    ) async throws {
         let operation = HandDriven(), starter = Starter(way)
         operation.clock = clock
         operation.timeout = timeout
@@ -103,7 +105,7 @@ struct QueueEarlyEndTests {
     }
 
     @Test(arguments: StartingWay.allCases)
-    func `a deadline that has passed leaves no time for the body`(way: StartingWay) async throws {
+    func `an operation whose deadline has passed is canceled before its body`(way: StartingWay) async throws {
         let operation = HandDriven(), starter = Starter(way), standing = StandingClock()
         operation.clock = standing
         operation.deadline = OperationInstant(offset: .seconds(-1))
@@ -114,7 +116,7 @@ struct QueueEarlyEndTests {
     }
 }
 
-/// A clock that calls nothing back.
+/// A clock that never fires a timer.
 private struct StandingClock: OperationClock {
     struct Timer: OperationTimer {
         func cancel() {}

@@ -6,12 +6,12 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-/// What a thread keeps back for its queue while it concludes, and tells before something of the user's runs.
+/// Changes that a thread collects for its queue while it ends an operation, and flushes before user code runs.
 @Suite(.nothingStaysAlive, .timeLimit(.minutes(Rounds.minutes)))
 struct QueueFlushTests {
     private let workers = ManualWorkers()
 
-    /// An operation that fails, two that wait for it, and the second of these has a rule.
+    /// An operation that fails and two that depend on it, the second with a rule.
     private func makeRow(_ prepare: (SyncProbe) -> Void) throws -> (QueueManager, [SyncProbe]) {
         let queue = workers.makeQueue("row", width: 1)
         let failing = SyncProbe("failing") { $0.finish(withError: .first) }
@@ -24,14 +24,14 @@ struct QueueFlushTests {
         return (queue, [failing, waiting, ruled])
     }
 
-    @Test func `one that is admitted while the rule of another runs is not forgotten`() throws {
+    @Test func `an operation that is admitted while the rule of another one runs is not lost`() throws {
         let (queue, row) = try makeRow { $0.categories = [OperationCategory("free")] }
         workers.runAll()
         #expect(row[1].outcome == .success(1) && row[2].isFinished)
         #expect(queue.engine.operations.isEmpty)
     }
 
-    @Test func `one that its throttle drops while the rule of another runs ends, and nothing ends twice`() throws {
+    @Test func `an operation dropped by its throttle while another rule runs ends exactly once`() throws {
         let clock = ManualClock()
         func throttle(_ operation: SyncProbe) {
             operation.clock = clock

@@ -6,10 +6,10 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-/// Foundation operations of other kinds in a queue of ours.
+/// Plain operations in a `QueueManager`.
 @Suite(.nothingStaysAlive, .timeLimit(.minutes(3)))
 struct QueueForeignTests {
-    /// An asynchronous Foundation operation as users write them.
+    /// An asynchronous plain operation as users write it.
     private final class Slow: Operation, @unchecked Sendable {
         private let flags = Locked((executing: false, finished: false))
         let began = Gate()
@@ -30,13 +30,13 @@ struct QueueForeignTests {
         }
     }
 
-    /// One that decides by itself when it is ready.
+    /// A plain operation that overrides `isReady`.
     private final class Moody: Operation, @unchecked Sendable {
         let isWilling = Locked(false)
         override var isReady: Bool { super.isReady && isWilling.withLock { $0 } }
     }
 
-    @Test func `they run once, within the width, and are counted until they end`() async throws {
+    @Test func `plain operations run once within the width and take a slot until they end`() async throws {
         let queue = QueueManager("foreign", width: 2), registrar = Registrar()
         for _ in 0..<100 { try queue.add(BlockOperation { registrar.during() }) }
         await queue.drained()
@@ -52,7 +52,7 @@ struct QueueForeignTests {
         await queue.drained()
     }
 
-    @Test func `dependencies hold between both kinds and both kinds of queue`() async throws {
+    @Test func `dependencies work between plain and own operations in both kinds of queues`() async throws {
         let ours = QueueManager("ours", width: 2), theirs = OperationQueue(), order = EventRecorder<Int>()
         let first = BlockOperation { order.record(1) }
         let second = SyncProbe { operation in
@@ -78,7 +78,7 @@ struct QueueForeignTests {
         #expect(order.events == [1, 2, 3, 4, 5])
     }
 
-    @Test func `one that decides by itself when it is ready is asked again`() async throws {
+    @Test func `the queue checks isReady again for a plain operation that was not ready`() async throws {
         let queue = QueueManager(), moody = Moody(), barrier = Gate()
         try queue.add(moody)
         try queue.add { barrier.open() }
@@ -89,7 +89,7 @@ struct QueueForeignTests {
         #expect(moody.isFinished)
     }
 
-    @Test func `one that is cancelled while it waits ends without its body`() async throws {
+    @Test func `a plain operation that is canceled while it waits ends without its body`() async throws {
         let queue = QueueManager(), never = BlockOperation {}, ran = Gate()
         let operation = BlockOperation { ran.open() }
         operation.addDependency(never)
@@ -100,7 +100,7 @@ struct QueueForeignTests {
         #expect(!ran.isOpen)
     }
 
-    @Test func `one that is in a queue, runs or has ended is refused`() async throws {
+    @Test func `a plain operation that is queued, executing or finished is rejected`() async throws {
         let queue = QueueManager("one"), theirs = OperationQueue()
         func code(_ operation: Operation) -> QueueError.Code? {
             do throws(QueueError) {
@@ -130,14 +130,16 @@ struct QueueForeignTests {
         #expect(twice.isFinished)
     }
 
-    @Test func `they are let go of when they ended`() async throws {
+    @Test func `plain operations are released when they end`() async throws {
         let census = LiveObjects(), queue = QueueManager()
         for _ in 0..<50 { try queue.add(census.track(BlockOperation {})) }
         await queue.drained()
         #expect(try await TestThread.run { census.countAtRest() } == 0)
     }
 
-    @Test(arguments: [1, 2]) func `a chain goes on without the timer`(_ width: Int) async throws {
+    @Test(arguments: [1, 2]) func `a chain of plain operations runs without the polling timer`(
+        _ width: Int
+    ) async throws {
         let queue = QueueManager("chain", width: width), order = EventRecorder<Int>()
         queue.engine.stopPatrol()
         queue.isSuspended = true
@@ -153,7 +155,7 @@ struct QueueForeignTests {
         #expect(order.events == Array(0..<400))
     }
 
-    @Test func `a graph of both kinds goes on without the timer`() async throws {
+    @Test func `a graph of plain and own operations runs without the polling timer`() async throws {
         let queue = QueueManager("graph", width: 2), count = Tally()
         queue.engine.stopPatrol()
         queue.isSuspended = true
@@ -180,7 +182,7 @@ struct QueueForeignTests {
         #expect(count.value == 300)
     }
 
-    /// Counts how often it is asked whether it is ready.
+    /// Counts the calls of `isReady`.
     private final class Asked: Operation, @unchecked Sendable {
         let count: EventRecorder<Int>
 
@@ -192,26 +194,26 @@ struct QueueForeignTests {
         }
     }
 
-    @Test func `however many wait, few are asked at a time, and each has its turn`() async throws {
+    @Test func `a queue polls few of many waiting plain operations at a time, but all in turn`() async throws {
         let queue = QueueManager("many"), never = BlockOperation {}, count = EventRecorder<Int>(), moody = Moody()
         let waiting = (0..<3_000).map { _ in Asked(count) }
         for operation in waiting {
             operation.addDependency(never)
             try queue.add(operation)
         }
-        // Others are asked every now and then by the clock: the least counts.
+        // The timer also polls operations, so the smallest count is used.
         let least = (0..<10).map { _ in
             let before = count.count
             queue.engine.askPlain()
             return count.count - before
         }.min()
         #expect((least ?? .max) <= 1_500)
-        // One that may be ready by itself does not stand behind those that wait for others.
+        // An operation without dependencies does not wait behind operations with dependencies.
         try queue.add(moody)
         moody.isWilling.withLock { $0 = true }
         queue.engine.askPlain()
         while !moody.isFinished { await Task.yield() }
-        // What is cancelled without a word is found in its turn.
+        // An operation that is canceled without a notification is found in its turn.
         waiting[2_999].cancel()
         while !waiting[2_999].isFinished {
             queue.engine.askPlain()

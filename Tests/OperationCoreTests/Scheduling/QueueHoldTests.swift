@@ -6,14 +6,14 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-/// Reasons for which a queue is held that know nothing of each other.
+/// Independent reasons for which a queue is suspended.
 @Suite(.nothingStaysAlive, .timeLimit(.minutes(1)))
 struct QueueHoldTests {
     private let queue = QueueManager("uploads", width: 2)
 
-    @Test func `while it holds nothing begins, and what waited begins afterwards`() async throws {
+    @Test func `a hold suspends the queue, and its operations start after the hold is released`() async throws {
         let hold = QueueHold(queue, because: "the network is gone")
-        #expect(!queue.isSuspended, "not before it is set")
+        #expect(!queue.isSuspended, "The hold must not suspend the queue before it is set.")
         hold.set(true)
         let operation = ClosureOperation { 42 }
         operation.name = "upload"
@@ -28,7 +28,7 @@ struct QueueHoldTests {
         #expect(try await operation.value == 42)
     }
 
-    @Test func `it goes on when all who hold it let it go, the user included`() {
+    @Test func `a queue resumes only after all holds and the user have released it`() {
         let first = QueueHold(queue, because: "one"), second = QueueHold(queue, because: "two")
         queue.isSuspended = true
         first.set(true)
@@ -40,7 +40,7 @@ struct QueueHoldTests {
         #expect(!queue.isSuspended)
     }
 
-    @Test func `once it ended it holds nothing any more, and one that is let go of has ended`() {
+    @Test func `a hold that has ended or is freed no longer suspends the queue`() {
         let hold = QueueHold(queue, because: "one")
         hold.set(true)
         hold.end()
@@ -55,7 +55,7 @@ struct QueueHoldTests {
         #expect(!queue.isSuspended)
     }
 
-    @Test func `Race: set by one thread and ended by another, it holds nothing in the end`() async throws {
+    @Test func `Race: a hold that one thread sets and another ends leaves the queue resumed`() async throws {
         let queue = queue
         let wasHeld = try await TestThread.run {
             let team = ThreadTeam(count: 2)

@@ -6,19 +6,19 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-/// What code of the user's does that runs where a thread lets go of what ended: in the `deinit` of something it held.
+/// User code in the `deinit` of captured objects, which runs when a thread releases an operation that ended.
 @Suite(.nothingStaysAlive, .timeLimit(.minutes(Rounds.minutes)))
 struct QueueLettingGoTests {
     private let workers = ManualWorkers(areBodiesShort: true)
     private let order = EventRecorder<String>()
 
-    /// What holds the object whose end is looked at.
+    /// The object that keeps the tracked object alive.
     enum Holder: CaseIterable {
         case closure
         case operation
     }
 
-    /// Adds eight closures, one that holds what speaks when it is freed, and eight more.
+    /// Adds eight closures, one holder of an object that calls `say` when it is freed.
     private func add(to queue: QueueManager, _ holder: Holder, _ say: @escaping @Sendable () -> Void) throws {
         try addClosures(0..<8, to: queue)
         let word = LastWord(say)
@@ -34,7 +34,7 @@ struct QueueLettingGoTests {
     }
 
     @Test(arguments: Holder.allCases)
-    func `it may cancel another operation of the queue, which is not lost`(_ holder: Holder) throws {
+    func `a deinit can cancel another operation of the queue, which is not lost`(_ holder: Holder) throws {
         let queue = workers.makeQueue("cancels", width: 1), never = HandDriven("never")
         let blocked = SyncProbe("blocked") { $0.finish(withResult: 1) }
         blocked.addDependency(never)
@@ -50,7 +50,7 @@ struct QueueLettingGoTests {
     }
 
     @Test(arguments: Holder.allCases)
-    func `it may run a rule of the user's, and nothing ends twice`(_ holder: Holder) throws {
+    func `a deinit can run a dependency rule, and every operation ends exactly once`(_ holder: Holder) throws {
         let queue = workers.makeQueue("judges", width: 1)
         let failing = HandDriven("failing"), judged = HandDriven("judged")
         try judged.depend(on: failing, otherwise: .fail { _ in .second })
@@ -61,7 +61,7 @@ struct QueueLettingGoTests {
         workers.runAll()
         #expect(judged.outcome == .failure(.second))
         #expect(queue.counts.finished == 17 && queue.engine.operations.isEmpty)
-        // Each has a slot of its own.
+        // Each operation has its own slot.
         let next = (0..<4).map { HandDriven("\($0)") }
         queue.width = 4
         try queue.add(next)
@@ -72,7 +72,7 @@ struct QueueLettingGoTests {
         #expect(queue.counts.finished == 21)
     }
 
-    @Test func `it may wait for what its thread has taken already`() async throws {
+    @Test func `a deinit can wait for an operation that its thread has already taken`() async throws {
         let queue = QueueManager("taken", width: 1), next = ClosureOperation { 1 }
         queue.isSuspended = true
         do {
@@ -85,7 +85,7 @@ struct QueueLettingGoTests {
         #expect(next.outcome == .success(1))
     }
 
-    @Test func `it may wait until nothing is left of the queue`() async throws {
+    @Test func `a deinit can wait until the queue is empty`() async throws {
         let queue = QueueManager("all", width: 1), passed = Gate()
         queue.isSuspended = true
         do {
@@ -102,7 +102,7 @@ struct QueueLettingGoTests {
     }
 
     @Test(arguments: Holder.allCases)
-    func `it may wait for what its thread was dealt`(_ holder: Holder) async throws {
+    func `a deinit can wait for an operation in the batch of its thread`(_ holder: Holder) async throws {
         let queue = workers.makeQueue("dealt", width: 1), next = ClosureOperation { 1 }, done = Gate(), began = Gate()
         try add(to: queue, holder) {
             began.open()
@@ -120,21 +120,21 @@ struct QueueLettingGoTests {
             return done.isOpen
         }
         #expect(next.outcome == .success(1))
-        // Else its thread would wait for ever.
+        // Otherwise, its thread would wait forever.
         if next.outcome == nil { next.cancel() }
         await done.passage()
         workers.runAll()
         #expect(order.count == 16 && queue.engine.operations.isEmpty)
     }
 
-    @Test func `what got ready is told before it`() throws {
+    @Test func `operations that become ready are reported before a deinit runs`() throws {
         let workers = ManualWorkers(), queue = workers.makeQueue("told", width: 2)
         let counts = EventRecorder<Int>(), states = EventRecorder<OperationState>()
         let after = (0..<2).map { HandDriven("after \($0)") }
         do {
             let word = LastWord {
                 counts.record(queue.counts.ready)
-                // As if it took long.
+                // Simulates a deinit that takes long.
                 for _ in 0..<2 where workers.count > 1 { workers.step(1) }
                 states.record(after[0].state)
             }

@@ -6,12 +6,12 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-/// A queue keeps what failed in it, and nothing of that keeps the queue.
+/// A queue keeps its failed operations, and none of them keeps the queue alive.
 @Suite(.nothingStaysAlive, .timeLimit(.minutes(3)))
 struct QueueLifetimeTests {
     private struct Boom: Error {}
 
-    /// How the group that fails is made.
+    /// How the failing group is created.
     enum Form: CaseIterable, Sendable {
         case declared, declaredOnTheQueue, body, synchronous, mapped, nested, throwing, cancelledEarly, timedOut
 
@@ -39,7 +39,7 @@ struct QueueLifetimeTests {
     }
 
     @Test(arguments: Form.allCases)
-    func `a queue in which a group failed is freed, and the group with it`(_ form: Form) async throws {
+    func `a queue in which a group failed is freed with the group`(_ form: Form) async throws {
         let census = LiveObjects()
         for _ in 0..<100 {
             let queue = QueueManager("short-lived")
@@ -53,7 +53,7 @@ struct QueueLifetimeTests {
         #expect(try await TestThread.run { census.countAtRest() } == 0)
     }
 
-    @Test func `a queue that is freed before a group fails keeps nothing of it`() async throws {
+    @Test func `a queue that is freed before a group fails does not keep the group alive`() async throws {
         let census = LiveObjects(), gate = Gate()
         let ended = Gate()
         do {
@@ -72,7 +72,7 @@ struct QueueLifetimeTests {
         #expect(try await TestThread.run { census.countAtRest() } == 0)
     }
 
-    @Test func `the failures of a queue that is freed are freed with it, whatever holds its engine`() async throws {
+    @Test func `the failures of a queue are freed with the queue even if its engine is alive`() async throws {
         let census = LiveObjects(), ended = Gate()
         let token: any Sendable
         do {

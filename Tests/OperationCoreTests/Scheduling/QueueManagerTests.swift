@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-/// Notes how many bodies run at once.
+/// Counts the bodies that run at the same time.
 final class Registrar: Sendable {
     private struct State {
         var present = 0
@@ -57,7 +57,7 @@ struct QueueManagerTests {
         }
     }
 
-    @Test func `asynchronous operations hold their place until they end and no thread`() async throws {
+    @Test func `asynchronous operations hold a slot until they end, but no thread`() async throws {
         let queue = QueueManager("places", width: 2)
         let operations = (0..<4).map { _ in HandDriven() }
         try queue.add(operations)
@@ -72,7 +72,7 @@ struct QueueManagerTests {
         await queue.drained()
     }
 
-    @Test func `closures run in their order on a queue of width 1, beside operations`() async throws {
+    @Test func `closures and operations run in order on a queue of width 1`() async throws {
         let queue = QueueManager("closures", width: 1), order = EventRecorder<Int>()
         queue.isSuspended = true
         for number in 0..<100 {
@@ -92,7 +92,7 @@ struct QueueManagerTests {
         #expect(order.events == Array(0..<100))
     }
 
-    @Test func `none runs before what it waits for, across queues and however it was added`() async throws {
+    @Test func `operations run after their dependencies across queues, in any order of adding`() async throws {
         let first = QueueManager("first", width: 1), second = QueueManager("second", width: 3)
         let order = EventRecorder<String>()
         func made(_ name: String) -> SyncProbe {
@@ -114,11 +114,11 @@ struct QueueManagerTests {
         #expect(order.events == ["a", "b", "c", "d"])
     }
 
-    @Test func `a dependency that is added while the operation waits for its turn is honoured`() async throws {
+    @Test func `a dependency added while the operation waits for its turn is respected`() async throws {
         let workers = ManualWorkers(), queue = workers.makeQueue(width: 1)
         let upstream = HandDriven(), operation = HandDriven()
         try queue.add(operation)
-        workers.step()  // It is taken, and has not begun.
+        workers.step()  // A thread has taken the operation but not started it.
         try operation.depend(on: upstream, otherwise: .cancel)
         workers.runAll()
         #expect(Look(operation) == .blocked)
@@ -132,7 +132,7 @@ struct QueueManagerTests {
         await queue.drained()
     }
 
-    @Test func `a dependency that is taken back lets the operation go`() async throws {
+    @Test func `removing a dependency lets the operation start`() async throws {
         let queue = QueueManager(), upstream = HandDriven(), operation = HandDriven()
         try operation.depend(on: upstream, otherwise: .cancel)
         try queue.add(operation)
@@ -142,8 +142,7 @@ struct QueueManagerTests {
         await queue.drained()
     }
 
-    @Test func `what is cancelled before its turn ends at once, without a slot, in a suspended queue too`() async throws
-    {
+    @Test func `a waiting operation finishes immediately when canceled, even in a suspended queue`() async throws {
         let queue = QueueManager("cancelled", width: 1), busy = HandDriven()
         try queue.add(busy)
         _ = await busy.calls.events(atLeast: 1)
@@ -160,7 +159,7 @@ struct QueueManagerTests {
         await queue.drained()
     }
 
-    @Test func `one that was cancelled before it was added ends when it is added`() throws {
+    @Test func `an operation canceled before it was added ends when it is added`() throws {
         let queue = QueueManager(), operation = HandDriven()
         queue.isSuspended = true
         operation.cancel()
@@ -169,7 +168,7 @@ struct QueueManagerTests {
         #expect(Look(operation) == .cancelled)
     }
 
-    @Test func `one that was finished before it was added is told in its turn`() async throws {
+    @Test func `an operation finished before it was added ends in its turn without its body`() async throws {
         let queue = QueueManager(), operation = HandDriven()
         operation.finish(withResult: 3)
         try queue.add(operation)
@@ -178,7 +177,7 @@ struct QueueManagerTests {
         #expect(Look(operation) == .finished)
     }
 
-    @Test func `cancelling all ends what waits and stops what runs, closures included`() async throws {
+    @Test func `cancelAll ends waiting operations and closures and cancels executing ones`() async throws {
         let queue = QueueManager("all", width: 1), running = HandDriven(), waiting = HandDriven(), ran = Gate()
         let block = BlockOperation { ran.open() }
         try queue.add(running)
@@ -194,7 +193,7 @@ struct QueueManagerTests {
         #expect(!ran.isOpen)
     }
 
-    @Test func `handlers come in the order of the graph`() async throws {
+    @Test func `handlers are called in dependency order`() async throws {
         let queue = QueueManager(), callbacks = DispatchQueue(label: "callbacks"), order = EventRecorder<Int>()
         var last: SyncProbe?
         for number in 0..<50 {
@@ -225,7 +224,7 @@ struct QueueManagerTests {
         await queue.drained()
     }
 
-    @Test func `cancelling during the start delay ends at once and leaves no timer`() throws {
+    @Test func `canceling during the start delay ends the operation immediately and removes its timer`() throws {
         let clock = ManualClock(), queue = QueueManager(), operation = HandDriven()
         operation.clock = clock
         operation.startDelay = .seconds(10)
@@ -236,7 +235,7 @@ struct QueueManagerTests {
         #expect(clock.pendingCount == 0)
     }
 
-    @Test func `a queue that nobody holds runs what it has, and a suspended one cancels it`() async throws {
+    @Test func `a released queue runs its operations, and a released suspended queue cancels them`() async throws {
         let census = LiveObjects()
         let kept = HandDriven(hooks: .init(main: { $0.finish(withResult: 1) })), dropped = HandDriven()
         do {
@@ -254,7 +253,7 @@ struct QueueManagerTests {
         #expect(try await TestThread.run { census.countAtRest() } == 0)
     }
 
-    @Test func `operations are let go of when they ended`() async throws {
+    @Test func `operations are released when they end`() async throws {
         let census = LiveObjects(), queue = QueueManager()
         for number in 0..<200 {
             let operation = census.track(SyncProbe { $0.finish(withResult: number) })

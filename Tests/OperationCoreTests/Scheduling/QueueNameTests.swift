@@ -19,7 +19,7 @@ struct QueueNameTests {
         #expect(QueueManager.undefine(name) == nil)
     }
 
-    @Test func `a name that is not defined is an error that says which are`() throws {
+    @Test func `an unknown queue name throws an error that lists the defined names`() throws {
         try QueueManager.define("names: known")
         defer { QueueManager.undefine("names: known") }
         #expect { try QueueManager.named("names: unknown") } throws: { error in

@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-/// Operations that wait in the middle of their work, without a thread and without a place of their queue.
+/// Operations that wait in the middle of their work, without a thread and without a slot in their queue.
 @Suite(.nothingStaysAlive, .timeLimit(.minutes(Rounds.minutes)))
 struct QueueRestTests {
     private let workers = ManualWorkers()
@@ -19,7 +19,7 @@ struct QueueRestTests {
         return operations
     }
 
-    @Test func `an operation that rests leaves its place to the next, and gets one again`() async throws {
+    @Test func `a resting operation gives its slot to the next one and gets a slot when it resumes`() async throws {
         let queue = workers.makeQueue("api", width: 1)
         let operations = try add("first", "second", "third", to: queue)
         #expect(operations.map(\.state) == [.executing, .notStarted, .notStarted])
@@ -36,7 +36,7 @@ struct QueueRestTests {
         #expect(!operations[0].wake(1) { wentOn.open() })
         #expect(operations[0].waitReason?.kind == .place)
         operations[1].finish(withResult: 2)
-        // It comes before the one that has not begun.
+        // The resting operation resumes before the operation that has not started.
         await wentOn.passage()
         workers.runAll()
         #expect(operations[2].state == .notStarted)
@@ -48,7 +48,7 @@ struct QueueRestTests {
         #expect(queue.counts.unended == 0)
     }
 
-    @Test func `readers of the queue's events are told that it rests, why, and that it goes on`() async throws {
+    @Test func `queue events report that an operation rests, why, and that it resumes`() async throws {
         let queue = workers.makeQueue(width: 1)
         var updates = queue.events.makeAsyncIterator()
         let operations = try add("first", "second", to: queue)
@@ -85,17 +85,17 @@ struct QueueRestTests {
             ])
     }
 
-    @Test func `where there is room it goes on at once`() throws {
+    @Test func `a resting operation resumes immediately if a slot is free`() throws {
         let queue = workers.makeQueue(width: 2)
         let operation = try add("only", to: queue)[0]
         operation.rest(1, because: pause)
         let others = try add("a", to: queue)
-        #expect(operation.wake(1) { Issue.record("It went on at once.") })
+        #expect(operation.wake(1) { Issue.record("The operation must resume immediately, without this closure.") })
         #expect(operation.waitReason == nil)
         for operation in others + [operation] { operation.finish(withResult: 0) }
     }
 
-    @Test func `the news of a wait that comes after its end is dropped, and the next wait is not`() throws {
+    @Test func `a wait reported after its end is ignored, but the next wait is not`() throws {
         let queue = workers.makeQueue(width: 1)
         let operations = try add("first", "second", to: queue)
         #expect(operations[0].wake(1) {})
@@ -111,7 +111,7 @@ struct QueueRestTests {
         #expect(queue.counts.unended == 0)
     }
 
-    @Test func `one that is cancelled while it rests gives back no place twice`() throws {
+    @Test func `canceling a resting operation does not release its slot twice`() throws {
         let queue = workers.makeQueue(width: 1)
         let operations = try add("first", "second", "third", "fourth", to: queue)
         operations[0].rest(1, because: pause)
@@ -131,7 +131,7 @@ struct QueueRestTests {
         #expect(queue.counts.unended == 0)
     }
 
-    @Test func `one that is cancelled while it waits for a place holds nobody up`() throws {
+    @Test func `an operation canceled while it waits for a slot does not block others`() throws {
         let queue = workers.makeQueue(width: 1)
         let operations = try add("first", "second", "third", to: queue)
         operations[0].rest(1, because: pause)
@@ -145,10 +145,10 @@ struct QueueRestTests {
         #expect(queue.counts.unended == 0)
     }
 
-    @Test func `an operation in no queue of ours says what it waits for, too`() {
+    @Test func `an operation outside a queue also reports its wait reason`() {
         let operation = HandDriven("free")
         operation.rest(1, because: pause)
-        #expect(operation.waitReason == nil, "It has not begun.")
+        #expect(operation.waitReason == nil, "The operation has not started.")
         operation.start()
         operation.rest(1, because: pause)
         #expect(operation.waitReason == pause)
@@ -157,7 +157,7 @@ struct QueueRestTests {
         operation.finish(withResult: 0)
     }
 
-    @Test func `however many rest and are cancelled, no more work at once than may, and all end`() async throws {
+    @Test func `with many resting and canceled operations, the width holds and all operations end`() async throws {
         let count = Rounds.count(ci: 500, soak: 100_000)
         let queue = QueueManager("resting", width: 3), registrar = Registrar()
         let alarm = DispatchQueue(label: "alarm", attributes: .concurrent)
@@ -166,10 +166,10 @@ struct QueueRestTests {
                 "\(number)",
                 hooks: .init(main: { operation in
                     registrar.enter()
-                    // Counted out before the slot is given up, and in again after there is one.
+                    // Left before the slot is released, and entered again after a slot is available.
                     registrar.leave()
                     let end: @Sendable () -> Void = {
-                        // What is cancelled gives up its place at once, and is not counted.
+                        // A canceled operation releases its slot immediately and is not counted.
                         if number % 5 != 0 { registrar.during() }
                         operation.finish(withResult: number)
                     }

@@ -9,14 +9,16 @@ import Testing
 /// Waiting for room in a queue that is full.
 @Suite(.nothingStaysAlive, .timeLimit(.minutes(3)))
 struct QueueRoomTests {
-    /// What is added when there is room.
+    /// The way to add operations when there is room.
     enum Way: String, CaseIterable, Sendable {
         case operation, foreign, closure, array, chain, barrier, barrierClosure, remaking, unique
 
-        /// How many it adds.
+        /// The number of operations that are added.
         var count: Int { self == .array || self == .chain ? 3 : 1 }
 
-        /// Adds it; each body records that it ran.
+        /// Adds the operations.
+        ///
+        /// Each body records that it ran.
         func add(to queue: QueueManager, _ ran: EventRecorder<Way>) async throws(QueueError) {
             let body: @Sendable () -> Void = { ran.record(self) }
             switch self {
@@ -64,11 +66,11 @@ struct QueueRoomTests {
     }
 
     @Test(arguments: Way.allCases)
-    func `each way of adding waits until there is room for all`(way: Way) async {
+    func `each way of adding waits until there is room for all operations`(way: Way) async {
         let task = await wait(way)
         for (number, operation) in present.enumerated() {
             if number < way.count {
-                // Places that get free are put aside for who waits.
+                // Slots that become free are reserved for the waiting task.
                 #expect(throws: QueueError.self) { try queue.add {} }
                 #expect(queue.engine.roomWaiterCount == 1)
             }
@@ -80,7 +82,7 @@ struct QueueRoomTests {
     }
 
     @Test(arguments: Way.allCases)
-    func `when the task is cancelled nothing is added, and the room is the next one's`(way: Way) async {
+    func `canceling the waiting task adds nothing and passes the room to the next task`(way: Way) async {
         let task = await wait(way)
         if way.count > 1 { await end(present[0]) }
         task.cancel()
@@ -94,7 +96,7 @@ struct QueueRoomTests {
     }
 
     @Test(arguments: Way.allCases)
-    func `a queue that is shut down lets nobody wait`(way: Way) async {
+    func `shutting down a queue ends all waits for room with an error`(way: Way) async {
         let task = await wait(way)
         async let rest = queue.shutDown(grace: .seconds(1_000))
         #expect(await task.value == .closed)
@@ -102,7 +104,7 @@ struct QueueRoomTests {
         #expect(await rest.isEmpty && ran.count == 0)
     }
 
-    @Test func `those who need less do not overtake one who needs more`() async {
+    @Test func `a task that waits for less room does not overtake a task that needs more`() async {
         let many = await wait(.array)
         let few = await wait(.closure, as: 2)
         for operation in present[...1] {
@@ -115,12 +117,12 @@ struct QueueRoomTests {
         #expect(await many.value == nil)
         #expect(await few.value == nil)
         await queue.drained()
-        // It came in when the first of them had ended; the others may still have been running on another thread.
+        // The closure was added when the first of them ended. The others may still have been running on another thread.
         #expect(ran.events.first == .array)
         #expect(ran.events.filter { $0 == .array }.count == 3 && ran.count == 4)
     }
 
-    @Test func `more at once than the queue may ever have are refused, also where it is made smaller`() async {
+    @Test func `adding more operations than the capacity fails, also after the capacity is reduced`() async {
         let task = await wait(.array)
         queue.capacity = 2
         #expect(await task.value == .full)
@@ -136,7 +138,7 @@ struct QueueRoomTests {
         await queue.drained()
     }
 
-    @Test func `what cannot be added although there is room leaves the room to others`() async throws {
+    @Test func `an operation that cannot be added although there is room leaves the room to others`() async throws {
         let ended = ClosureOperation { 1 }, block = BlockOperation {}
         let first = ClosureOperation { 1 }, second = ClosureOperation { 2 }
         try first.depend(on: second, otherwise: .runAnyway)

@@ -6,12 +6,12 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-/// As many operations as anybody will ever have, on a small stack; and many threads at once.
+/// Very many operations on a small stack, and many threads at the same time.
 @Suite(.serialized, .timeLimit(.minutes(Rounds.minutes)))
 struct QueueScaleTests {
     private static let smallStack = 512 << 10
 
-    @Test func `a chain is built, run, cancelled half way and freed without recursion`() async throws {
+    @Test func `a long chain is built, run, canceled halfway and freed without recursion`() async throws {
         let length = Rounds.count(ci: 20_000, soak: 1_000_000)
         let start = ContinuousClock.now
         let (ran, cancelled) = try await TestThread.run(stackSize: Self.smallStack) {
@@ -32,7 +32,7 @@ struct QueueScaleTests {
         print("soak: queue, chain of \(length), cancelled half way: \(start.duration(to: .now))")
     }
 
-    @Test func `many that wait are cancelled at once and freed`() async throws {
+    @Test func `canceling the root of a large tree cancels and frees all waiting operations`() async throws {
         let count = Rounds.count(ci: 20_000, soak: 1_000_000)
         let start = ContinuousClock.now
         let ended = try await TestThread.run(stackSize: Self.smallStack) {
@@ -51,7 +51,7 @@ struct QueueScaleTests {
         print("soak: queue, tree of \(count) cancelled from its root: \(start.duration(to: .now))")
     }
 
-    @Test func `eight threads add, cancel, finish and wait, and all of it ends`() async throws {
+    @Test func `every operation ends while eight threads add, cancel, finish and wait`() async throws {
         let rounds = Rounds.count(ci: 300, soak: 20_000)
         try await TestThread.run {
             let team = ThreadTeam(count: 8), queue = QueueManager("race", width: 3), other = QueueManager("beside")
@@ -84,7 +84,7 @@ struct QueueScaleTests {
         }
     }
 
-    @Test func `a burst leaves no slots behind`() async throws {
+    @Test func `a burst of operations leaves no slots behind`() async throws {
         let queue = QueueManager("burst", width: 2)
         queue.isSuspended = true
         for _ in 0..<20_000 { try queue.add {} }
@@ -94,7 +94,7 @@ struct QueueScaleTests {
         #expect(queue.engine.slotCount == 0)
     }
 
-    @Test func `a burst leaves no slots behind in a queue that never runs empty`() async throws {
+    @Test func `a burst of operations leaves no slots behind in a queue that never becomes empty`() async throws {
         let queue = QueueManager("burst", width: 2), staying = HandDriven("staying")
         try queue.add(staying)
         queue.isSuspended = true
@@ -110,14 +110,14 @@ struct QueueScaleTests {
         await queue.drained()
     }
 
-    @Test func `all can be cancelled while that shortens the table of entries`() throws {
+    @Test func `cancelAll works while it shortens the table of entries`() throws {
         let workers = ManualWorkers(), queue = workers.makeQueue("short", width: 1), urgent = Locked(0)
         queue.isSuspended = true
         queue.ageing = nil
         for _ in 0..<40 { try queue.add {} }
         for _ in 0..<20 { try queue.add(priority: .high) { urgent.withLock { $0 += 1 } } }
         queue.isSuspended = false
-        // The end of the table is free then, and as good as none of the rest.
+        // The end of the table is then free, and almost nothing else is.
         while queue.counts.finished < 20 { workers.step() }
         #expect(urgent.withLock { $0 } == 20 && queue.engine.slotCount == 60)
         queue.cancelAll()
@@ -125,7 +125,7 @@ struct QueueScaleTests {
         #expect(queue.engine.slotCount == 0 && queue.counts.cancelled + queue.counts.finished == 60)
     }
 
-    @Test func `an operation that stays at the end keeps the slots before it, and harms nobody`() throws {
+    @Test func `a remaining operation at the end of the table keeps the slots before it`() throws {
         let workers = ManualWorkers(), queue = workers.makeQueue("staying", width: 2), staying = HandDriven("staying")
         queue.isSuspended = true
         for _ in 0..<60 { try queue.add {} }
@@ -141,7 +141,7 @@ struct QueueScaleTests {
         #expect(queue.engine.operations.isEmpty)
     }
 
-    @Test func `a body that goes on after its slot was given back does no harm`() async throws {
+    @Test func `a body that returns after its slot was removed does not disturb the queue`() async throws {
         let queue = QueueManager("gone", width: 2), other = HandDriven("other"), isOver = Gate()
         queue.isSuspended = true
         for _ in 0..<3_000 { try queue.add {} }

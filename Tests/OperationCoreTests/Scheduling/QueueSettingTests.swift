@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-/// Barriers, chains, limits and their changes, room, shutting down.
+/// Barriers, chains, limits and changes to them, waiting for room, and shutdown.
 @Suite(.nothingStaysAlive, .timeLimit(.minutes(3)))
 struct QueueSettingTests {
     private func error(_ body: () throws(QueueError) -> Void) -> QueueError? {
@@ -18,7 +18,7 @@ struct QueueSettingTests {
         }
     }
 
-    @Test func `a barrier runs alone, after what came before and before what comes after`() async throws {
+    @Test func `a barrier runs alone, after earlier operations and before later ones`() async throws {
         let queue = QueueManager("barrier", width: 8), registrar = Registrar(), order = EventRecorder<Int>()
         let alone = Locked(true)
         for round in 0..<20 {
@@ -58,7 +58,7 @@ struct QueueSettingTests {
         await queue.drained()
     }
 
-    @Test func `barriers that are cancelled hold nobody back`() async throws {
+    @Test func `a canceled barrier does not hold back other operations`() async throws {
         let queue = QueueManager(), first = HandDriven(), barrier = HandDriven(), second = HandDriven()
         try queue.add(first)
         try queue.addBarrier(barrier)
@@ -73,7 +73,7 @@ struct QueueSettingTests {
         await queue.drained()
     }
 
-    @Test func `once it is cancelled, a barrier divides nothing`() async throws {
+    @Test func `operations on both sides of a canceled barrier run together`() async throws {
         let queue = QueueManager(), before = HandDriven("before"), after = HandDriven("after")
         let barriers = (0..<3).map { HandDriven("barrier \($0)") }
         try before.depend(on: after, otherwise: .cancel)
@@ -87,7 +87,7 @@ struct QueueSettingTests {
         _ = await after.calls.events(atLeast: 1)
         after.finish(withResult: 1)
         _ = await before.calls.events(atLeast: 1)
-        // What comes now joins them, up to the next barrier.
+        // Operations that are added now join them, up to the next barrier.
         let joining = HandDriven("joining"), last = HandDriven("last"), behind = HandDriven("behind")
         try queue.add(joining)
         _ = await joining.calls.events(atLeast: 1)
@@ -104,7 +104,7 @@ struct QueueSettingTests {
         await queue.drained()
     }
 
-    @Test func `a chain stops at a failure, or runs through it`() async throws {
+    @Test func `a chain stops at a failure, or continues if it is added with runThrough`() async throws {
         let queue = QueueManager()
         func chain(_ order: EventRecorder<Int>) -> [SyncProbe] {
             (0..<5).map { number in
@@ -125,7 +125,7 @@ struct QueueSettingTests {
         #expect(through.events == [0, 1, 2, 3, 4])
     }
 
-    @Test func `a chain that cannot be added leaves nothing behind`() async throws {
+    @Test func `a chain that cannot be added leaves no dependencies or operations behind`() async throws {
         let queue = QueueManager(), a = HandDriven("a"), b = HandDriven("b"), ended = HandDriven("c")
         ended.start()
         ended.finish(withResult: 1)
@@ -144,7 +144,7 @@ struct QueueSettingTests {
         await queue.drained()
     }
 
-    @Test func `bad input is refused with a sentence and nothing is lost`() async throws {
+    @Test func `adding an invalid operation throws an error with an explanation, and nothing is lost`() async throws {
         let queue = QueueManager("one"), other = QueueManager("two")
         queue.isSuspended = true
         let twice = HandDriven("twice"), started = HandDriven("started"), ended = HandDriven("ended")
@@ -181,7 +181,7 @@ struct QueueSettingTests {
         await other.drained()
     }
 
-    @Test func `starting by hand what a queue holds changes nothing`() async throws {
+    @Test func `calling start on an operation that a queue holds only reports a notice`() async throws {
         let queue = QueueManager(), operation = HandDriven("held by a queue")
         let recorder = NoticeHub.recorder(for: "held by a queue")
         queue.isSuspended = true
@@ -197,7 +197,7 @@ struct QueueSettingTests {
     }
 
     @Test(arguments: [0, -3])
-    func `a width or capacity below one is one`(number: Int) {
+    func `a width, capacity or ageing below 1 becomes 1`(number: Int) {
         let queue = QueueManager("narrow", width: number)
         #expect(queue.width == 1)
         queue.width = number
@@ -210,7 +210,7 @@ struct QueueSettingTests {
         #expect(queue.width == nil)
     }
 
-    @Test func `the width may change while the queue runs`() async throws {
+    @Test func `the width can change while the queue is running`() async throws {
         let queue = QueueManager("width", width: 1), operations = (0..<6).map { _ in HandDriven() }
         try queue.add(operations)
         _ = await operations[0].calls.events(atLeast: 1)
@@ -230,7 +230,7 @@ struct QueueSettingTests {
         await queue.drained()
     }
 
-    @Test func `a full queue refuses, and lets those in who wait when there is room`() async throws {
+    @Test func `a full queue rejects operations and adds waiting ones when there is room`() async throws {
         let queue = QueueManager("full")
         queue.capacity = 2
         let operations = (0..<5).map { HandDriven("\($0)") }
@@ -252,7 +252,7 @@ struct QueueSettingTests {
         queue.cancelAll()
     }
 
-    @Test func `the room of one who gave up is the next one's`() async throws {
+    @Test func `the room of a canceled waiter goes to the next waiter`() async throws {
         let queue = QueueManager("given up")
         queue.capacity = 1
         let first = HandDriven("first"), impatient = HandDriven("impatient"), second = HandDriven("second")
@@ -270,7 +270,7 @@ struct QueueSettingTests {
         await queue.drained()
     }
 
-    @Test func `waits that were given up take no memory`() async throws {
+    @Test func `canceled waits do not accumulate in memory`() async throws {
         let queue = QueueManager("given up", width: 1)
         queue.capacity = 1
         queue.isSuspended = true
@@ -288,26 +288,25 @@ struct QueueSettingTests {
         await queue.drained()
     }
 
-    @Test func `one that was started by hand just when it was added runs once, and the queue runs empty`() async throws
-    {
+    @Test func `an operation started manually while it is added runs once and leaves the queue empty`() async throws {
         let rounds = Rounds.count(ci: 2_000, soak: 100_000)
         try await TestThread.run {
             let team = ThreadTeam(count: 2), clock = ManualClock()
             for _ in 0..<rounds {
                 let queue = QueueManager("raced", width: 1)
                 let operation = SyncProbe { $0.finish(withResult: 1) }
-                // Looked at more closely when it is started.
+                // The timeout makes the start take the slower path.
                 operation.timeout = .seconds(1)
                 operation.clock = clock
                 team.run([{ operation.start() }, { try? queue.add(operation) }])
                 operation.waitUntilFinished()
                 try queue.waitUntilAllFinished()
-                if operation.calls.count != 1 { Issue.record("ran \(operation.calls.count) times") }
+                if operation.calls.count != 1 { Issue.record("The operation ran \(operation.calls.count) times.") }
             }
         }
     }
 
-    @Test func `the place of one who was told is kept for it`() async throws {
+    @Test func `a slot stays reserved for a waiter that was notified`() async throws {
         let queue = QueueManager("kept")
         queue.capacity = 1
         let order = EventRecorder<String>()
@@ -319,7 +318,7 @@ struct QueueSettingTests {
         while queue.engine.roomWaiterCount < 2 { await Task.yield() }
         _ = await first.calls.events(atLeast: 1)
         first.finish(withResult: 1)
-        // Whether or not its task has come to it, the place is taken, and promised to nobody else.
+        // The slot is taken or reserved, whether or not the task has run yet.
         #expect(error { () throws(QueueError) in try queue.add {} }?.code == .full)
         queue.capacity = 1
         #expect(queue.engine.roomWaiterCount == 1)
@@ -332,7 +331,7 @@ struct QueueSettingTests {
         try queue.add {}
     }
 
-    @Test func `many are added all or none, whoever else adds, cancels or shuts down`() async throws {
+    @Test func `a set of operations is added completely or not at all despite concurrent changes`() async throws {
         let rounds = Rounds.count(ci: 200, soak: 20_000)
         try await TestThread.run {
             let team = ThreadTeam(count: 3)
@@ -363,13 +362,13 @@ struct QueueSettingTests {
                     }
                 }
                 for operation in abandoned.withLock({ $0 }) where !operation.isFinished {
-                    Issue.record("\(operation) was given back and has not ended")
+                    Issue.record("\(operation) was returned and has not ended")
                 }
             }
         }
     }
 
-    @Test func `shutting down takes nothing more, waits, and gives back what did not end in time`() async throws {
+    @Test func `shutDown rejects new operations, waits, and returns operations that have not ended`() async throws {
         let queue = QueueManager("closing", width: 1), clock = ManualClock()
         let quick = HandDriven("quick"), slow = HandDriven("slow"), never = HandDriven("never")
         try queue.add([quick, slow, never])
@@ -388,7 +387,7 @@ struct QueueSettingTests {
         #expect(await QueueManager().shutDown(grace: .seconds(100)).isEmpty)
     }
 
-    @Test func `in a task that is cancelled there is the whole grace, too`() async throws {
+    @Test func `shutDown in a canceled task still waits for the whole grace period`() async throws {
         let queue = QueueManager("closing", width: 1), clock = ManualClock()
         let quick = HandDriven("quick"), slow = HandDriven("slow")
         try queue.add([quick, slow])
@@ -401,7 +400,7 @@ struct QueueSettingTests {
         closing.cancel()
         cancelled.open()
         while clock.pendingCount == 0 { await Task.yield() }
-        // What is already cancelled begins its wait here; only the clock ends it.
+        // The canceled task begins its wait here, and only the clock ends it.
         for _ in 0..<100 { await Task.yield() }
         quick.finish(withResult: 1)
         _ = await slow.calls.events(atLeast: 1)
@@ -411,7 +410,7 @@ struct QueueSettingTests {
         #expect(clock.pendingCount == 0)
     }
 
-    @Test func `a body cannot wait for its own queue to run empty`() async throws {
+    @Test func `waitUntilAllFinished throws an error in a body of the same queue`() async throws {
         let queue = QueueManager("itself"), seen = EventRecorder<QueueError.Code?>()
         try queue.add {
             do throws(QueueError) {
@@ -425,7 +424,7 @@ struct QueueSettingTests {
         #expect(seen.events == [.waitsForItself])
     }
 
-    @Test func `an async body that awaits its own queue to run empty reports it`() async throws {
+    @Test func `awaiting drained() in an async body of the same queue reports a notice`() async throws {
         let queue = QueueManager("awaits itself"), notices = NoticeHub.recorder(for: queue.name)
         let seen = EventRecorder<QueueError.Code?>()
         let operation = TaskOperation {
@@ -441,7 +440,7 @@ struct QueueSettingTests {
     }
 }
 
-/// Blocks the thread of a task, which the compiler does not see here.
+/// Blocks the thread of a task in a way that the compiler does not see.
 private func blockUntilEmpty(_ queue: QueueManager, _ seen: EventRecorder<QueueError.Code?>) {
     do throws(QueueError) {
         try queue.waitUntilAllFinished()

@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-/// How many threads work for a queue.
+/// The number of threads that work for a queue.
 @Suite(.timeLimit(.minutes(Rounds.minutes)))
 struct QueueThreadsTests {
     @Test func `an operation that ended while its body blocks does not hold up the queue`() async throws {
@@ -22,7 +22,7 @@ struct QueueThreadsTests {
         go.open()
     }
 
-    /// Looks at a threads every 4 ms for so long, with something to do for more threads than there are.
+    /// Checks the threads every 4 ms for a given time, with enough work for more threads than exist.
     private struct Watch {
         var threads: QueueThreads
         private var now: UInt64 = 0
@@ -36,21 +36,21 @@ struct QueueThreadsTests {
         }
 
         /// - Parameters:
-        ///   - busy: How many cores the process keeps busy.
-        ///   - startingEach: After how many looks something begins.
+        /// - busy: The number of cores that the process keeps busy.
+        /// - startingEach: The number of checks after which an operation starts.
         mutating func pass(milliseconds: Int, busy: Double, startingEach: Int = .max) {
             for count in 1...milliseconds / 4 {
                 now += 4_000_000
                 usedTime += UInt64(4_000_000 * busy)
                 if count % startingEach == 0 { starts += 1 }
                 _ = threads.look(.init(starts: starts, usedTime: usedTime, now: now), canStart: true)
-                // Those that are too many leave after what they run.
+                // Surplus threads leave after they have run their operation.
                 if count % startingEach == 0, !threads.mayGoOn { threads.leave() }
             }
         }
     }
 
-    @Test func `a threads is blocked once its most threads have blocked for some seconds`() {
+    @Test func `a queue is blocked after its maximum number of threads has blocked for several seconds`() {
         var watch = Watch()
         watch.pass(milliseconds: 4_000, busy: 0)
         #expect(watch.threads.workers == QueueThreads.mostThreads && !watch.threads.isBlocked)
@@ -64,7 +64,7 @@ struct QueueThreadsTests {
     }
 
     @Test(arguments: [1, 2, 8, 64])
-    func `bodies that compute get no company`(cores: Int) {
+    func `bodies that compute get at most one additional thread`(cores: Int) {
         var watch = Watch(cores: cores)
         watch.pass(milliseconds: 200, busy: Double(cores))
         #expect(watch.threads.workers == cores)
@@ -72,7 +72,7 @@ struct QueueThreadsTests {
         #expect(watch.threads.workers <= cores + 1)
     }
 
-    @Test func `bodies that block get company within milliseconds, and so do some of them among others that compute`() {
+    @Test func `blocking bodies get more threads within milliseconds, even next to bodies that compute`() {
         var watch = Watch()
         watch.pass(milliseconds: 40, busy: 0)
         #expect(watch.threads.workers == 64)
@@ -84,18 +84,18 @@ struct QueueThreadsTests {
         #expect(watch.threads.workers > 1)
     }
 
-    @Test func `while others compute, more threads come late and ever less often, but they do`() {
+    @Test func `while bodies compute, the queue adds more threads slowly`() {
         var watch = Watch()
         watch.pass(milliseconds: 1_000, busy: 2)
         #expect((3...4).contains(watch.threads.workers))
         watch.pass(milliseconds: 10_000, busy: 2)
         #expect((6...8).contains(watch.threads.workers))
-        // The others have ended.
+        // The computing bodies have ended.
         watch.pass(milliseconds: 40, busy: 0)
         #expect(watch.threads.workers == 64)
     }
 
-    @Test func `threads that came for bodies that blocked are given back once the cores are busy`() {
+    @Test func `threads that were added for blocking bodies leave once the cores are busy`() {
         var watch = Watch()
         watch.pass(milliseconds: 40, busy: 0)
         #expect(watch.threads.workers == 64)

@@ -20,7 +20,7 @@ struct QueueUrgencyTests {
         return operation
     }
 
-    @Test func `the most urgent comes first, and equals in their order`() throws {
+    @Test func `operations start in order of priority, and in order of adding for equal priorities`() throws {
         let queue = workers.makeQueue(width: 1)
         let priorities: [Operation.QueuePriority] = [.low, .veryHigh, .normal, .veryLow, .high]
         for round in 0..<3 {
@@ -30,7 +30,7 @@ struct QueueUrgencyTests {
         #expect(order.events == [8, 4, 0, -4, -8].flatMap { level in (0..<3).map { "\(level)/\($0)" } })
     }
 
-    @Test func `quality of service counts where there is no priority`() throws {
+    @Test func `quality of service determines the order of operations without a priority`() throws {
         let queue = workers.makeQueue(width: 1)
         let background = made("background"), user = made("user"), normal = made("normal")
         background.qualityOfService = .background
@@ -40,7 +40,7 @@ struct QueueUrgencyTests {
         #expect(order.events == ["user", "normal", "background"])
     }
 
-    @Test func `a priority may change while the operation waits`() throws {
+    @Test func `the priority of a waiting operation can change`() throws {
         let queue = workers.makeQueue(width: 1)
         let operations = (0..<5).map { made("\($0)") }
         try queue.add(operations)
@@ -52,7 +52,7 @@ struct QueueUrgencyTests {
         #expect(order.events == ["3", "4", "1", "2", "0"])
     }
 
-    @Test func `changing priorities for ever takes no memory`() throws {
+    @Test func `changing a priority 10,000 times does not increase memory use`() throws {
         let queue = workers.makeQueue(width: 1), operation = made("it")
         try queue.add(operation)
         for _ in 0..<10_000 {
@@ -64,7 +64,7 @@ struct QueueUrgencyTests {
         #expect(order.events == ["it"])
     }
 
-    @Test func `nor does it behind a barrier, or while what it waits for is not free`() throws {
+    @Test func `changing priorities behind a barrier or during a hold does not increase memory use`() throws {
         let queue = workers.makeQueue(width: 1), operation = made("it"), held = made("held"), runs = HandDriven()
         held.addCondition(OperationCondition("asked in its turn") { _ in .satisfied })
         try queue.add(runs)
@@ -81,7 +81,7 @@ struct QueueUrgencyTests {
         workers.runAll()
     }
 
-    @Test func `urgency is passed on to what is waited for, in other queues too`() throws {
+    @Test func `priority is passed to dependencies, also in other queues`() throws {
         let queue = workers.makeQueue("one", width: 1), other = workers.makeQueue("two", width: 1)
         let far = made("far", .veryLow), near = made("near", .low), urgent = made("urgent", .veryHigh)
         try near.depend(on: far, otherwise: .cancel)
@@ -95,7 +95,7 @@ struct QueueUrgencyTests {
         #expect(events.firstIndex(of: "near")! < events.firstIndex(of: "urgent")!)
     }
 
-    @Test func `a normal one raises the low ones that it waits for`() throws {
+    @Test func `an operation with normal priority raises its low-priority dependencies`() throws {
         let queue = workers.makeQueue(width: 1)
         let low = made("low", .low), waiting = made("waiting")
         try waiting.depend(on: low, otherwise: .cancel)
@@ -105,7 +105,7 @@ struct QueueUrgencyTests {
         #expect(order.events == ["a", "b", "low", "waiting"])
     }
 
-    @Test func `urgency is passed on to a dependency that comes when the operation is in the queue`() throws {
+    @Test func `priority is passed to a dependency that is added while the operation is queued`() throws {
         let queue = workers.makeQueue(width: 1)
         let low = made("low", .low), urgent = made("urgent", .veryHigh), first = made("first", .low)
         try urgent.depend(on: first, otherwise: .cancel)
@@ -115,7 +115,7 @@ struct QueueUrgencyTests {
         #expect(order.events == ["first", "low", "urgent", "a", "b"])
     }
 
-    @Test func `it is passed on through one that waits in no queue`() throws {
+    @Test func `priority is passed through a dependency that is not yet in a queue`() throws {
         let queue = workers.makeQueue(width: 1)
         let low = made("low", .low), between = made("between"), urgent = made("urgent", .veryHigh)
         try urgent.depend(on: between, otherwise: .cancel)
@@ -127,9 +127,8 @@ struct QueueUrgencyTests {
     }
 
     #if os(macOS) || os(Linux)
-        // In a process of its own, where it is the first that makes anything less urgent than normal.
-        @Test func `one that becomes less urgent than those that wait for it stays as urgent as they are`() async throws
-        {
+        // Runs in a separate process, where it is the first code that lowers a priority below normal.
+        @Test func `a dependency whose priority is lowered keeps the priority of its dependents`() async throws {
             await #expect(processExitsWith: .success) {
                 let workers = ManualWorkers(), queue = workers.makeQueue(width: 1), order = EventRecorder<String>()
                 func made(_ name: String) -> SyncProbe {
@@ -149,7 +148,7 @@ struct QueueUrgencyTests {
         }
     #endif
 
-    @Test func `ageing gives the less urgent their turns, and the most urgent the others`() throws {
+    @Test func `ageing gives less urgent operations their turns, and the most urgent ones the rest`() throws {
         let queue = workers.makeQueue(width: 1)
         queue.ageing = 1
         let priorities: [Operation.QueuePriority] = [.veryLow, .low, .normal, .high, .veryHigh]
@@ -162,7 +161,7 @@ struct QueueUrgencyTests {
     }
 
     @Test(arguments: [1, 4, 32])
-    func `however many urgent ones come, a low one has its turn`(ageing: Int) throws {
+    func `a low-priority operation runs despite a constant flow of urgent operations`(ageing: Int) throws {
         let queue = workers.makeQueue(width: 1)
         queue.ageing = ageing
         try queue.add(made("low", .veryLow))
@@ -180,7 +179,7 @@ struct QueueUrgencyTests {
         workers.runAll()
     }
 
-    @Test func `without ageing the low one waits`() throws {
+    @Test func `without ageing, a low-priority operation waits for all urgent ones`() throws {
         let queue = workers.makeQueue(width: 1)
         queue.ageing = nil
         try queue.add(made("low", .veryLow))
@@ -189,7 +188,7 @@ struct QueueUrgencyTests {
         #expect(order.events.last == "low")
     }
 
-    @Test func `what a body waits for comes first, and what that waits for is as urgent as the body`() async throws {
+    @Test func `an operation that a body waits for gets the priority of the body and starts first`() async throws {
         let queue = workers.makeQueue(width: 1), report = made("report", .veryLow), done = Gate()
         let waiting = SyncProbe { operation in
             report.waitUntilFinished()
@@ -217,7 +216,7 @@ struct QueueUrgencyTests {
         #expect(order.events == expected)
     }
 
-    @Test func `however many are waited for by bodies, a low one has its turn`() async throws {
+    @Test func `a low-priority operation runs even if bodies wait for many others`() async throws {
         let outer = QueueManager("outer", width: 1), queue = workers.makeQueue(width: 1)
         let children = (0..<71).map { made("\($0)") }, began = EventRecorder<Int>()
         try queue.add(made("low", .veryLow))
@@ -228,7 +227,7 @@ struct QueueUrgencyTests {
                 child.waitUntilFinished()
             }
         }
-        // The queue is one wide: all but the last have given up their place, and wait.
+        // The width is 1, so all bodies but the last have given up their slot and wait.
         _ = await began.events(atLeast: children.count)
         workers.runAll()
         await outer.drained()

@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-/// Bodies that block: through our own calls, and in other ways.
+/// Bodies that block, in calls of the package and in other ways.
 @Suite(.nothingStaysAlive, .timeLimit(.minutes(Rounds.minutes)))
 struct QueueWaitTests {
     /// Adds an operation whose body adds the next one to the same queue and waits for it.
@@ -38,7 +38,7 @@ struct QueueWaitTests {
         #expect(WorkerPool.shared.count <= QueueManager.threadLimit)
     }
 
-    @Test func `a thousand side by side, each waiting for one of its own, end on a queue of width 2`() async throws {
+    @Test func `1,000 operations that each wait for their own operation end on a queue of width 2`() async throws {
         let queue = QueueManager("wide", width: 2), registrar = Registrar()
         let operations = (0..<1_000).map { _ in Self.nest(1, in: queue, registrar) }
         try queue.add(operations)
@@ -48,7 +48,7 @@ struct QueueWaitTests {
         #expect(WorkerPool.shared.count <= QueueManager.threadLimit)
     }
 
-    @Test func `starting and waiting for operations of their own takes no more threads`() async throws {
+    @Test func `bodies that start and wait for their own operations need no more threads`() async throws {
         let queue = QueueManager("own", width: 1)
         let operations = (0..<300).map { number in
             SyncProbe { operation in
@@ -62,7 +62,7 @@ struct QueueWaitTests {
         #expect(operations.enumerated().allSatisfy { $1.outcome == .success($0) })
     }
 
-    @Test func `one that waits does not hold up those that do not`() async throws {
+    @Test func `an operation that waits does not hold up other operations`() async throws {
         let queue = QueueManager("one", width: 1), never = HandDriven()
         let waiting = SyncProbe { operation in
             never.waitUntilFinished()
@@ -78,7 +78,7 @@ struct QueueWaitTests {
         await queue.drained()
     }
 
-    @Test func `bodies that block in other ways get company as far as the width allows`() async throws {
+    @Test func `bodies that block in other ways get additional threads up to the width`() async throws {
         let queue = QueueManager("blocked", width: 20), release = Gate(), registrar = Registrar()
         for _ in 0..<30 {
             try queue.add {
@@ -94,7 +94,7 @@ struct QueueWaitTests {
         #expect(registrar.runs == 30)
     }
 
-    @Test func `a blocking call inside an operation of another queue is safe, too`() async throws {
+    @Test func `a body can block on an operation of another queue`() async throws {
         let outer = QueueManager("outer", width: 1), inner = QueueManager("inner", width: 1)
         let operation = SyncProbe { operation in
             let sum = ClosureOperation { 1 + 1 }
@@ -112,7 +112,7 @@ struct QueueWaitTests {
         #expect(operation.outcome == .success(2))
     }
 
-    @Test func `one that ends while its body still waits gives its slot back once`() async throws {
+    @Test func `an operation that ends while its body waits releases its slot once`() async throws {
         let queue = QueueManager("once", width: 1), blocker = HandDriven("blocker"), returned = Gate()
         let ended = HandDriven(
             "ended",
@@ -122,7 +122,7 @@ struct QueueWaitTests {
             }))
         let holder = HandDriven("holder"), next = HandDriven("next")
         try queue.add([ended, holder, next])
-        // It runs in the slot that the body of the first has given up.
+        // The holder runs in the slot that the body of the first operation gave up.
         _ = await holder.calls.events(atLeast: 1)
         ended.finish(withResult: 1)
         #expect(isKeptByWidth(next, in: queue))
@@ -142,7 +142,7 @@ struct QueueWaitTests {
         await queue.drained()
     }
 
-    @Test func `a body that first waits after its operation ended takes no slot with it`() async throws {
+    @Test func `a body that first waits after its operation ended takes no slot`() async throws {
         let queue = QueueManager("after", width: 1), blocker = HandDriven("blocker"), go = Gate(), returned = Gate()
         let ended = HandDriven(
             "ended",
@@ -157,7 +157,7 @@ struct QueueWaitTests {
         await ended.ended()
         try queue.add([holder, next])
         go.open()
-        // Its thread is free now that the body waits.
+        // The queue's thread is free because the body waits.
         _ = await holder.calls.events(atLeast: 1)
         #expect(isKeptByWidth(next, in: queue))
         blocker.start()
@@ -174,7 +174,7 @@ struct QueueWaitTests {
         queue.explain(operation).reasons.contains { if case .width = $0 { true } else { false } }
     }
 
-    @Test func `a rule of the user's that waits does not hold up what got ready with it`() async throws {
+    @Test func `a rule that waits does not hold up operations that became ready with it`() async throws {
         let queue = QueueManager("rule", width: 2), other = Gate()
         let failing = SyncProbe("failing") { $0.finish(withError: .first) }
         let anyway = SyncProbe("anyway") { operation in
@@ -195,7 +195,7 @@ struct QueueWaitTests {
         #expect(judged.outcome == .failure(.second))
     }
 
-    @Test func `a conversion of the user's that waits does not hold up what got ready with it`() async throws {
+    @Test func `a conversion that waits does not hold up operations that became ready with it`() async throws {
         let queue = QueueManager("conversion", width: 2), other = Gate()
         let failing = SyncProbe("failing") { $0.finish(withError: .first) }
         let anyway = SyncProbe("anyway") { operation in
@@ -217,7 +217,7 @@ struct QueueWaitTests {
         #expect(mapped.cancellationCause?.code == .dependencyFailed)
     }
 
-    @Test func `a queue whose bodies all block in another way reports it once`() async throws {
+    @Test func `a queue whose bodies all block outside the package reports it once`() async throws {
         let name = "bodies at a latch", notices = NoticeHub.recorder(for: name), release = Gate()
         let queue = QueueManager(engine: QueueEngine(name: name, width: nil, source: HastySource()))
         for _ in 0..<QueueThreads.mostThreads { try queue.add { release.wait() } }
@@ -228,14 +228,14 @@ struct QueueWaitTests {
         #expect(notices.count == 1)
     }
 
-    @Test func `a queue that got no thread is offered one, even while it asks to be remembered`() async throws {
+    @Test func `a queue that got no thread is offered one, even while it registers for later`() async throws {
         let source = LateSource(), queue = QueueManager(engine: QueueEngine(name: "late", width: 1, source: source))
         try queue.add(SyncProbe { $0.finish(withResult: 1) })
         await queue.drained()
         #expect(source.offers.events == [true])
     }
 
-    @Test func `what is waited for comes first`() async throws {
+    @Test func `an operation that a body waits for runs first`() async throws {
         let queue = QueueManager("first", width: 1), order = EventRecorder<String>()
         let awaited = SyncProbe { operation in
             order.record("awaited")
@@ -263,7 +263,7 @@ struct QueueWaitTests {
         #expect(order.events.first == "awaited")
     }
 
-    @Test func `a body whose operation ended does not wait for a slot behind others`() async throws {
+    @Test func `a body whose operation ended resumes without waiting for a slot`() async throws {
         let queue = QueueManager("ended", width: 1), order = EventRecorder<String>(), goesOn = Gate()
         let (first, second) = (HandDriven("first"), HandDriven("second"))
         let blocked = HandDriven(
@@ -296,7 +296,7 @@ struct QueueWaitTests {
     }
 }
 
-/// Has no thread when it is first asked, and gets one just when it is asked to remember the queue.
+/// Provides no thread at first, and offers one while the queue registers for later.
 private final class LateSource: WorkerSource {
     let offers = EventRecorder<Bool>()
 
@@ -315,7 +315,7 @@ private final class LateSource: WorkerSource {
     var now: UInt64 { 0 }
 }
 
-/// Gives each queue the threads that it asks for, on a clock that advances by a second at each look.
+/// Provides every requested thread, with a clock that advances by one second per call.
 private final class HastySource: WorkerSource {
     private let seconds = Locked<UInt64>(0)
 

@@ -6,10 +6,10 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-/// The scheduler and its operations, driven together through orders drawn from a seed, against what DESIGN promises.
+/// Runs the scheduler and its operations in seeded random orders and checks the guarantees of the design.
 @Suite("The scheduler's contract", .timeLimit(.minutes(Rounds.minutes)))
 struct SchedulerContractTests {
-    @Test func `in whatever order things happen, limits and order hold and nothing is lost`() {
+    @Test func `limits and order hold and no operation is lost in any order of events`() {
         NoticeHub.install()
         let count = UInt64(Rounds.count(ci: 3_000, soak: 100_000))
         let start = ContinuousClock.now

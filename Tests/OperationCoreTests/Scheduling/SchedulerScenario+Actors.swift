@@ -5,12 +5,12 @@ import Foundation
 import OperationCore
 import OperationTestKit
 
-// Those that take turns with the workers.
+// Actors that take turns with the workers.
 extension SchedulerScenario {
     func add(_ generator: inout SeededGenerator) -> Bool? {
         let rest = members.filter { !$0.isAdded }
         guard let member = rest.randomElement(using: &generator) else { return false }
-        // Behind a barrier of its queue, what comes before the barrier must not wait for it.
+        // Operations before a barrier must not depend on operations that are added after it.
         let order = members.filter { $0.queue == member.queue && !$0.isAdded }
         let chosen = order.min { $0.number < $1.number } ?? member
         chosen.isAdded = true
@@ -35,7 +35,7 @@ extension SchedulerScenario {
         return true
     }
 
-    /// Whether nothing that was added to the queue before waits for something that is still to be added.
+    /// Whether no operation in the queue waits for an operation that is still to be added.
     private func canBeBarrier(_ member: Member) -> Bool {
         members.allSatisfy { other in
             other === member || other.isAdded && other.upstream.allSatisfy { $0.isAdded && $0 !== member }
@@ -94,7 +94,7 @@ extension SchedulerScenario {
         Set(queues[queue].snapshot.running.compactMap { Int($0.name) })
     }
 
-    /// A result comes before the body.
+    /// Sets a result before the body starts.
     private func finishEarly(_ member: Member) -> Bool? {
         guard member.operation.state == .notStarted, member.operation.outcome == nil else { return nil }
         history.append("finishes \(member.number) early")
@@ -103,7 +103,7 @@ extension SchedulerScenario {
         return true
     }
 
-    /// A closure, or an operation of another kind; perhaps one whose end ends others.
+    /// Adds a closure or a plain operation, perhaps one whose deinit cancels others.
     private func addStranger(to queue: Int, _ isClosure: Bool, _ hasLastWord: Bool) {
         let number = strangers.added
         let word = hasLastWord ? lastWord("of stranger \(number)") : nil
@@ -132,14 +132,14 @@ extension SchedulerScenario {
         isCancellingOwner = true
         OperationOwner.cancelOperations(ownedBy: owners[owner])
         isCancellingOwner = false
-        // The address of one that is gone may be another's.
+        // The address of a freed owner can belong to another object.
         if owners[owner].isGone { return }
         for member in members where member.owner == owner && member.operation.outcome == nil {
             fault("\(member.number) was left out when its owner cancelled all")
         }
     }
 
-    /// The other threads do not stand still while one cancels the operations of an owner.
+    /// Other threads continue while one thread cancels the operations of an owner.
     func stepWhileCancelling() {
         guard isCancellingOwner else { return }
         isCancellingOwner = false
@@ -152,14 +152,14 @@ extension SchedulerScenario {
         guard let member = executing.randomElement(using: &generator) else { return nil }
         history.append("finishes \(member.number)")
         let finish = { (member.operation as? HandDriven)?.finish(withResult: member.number) ?? () }
-        // What it makes room for may begin on the same thread, before the end is told to all.
+        // The next operation may start on the same thread before the end is reported to all.
         if generator.chance(1, in: 2) { LentThread.lend(finish) } else { finish() }
         return true
     }
 
-    /// A body blocks: its thread takes no step, and the others do all that they find to do.
+    /// Blocks a body: its thread takes no step, and the other threads do everything they can.
     ///
-    /// Then nothing may be left that could begin.
+    /// Afterward, no operation that could start may be left.
     func block(_ generator: inout SeededGenerator) -> Bool? {
         guard generator.chance(1, in: 12) else { return generator.chance(1, in: 8) ? false : nil }
         let blocked = (0..<workers.count).filter(workers.isBusy).randomElement(using: &generator)
@@ -173,9 +173,9 @@ extension SchedulerScenario {
     }
 }
 
-// The end.
+// The end of the scenario.
 extension SchedulerScenario {
-    /// Lets everything end that can.
+    /// Lets every operation end.
     func settle() {
         for queue in queues { queue.capacity = nil }
         for member in members where !member.isAdded {

@@ -5,9 +5,9 @@ import Foundation
 import OperationCore
 import OperationTestKit
 
-/// One schedule: a random graph on two queues, and what happens to it.
+/// One schedule: a random graph on two queues, and the events that happen to it.
 final class SchedulerScenario: @unchecked Sendable {
-    // Sendable: all of it happens on one thread.
+    // Sendable: only one thread uses it.
 
     /// One operation as the test sees it.
     final class Member {
@@ -21,7 +21,7 @@ final class SchedulerScenario: @unchecked Sendable {
         var category: OperationCategory?
         var throttleKey: String?
         var owner: Int?
-        /// Why its body must not be run, if that was decided.
+        /// The reason that its body must not run, if there is one.
         var reasonNotToRun: String?
 
         init(_ number: Int, _ operation: TypedOperation<Int, Flaw>, queue: Int, upstream: [Member]) {
@@ -45,13 +45,13 @@ final class SchedulerScenario: @unchecked Sendable {
     let categories = [OperationCategory("a"), OperationCategory("b", limit: 2)]
     let throttle: OperationThrottle
     let owners: [OperationOwner]
-    /// The object that is one of the owners, until it goes.
+    /// The object that is one of the owners, until it is freed.
     var screen: Screen? = Screen()
     var isCancellingOwner = false
     var waits = 0
-    /// Closures and operations of other kinds.
+    /// Closures and plain operations.
     var strangers = Strangers()
-    /// Those that a thread had when the width was made smaller, and when the queue was suspended.
+    /// The operations that a thread held when the width was reduced, and when the queue was suspended.
     var takenBeforeWidth: [Set<Int>] = [[], []]
     var takenBeforeSuspension: [Set<Int>] = [[], []]
     private(set) var faults: [String] = []
@@ -60,14 +60,14 @@ final class SchedulerScenario: @unchecked Sendable {
     struct Strangers {
         var added = 0
         var begun = 0
-        /// Whether some may have been dropped.
+        /// Whether some of them may have been dropped.
         var mayBeDropped = false
         var operations: [Operation] = []
     }
 
     init(seed: UInt64) {
         generator = SeededGenerator(seed: seed)
-        // Threads are dealt several only where many are ready.
+        // Threads take batches only if many operations are ready.
         areManyReady = generator.chance(1, in: 2)
         workers = ManualWorkers(areBodiesShort: areManyReady)
         throttle = OperationThrottle(clock: clock)
@@ -79,7 +79,7 @@ final class SchedulerScenario: @unchecked Sendable {
         history.append("widths \(widths)")
     }
 
-    /// Runs the schedule; returns how many steps it took.
+    /// Runs the schedule and returns the number of steps.
     func run() -> Int {
         var steps = 0
         do {
@@ -105,7 +105,7 @@ final class SchedulerScenario: @unchecked Sendable {
     }
 
     private func letGoOfMembers() {
-        // What goes with them may look for them.
+        // Objects that are freed with them may look for them.
         let gone = members
         members = []
         withExtendedLifetime(gone) {}
@@ -128,7 +128,7 @@ extension SchedulerScenario {
                 operation.categories = member.category.map { [$0] } ?? []
             }
             if generator.chance(1, in: areManyReady ? 12 : 4) { setOptions(of: member) }
-            // One that others of its queue wait for must not stand behind a barrier that waits for them.
+            // An operation on which others of its queue depend must not stand behind a barrier that waits for them.
             member.isBarrier = upstream.isEmpty && generator.chance(1, in: areManyReady ? 40 : 8)
             members.append(member)
         }
@@ -153,7 +153,9 @@ extension SchedulerScenario {
             }))
     }
 
-    /// By an edge of any kind: one with a rule runs code of its own where the other ends.
+    /// Adds a dependency of any kind.
+    ///
+    /// A dependency with a rule runs user code when the upstream operation ends.
     private func depend(_ operation: TypedOperation<Int, Flaw>, on other: TypedOperation<Int, Flaw>) {
         do {
             switch Int.random(in: 0..<6, using: &generator) {
@@ -166,7 +168,7 @@ extension SchedulerScenario {
         }
     }
 
-    /// Delay, timeout, throttle, owner, and something whose end ends others.
+    /// Sets the delay, timeout, throttle and owner, and an object whose deinit cancels others.
     private func setOptions(of member: Member) {
         let (number, operation) = (member.number, member.operation)
         operation.clock = clock
@@ -187,7 +189,7 @@ extension SchedulerScenario {
             let owner = Int.random(in: owners.indices, using: &generator)
             member.owner = owner
             operation.owner = owners[owner]
-            // Others have their turns while the operations of the owner are cancelled.
+            // Other threads take their turns while the operations of the owner are canceled.
             operation.whenEnded { [unowned self] in stepWhileCancelling() }
         }
         if generator.chance(1, in: 4) {
@@ -199,7 +201,7 @@ extension SchedulerScenario {
                 + "throttle \(member.throttleKey ?? "none"), owner \(member.owner ?? -1)")
     }
 
-    /// Something that cancels a member when it is let go of.
+    /// Returns an object that cancels a member when it is freed.
     func lastWord(_ whose: String) -> LastWord {
         let victim = Int.random(in: 0..<40, using: &generator)
         return LastWord { [weak self] in
@@ -210,7 +212,7 @@ extension SchedulerScenario {
     }
 }
 
-// What the bodies see.
+// The checks in the bodies.
 extension SchedulerScenario {
     private func didBegin(_ number: Int) {
         let member = members[number]

@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-/// An operation that a body refers to and that is made after it.
+/// A reference from a body to an operation that is created after it.
 private final class Reference<Kind: ManagedOperation>: Sendable {
     private let kept = Locked<Kind?>(nil)
 
@@ -19,17 +19,17 @@ private final class Reference<Kind: ManagedOperation>: Sendable {
 private typealias Closure = ClosureOperation<Int, any Error>
 private typealias Body = TaskOperation<Int, any Error>
 
-/// A body that waits for itself, alone or through others, gets an error where the call throws, and else a notice.
+/// A body that waits for itself, directly or through others, gets an error if the call throws, and otherwise a notice.
 ///
-/// Without that each of these tests waits forever.
-@Suite("Waits in a circle", .timeLimit(.minutes(3)))
+/// Without this, each of these tests would wait forever.
+@Suite("Circular waits", .timeLimit(.minutes(3)))
 struct WaitCircleTests {
     private func isCircle(_ error: any Error, _ names: String...) -> Bool {
         let text = "\(error)"
         return text.contains("waitsForItself") && text.contains(names.joined(separator: " → "))
     }
 
-    /// Makes an operation whose body records the error that it catches, and then ends with 1.
+    /// Creates an operation whose body records the error that it catches and then returns 1.
     private func catching(
         _ name: String, _ errors: EventRecorder<any Error>, _ body: @escaping @Sendable () throws -> Void
     ) -> Closure {
@@ -56,7 +56,7 @@ struct WaitCircleTests {
         #expect(isCircle(errors.events[0], "own", "own"))
     }
 
-    @Test("The same in the task of a TaskOperation, which is not canceled")
+    @Test("A TaskOperation that awaits itself gets an error and is not canceled")
     func ownTask() async throws {
         let reference = Reference<Body>()
         let operation = Body {
@@ -71,7 +71,7 @@ struct WaitCircleTests {
         #expect(try await operation.run() == 1)
     }
 
-    @Test("A run that asks for its own key gets an error, on a thread, in a task, and through another key")
+    @Test("A shared run that requests its own key gets an error, directly or through another key")
     func ownKey() async throws {
         let (errors, shared) = (EventRecorder<any Error>(), SharedOperations<String, Int, any Error>())
         let onThread = { @Sendable in
@@ -95,7 +95,7 @@ struct WaitCircleTests {
         #expect(errors.count == 2 && errors.events.allSatisfy { isCircle($0, "run ") })
     }
 
-    @Test("A child that waits for its own group gets an error, on a thread and in a task, at any depth")
+    @Test("A child at any depth that waits for its own group gets an error")
     func ownGroup() async throws {
         let errors = EventRecorder<any Error>()
         let reference = Reference<GroupOperation<(Int, Int), GroupFailure>>()
@@ -112,7 +112,7 @@ struct WaitCircleTests {
         #expect(errors.events.count == 2 && errors.events.allSatisfy { isCircle($0, "group") })
     }
 
-    @Test("A task in one of many groups that awaits the group around all of them gets an error")
+    @Test("A task in one of many groups that awaits their outer group gets an error")
     func manyGroups() async throws {
         let errors = EventRecorder<any Error>()
         let reference = Reference<GroupOperation<[[Int]], GroupFailure>>()
@@ -132,7 +132,7 @@ struct WaitCircleTests {
         #expect(errors.events.count == 1 && errors.events.allSatisfy { isCircle($0, "around many") })
     }
 
-    @Test("The body of a group that waits for the group, or runs a child that needs it, gets an error")
+    @Test("A group's body that waits for the group, directly or through a child, gets an error")
     func bodyOfGroup() async throws {
         let (errors, reference) = (EventRecorder<any Error>(), Reference<GroupOperation<Int, GroupFailure>>())
         let child = Closure { 1 }
@@ -140,7 +140,7 @@ struct WaitCircleTests {
             do { _ = try reference.operation?.startAndWait() } catch { errors.record(error) }
             let last = Closure { 2 }
             last.addDependency(child)
-            // Nobody starts the child before the group has ended.
+            // The child is never started before the group has ended.
             if let group = reference.operation { child.addDependency(group) }
             do { _ = try group.perform(last) } catch { errors.record(error) }
             return 3
@@ -153,7 +153,7 @@ struct WaitCircleTests {
         child.start()
     }
 
-    @Test("Two bodies that wait for each other: one of them gets an error, whichever comes second")
+    @Test("If two bodies wait for each other, at least one of them gets an error")
     func twoBodies() async throws {
         let (queue, errors) = (QueueManager("two bodies", width: 2), EventRecorder<any Error>())
         let (reference, gates) = (Reference<Closure>(), [Gate(), Gate()])
@@ -175,7 +175,7 @@ struct WaitCircleTests {
         #expect(errors.events.allSatisfy { isCircle($0, "first") || isCircle($0, "second") })
     }
 
-    @Test("A circle through a body, a dependency, a mapped operation and a category is found")
+    @Test("A circular wait through a body, a dependency, a mapped operation and a category is detected")
     func longCircle() async throws {
         let (errors, category) = (EventRecorder<any Error>(), OperationCategory("held"))
         let (queue, reference, gate) = (QueueManager("long circle"), Reference<Closure>(), Gate())
@@ -199,7 +199,7 @@ struct WaitCircleTests {
         #expect(errors.events.count == 1 && isCircle(errors.events[0], "wanting", "holder"))
     }
 
-    @Test("An operation that waits for what wants the category that it holds, or that its group holds, gets an error")
+    @Test("Waiting for an operation that needs a category held by the waiter or its group throws")
     func category() async throws {
         let (errors, category) = (EventRecorder<any Error>(), OperationCategory("its own"))
         @Sendable func wanting() -> Closure {
@@ -227,7 +227,7 @@ struct WaitCircleTests {
         #expect(isCircle(errors.events[0], "holder") && isCircle(errors.events[1], "child"))
     }
 
-    @Test("Of two bodies that hold a category for two, at least one gets an error if each waits for what wants it, too")
+    @Test("If two bodies hold a category of two and wait for it again, one gets an error")
     func categoryForTwo() async throws {
         let (errors, category) = (EventRecorder<any Error>(), OperationCategory("for two", limit: 2))
         let (queue, gate) = (QueueManager("for two", width: 2), Gate())
@@ -250,7 +250,7 @@ struct WaitCircleTests {
         #expect(errors.events.isEmpty)
         gate.open()
         #expect(await eventually { holders.allSatisfy(\.isFinished) })
-        // The body of holder 0 may look for a circle as late as that of holder 1, or later.
+        // The body of holder 0 may detect the circle at the same time as the body of holder 1, or later.
         #expect([1, 2].contains(errors.events.count))
         #expect(
             errors.events.allSatisfy { isCircle($0, "holder 1", "inner 1") || isCircle($0, "holder 0", "inner 0") })
@@ -258,7 +258,7 @@ struct WaitCircleTests {
         await queue.drained()
     }
 
-    @Test("Of two groups that hold a category for two, one ends if a child of each wants it, too")
+    @Test("If two groups hold a category that their children need, a child is canceled and both end")
     func groupsAndCategoryForTwo() async throws {
         let category = OperationCategory("for two groups", limit: 2)
         let first = HandDriven("before both")
@@ -286,7 +286,7 @@ struct WaitCircleTests {
         case startAndWait, perform, performElsewhere, waitUntilFinished
     }
 
-    @Test("A circle that is closed while a body waits is found later", arguments: Call.allCases)
+    @Test("A circular wait that arises while a body already waits is detected later", arguments: Call.allCases)
     private func laterCircle(call: Call) async throws {
         let (clock, errors) = (ManualClock(), EventRecorder<any Error>())
         let hold = HandDriven("hold"), awaited = Closure { 1 }
@@ -333,7 +333,7 @@ struct WaitCircleTests {
         await awaited.ended()
     }
 
-    @Test("A circle through a category for which the awaited operation asks after a delay is found later")
+    @Test("A circular wait through a category that is requested after a delay is detected later")
     func laterCategory() async throws {
         let (clock, errors) = (ManualClock(), EventRecorder<any Error>())
         let category = OperationCategory("wanted later")
@@ -352,7 +352,7 @@ struct WaitCircleTests {
         await holder.ended()
     }
 
-    @Test("A later look leaves no timer although the one before fired while it was set")
+    @Test("A later check leaves no timer even if the previous timer fired while it was set")
     func earlyTimer() async throws {
         let clock = HookClock(), awaited = HandDriven("awaited")
         awaited.clock = clock
@@ -369,7 +369,7 @@ struct WaitCircleTests {
         #expect(clock.pendingCount == 0)
     }
 
-    @Test("A circle of many operations is found later")
+    @Test("A circular wait of 500 operations is detected later")
     func largeCircle() async throws {
         let (clock, errors) = (ManualClock(), EventRecorder<any Error>())
         let chain = (0..<500).map { _ in Closure { 1 } }
@@ -387,7 +387,7 @@ struct WaitCircleTests {
         await body.ended()
     }
 
-    @Test("A failure rule that waits for a sibling gets an error")
+    @Test("A fail rule that waits for a sibling gets an error")
     func failureRule() async throws {
         let errors = EventRecorder<any Error>()
         let bad = HandDriven("bad"), first = HandDriven("first"), second = HandDriven("second")
@@ -395,7 +395,7 @@ struct WaitCircleTests {
             do { _ = try other.startAndWait() } catch { errors.record(error) }
             return .second
         }
-        // Whichever of the two is told first waits for the other one.
+        // Whichever of the two rules runs first waits for the other operation.
         try first.depend(on: bad, otherwise: .fail { _ in wait(second) })
         try second.depend(on: bad, otherwise: .fail { _ in wait(first) })
         bad.start()
@@ -406,7 +406,7 @@ struct WaitCircleTests {
         second.start()
     }
 
-    @Test("A call that cannot throw is reported as a notice, and explain names what the body waits for")
+    @Test("A circular wait in a call that cannot throw is reported as a notice and by explain")
     func notice() async throws {
         let queue = QueueManager("noticed", width: 2)
         let dependent = Closure { 1 }
@@ -430,13 +430,13 @@ struct WaitCircleTests {
         #expect(try await waiter.value == 2)
     }
 
-    @Test("Waits that can end are left alone")
+    @Test("Waits that can end cause no error and no notice")
     func harmless() async throws {
         let (queue, errors) = (QueueManager("harmless", width: 2), EventRecorder<any Error>())
         let upstream = Closure { 1 }, awaited = Closure { 2 }
         awaited.addDependency(upstream)
         let body = catching("body", errors) {
-            // Only the second wait makes its operation begin.
+            // Only the second wait starts its operation.
             try queue.add(upstream)
             try queue.add(awaited)
             _ = try awaited.startAndWait()
@@ -445,7 +445,7 @@ struct WaitCircleTests {
         }
         try queue.add(body)
         #expect(try await body.value == 1 && errors.events.isEmpty)
-        // What another thread ends does not wait for its body.
+        // An operation that another thread ends does not wait for its body.
         let own = HandDriven(
             "ended elsewhere",
             hooks: .init(main: { operation in
@@ -453,7 +453,7 @@ struct WaitCircleTests {
                 operation.waitUntilFinished()
             }))
         #expect(try await own.run() == 5)
-        // A race may be decided by another child.
+        // A race can be decided by another child.
         let reference = Reference<GroupOperation<Int, GroupFailure>>()
         let waiting = Body {
             await reference.operation?.ended()

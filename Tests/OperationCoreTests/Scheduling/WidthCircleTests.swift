@@ -9,17 +9,17 @@ import Testing
 private typealias Closure = ClosureOperation<Int, any Error>
 private typealias Body = TaskOperation<Int, any Error>
 
-/// A child that waits for a sibling which cannot begin, because as many children run as the width of the group allows.
+/// A child that waits for a sibling that cannot start because the width of the group is used up.
 ///
-/// Without an error or a notice each of these tests waits forever.
-@Suite("Waits for a sibling that the width of the group keeps from beginning", .timeLimit(.minutes(3)))
+/// Without an error or a notice, each of these tests would wait forever.
+@Suite("Waits for a sibling that cannot start because of the group's width", .timeLimit(.minutes(3)))
 struct WidthCircleTests {
     private func isCircle(_ error: any Error, _ names: String...) -> Bool {
         let text = "\(error)"
         return text.contains("waitsForItself") && text.contains(names.joined(separator: " → "))
     }
 
-    /// Whether the operation ends within some seconds; cancels it if it does not.
+    /// Returns whether the operation ends within some seconds, and cancels it if it does not.
     private func ends(_ operation: ManagedOperation) async -> Bool {
         let hasEnded = await eventually { operation.isFinished }
         if !hasEnded { operation.cancel() }
@@ -31,7 +31,7 @@ struct WidthCircleTests {
         return operation
     }
 
-    /// Makes an operation whose task records the error that it catches, and then ends with 1.
+    /// Creates an operation whose task records the error that it catches and then returns 1.
     private func catching(
         _ name: String, _ errors: EventRecorder<any Error>, _ body: @escaping @Sendable () async throws -> Void
     ) -> Body {
@@ -43,7 +43,7 @@ struct WidthCircleTests {
             })
     }
 
-    /// The same with a body that blocks its thread.
+    /// The same, with a body that blocks its thread.
     private func blocking(
         _ name: String, _ errors: EventRecorder<any Error>, _ body: @escaping @Sendable () throws -> Void
     ) -> Closure {
@@ -59,7 +59,7 @@ struct WidthCircleTests {
         case startAndWait, value, run, scope
     }
 
-    /// Makes a child that waits for another one.
+    /// Creates a child that waits for another operation.
     private func child(
         _ name: String, waitingFor other: Closure, by call: Call, _ errors: EventRecorder<any Error>,
         in scope: GroupScope
@@ -73,7 +73,7 @@ struct WidthCircleTests {
     }
 
     @Test(
-        "One or two children that fill the width and wait for the next child: one of them gets an error",
+        "If all children that fill the width wait for the next child, one gets an error",
         arguments: [1, 2], Call.allCases)
     func fullLine(width: Int, call: Call) async throws {
         let errors = EventRecorder<any Error>()
@@ -88,11 +88,11 @@ struct WidthCircleTests {
         #expect(group.outcome?.result == 2)
         #expect((1...width).contains(errors.events.count))
         #expect(errors.events.allSatisfy { isCircle($0, "child 0", "last") || isCircle($0, "child 1", "last") })
-        // Only the wait is refused, unless the child that waits is the one that runs the other.
+        // Only the wait fails, unless the waiting child itself runs the other operation.
         if call != .scope { #expect(last.outcome?.result == 3) }
     }
 
-    @Test("A call that cannot throw is reported as a notice", arguments: [true, false])
+    @Test("A wait that cannot end, in a call that cannot throw, is reported as a notice", arguments: [true, false])
     func notice(isBlocking: Bool) async throws {
         let errors = EventRecorder<any Error>()
         let last = named("last of \(isBlocking)", Closure { 3 })
@@ -176,14 +176,14 @@ struct WidthCircleTests {
         #expect(isCircle(failure, "map", "page"))
     }
 
-    @Test("A child that waits while another one can still end is left alone", arguments: Call.allCases)
+    @Test("A child that waits while another child can still end gets no error", arguments: Call.allCases)
     func harmless(call: Call) async throws {
         let (errors, clock) = (EventRecorder<any Error>(), ManualClock())
         let other = HandDriven("other")
         let last = named("last", Closure { 3 })
         last.clock = clock
         let group = GroupOperation<Int, GroupFailure>(width: 2) { group in
-            // Together, because a child that waits for an operation which is in no group starts it.
+            // Added together, because a child that waits for an operation outside all groups starts it.
             let waiting = child("waiting", waitingFor: last, by: call, errors, in: group)
             try group.add(call == .scope ? [other, waiting] : [other, waiting, last])
             return 2
@@ -197,7 +197,7 @@ struct WidthCircleTests {
         #expect(errors.events.isEmpty && last.outcome?.result == 3 && clock.pendingCount == 0)
     }
 
-    @Test("A child of a suspended group is left alone if the group can continue after it is resumed")
+    @Test("A waiting child of a suspended group gets no error if the group can resume")
     func suspended() async throws {
         let (errors, clock) = (EventRecorder<any Error>(), ManualClock())
         let gate = Gate()
@@ -222,7 +222,7 @@ struct WidthCircleTests {
         #expect(errors.events.isEmpty && last.outcome?.result == 3)
     }
 
-    @Test("A child is left alone if a sibling of the full width waits only for a suspended queue")
+    @Test("A waiting child gets no error if its sibling only waits for a suspended queue")
     func suspendedQueue() async throws {
         let (errors, clock) = (EventRecorder<any Error>(), ManualClock())
         let gate = Gate(), queue = QueueManager("suspended", width: 1)
@@ -248,7 +248,7 @@ struct WidthCircleTests {
         #expect(errors.events.isEmpty && last.outcome?.result == 3)
     }
 
-    @Test("A circle that is closed while a task waits is found later", arguments: [true, false])
+    @Test("A circular wait that arises while a task already waits is detected later", arguments: [true, false])
     func later(isEnded: Bool) async throws {
         let (errors, clock) = (EventRecorder<any Error>(), ManualClock())
         let name = "last, later \(isEnded)"

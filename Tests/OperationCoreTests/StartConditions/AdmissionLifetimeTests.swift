@@ -6,11 +6,11 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite("Nothing is left of an operation that is freed while it waits", .timeLimit(.minutes(3)))
+@Suite("Operations that are freed while they wait for admission", .timeLimit(.minutes(3)))
 struct AdmissionLifetimeTests {
     private let census = LiveObjects()
 
-    @Test("Freed in the line of a category, it leaves the line, and the next one has its turn")
+    @Test("An operation that is freed while it waits for a category leaves the line")
     func category() async throws {
         let category = OperationCategory("freed")
         let holder = HandDriven("holder"), next = HandDriven("next")
@@ -30,7 +30,7 @@ struct AdmissionLifetimeTests {
         next.finish(withResult: 1)
     }
 
-    @Test("Freed while it waits for its key, it leaves no timer")
+    @Test("An operation that is freed while it waits for its throttle key leaves no timer")
     func throttle() {
         let clock = ManualClock()
         let registry = OperationThrottle(clock: clock)
@@ -47,7 +47,7 @@ struct AdmissionLifetimeTests {
         #expect(census.count == 0 && clock.pendingCount == 0 && registry.waitingCount(of: "freed") == 0)
     }
 
-    @Test("Freed while its condition is looked at, the condition's task is cancelled")
+    @Test("Freeing an operation while its condition is evaluated cancels the task of the condition")
     func condition() async {
         let asked = Gate(), stopped = Gate()
         do {
@@ -68,7 +68,7 @@ struct AdmissionLifetimeTests {
         #expect(census.count == 0)
     }
 
-    @Test("What a condition captured goes when the operation ended or was freed, also the operation itself")
+    @Test("Objects that a condition captured are freed when the operation ends or is freed")
     func captures() async throws {
         do {
             let operation = census.track(HandDriven("ended"))
@@ -96,7 +96,8 @@ struct AdmissionLifetimeTests {
     }
 
     @Test(
-        "A hundred thousand waiting operations are cancelled and freed", arguments: [StartingWay.byHand, .queueManager])
+        "Many operations that wait for a category are canceled and freed",
+        arguments: [StartingWay.byHand, .queueManager])
     func many(way: StartingWay) async throws {
         let count = Rounds.count(ci: 10_000, soak: 100_000)
         let category = OperationCategory("crowded")

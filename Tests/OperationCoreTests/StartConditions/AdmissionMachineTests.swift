@@ -11,7 +11,7 @@ struct AdmissionMachineTests {
     private static let subsets: [[Step]] = (0..<8).map { bits in Step.allCases.filter { bits & (1 << $0.rawValue) != 0 }
     }
 
-    /// A machine that asks for some steps and had so many of them granted.
+    /// A machine that requests some steps, of which `granted` steps have been granted.
     private static func machine(_ steps: [Step], granted: Int) -> AdmissionMachine {
         var machine = AdmissionMachine()
         _ = machine.seek(steps, epoch: 7)
@@ -19,7 +19,7 @@ struct AdmissionMachineTests {
         return machine
     }
 
-    @Test("The steps are taken in their order, those without need left out", arguments: subsets)
+    @Test("The required steps are taken in order", arguments: subsets)
     fileprivate func order(steps: [Step]) {
         var machine = AdmissionMachine()
         var action = machine.seek(steps.reversed(), epoch: 7)
@@ -33,7 +33,7 @@ struct AdmissionMachineTests {
         #expect(machine.isStale(epoch: 8) && !machine.isStale(epoch: 7))
     }
 
-    @Test("An answer to another step, or of another round, changes nothing", arguments: subsets)
+    @Test("An answer to another step or of another round has no effect", arguments: subsets)
     fileprivate func strayAnswers(steps: [Step]) {
         for granted in 0...steps.count {
             let before = Self.machine(steps, granted: granted)
@@ -51,7 +51,7 @@ struct AdmissionMachineTests {
         }
     }
 
-    @Test("Withdrawn at every step, it gives back all that was asked for, once", arguments: subsets)
+    @Test("Withdrawing at any step returns all requested steps once", arguments: subsets)
     fileprivate func withdrawal(steps: [Step]) {
         for granted in 0...steps.count {
             var machine = Self.machine(steps, granted: granted)
@@ -62,14 +62,14 @@ struct AdmissionMachineTests {
             #expect(!machine.isUnderWay && !machine.isStale(epoch: 8) && machine.currentStep == nil)
             let again = machine.withdraw()
             #expect(again == [])
-            // What comes late for it means nothing, also when the next round waits for the same.
+            // A late answer has no effect, even if the next round waits for the same step.
             _ = machine.seek(steps, epoch: 8)
             let late = current.flatMap { machine.passed($0, round: round) }
             #expect(late == nil)
         }
     }
 
-    @Test("The categories come after the delay, are asked for when it is called, and can be given back")
+    @Test("Categories are requested after the delay when the machine is called, and can be yielded")
     func calls() {
         var machine = AdmissionMachine()
         _ = machine.seek(Step.allCases, epoch: 7, isDelayed: true)
@@ -99,7 +99,7 @@ struct AdmissionMachineTests {
         #expect(next == .take(.categories))
     }
 
-    @Test("A call whose notice comes while the thread of the slot waits does not hide that the categories were granted")
+    @Test("A late call does not hide that the categories were granted")
     func lateCall() {
         var machine = AdmissionMachine()
         _ = machine.seek([.categories], epoch: 0)

@@ -6,9 +6,11 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite("The way from the dependencies to the body", .timeLimit(.minutes(3)))
+@Suite("The steps between the dependencies and the body", .timeLimit(.minutes(3)))
 struct AdmissionOrderTests {
-    @Test("Dependencies, conditions, throttle, categories, body", arguments: StartingWay.allCases)
+    @Test(
+        "An operation waits for dependencies, conditions, throttle and categories in this order",
+        arguments: StartingWay.allCases)
     func order(way: StartingWay) async throws {
         let clock = ManualClock()
         let registry = OperationThrottle(clock: clock)
@@ -52,7 +54,7 @@ struct AdmissionOrderTests {
         #expect(await eventually { category.holders.isEmpty && registry.runner(of: "order") == nil })
     }
 
-    @Test("The delay comes before the categories")
+    @Test("The start delay comes before the categories")
     func delay() {
         let clock = ManualClock()
         let category = OperationCategory("delayed")
@@ -67,7 +69,7 @@ struct AdmissionOrderTests {
         operation.finish(withResult: 1)
     }
 
-    @Test("A deadline that passes while it waits ends it", arguments: StartingWay.allCases)
+    @Test("A deadline that passes while an operation waits for a category ends it", arguments: StartingWay.allCases)
     func deadline(way: StartingWay) async throws {
         let clock = ManualClock()
         let category = OperationCategory("deadline")
@@ -87,7 +89,7 @@ struct AdmissionOrderTests {
         holder.finish(withResult: 1)
     }
 
-    @Test("A million operations with a condition, in slices: each handler once, none lost")
+    @Test("With many operations that have a condition, each handler is called once and none is lost")
     func none() async throws {
         let count = Rounds.count(ci: 20_000, soak: 1_000_000)
         let manager = QueueManager("conditions", width: 4)

@@ -6,9 +6,9 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite("Races on the way to the body", .timeLimit(.minutes(Rounds.minutes)))
+@Suite("Races during admission", .timeLimit(.minutes(Rounds.minutes)))
 struct AdmissionRaceTests {
-    @Test("A dependency added while the operation is admitted or cancelled is waited for or refused, never lost")
+    @Test("A dependency added during admission or cancellation is awaited or refused, never lost")
     func dependencyAgainstAdmission() async throws {
         let rounds = Rounds.count(ci: 3_000, soak: 300_000)
         NoticeHub.install()
@@ -23,7 +23,7 @@ struct AdmissionRaceTests {
         if Rounds.isSoak { print("soak: admission race: \(rounds) rounds of 4 threads") }
     }
 
-    @Test("Ends, starts, cancellations and the clock at the same moment: one runs at a time, and nothing is left")
+    @Test("Concurrent ends, starts, cancellations and clock ticks run one operation at a time")
     func throttle() async throws {
         let rounds = Rounds.count(ci: 3_000, soak: 300_000)
         NoticeHub.install()
@@ -48,7 +48,7 @@ private struct DependencyStage: Sendable {
     func play(isCancelled: Bool) -> String? {
         let upstream = HandDriven("upstream")
         let isDependent = Locked(false), hasUpstreamEnded = Locked(true)
-        // For each look at the condition: whether it knew of the dependency, and whether that had ended.
+        // For each evaluation of the condition: whether it knew of the dependency and the dependency had ended.
         let looks = EventRecorder<Bool>()
         let operation = ClosureOperation<Void, Never> {
             let isRight = upstream.isFinished || !isDependent.withLock { $0 }
@@ -62,7 +62,7 @@ private struct DependencyStage: Sendable {
         team.run([
             { try? manager.add(operation) },
             {
-                // Not before the dependency is in: what is told of it afterwards could be outdated.
+                // Only after the dependency is added, because an earlier value could be outdated.
                 let isIn = (try? operation.depend(on: upstream, otherwise: .runAnyway)) != nil
                 isDependent.withLock { $0 = isIn && operation.dependencies.contains(upstream) }
             },
@@ -78,7 +78,7 @@ private struct DependencyStage: Sendable {
         if isSuccess, isDependent.withLock({ $0 }), !looks.events.contains(true) {
             return "the condition was not looked at after the dependency: \(looks.events)"
         }
-        // Waits for ever if the permit was lost.
+        // Waits forever if the permit was lost.
         let probe = ClosureOperation<Void, Never> {}
         probe.categories = [category]
         probe.start()
@@ -123,12 +123,12 @@ private struct ThrottleStage: Sendable {
             { operations[2].start() },
             { clock.advance(by: .seconds(1)) },
         ])
-        // Whoever waits has its turn when the clock goes on; one that runs must first end.
+        // A waiting operation gets its turn when the clock advances, after the running operation ends.
         while !operations.allSatisfy(\.isFinished) {
             clock.advance(by: .seconds(1))
             sched_yield()
         }
-        // The threads that ended them have still to give back what they held.
+        // The threads that ended the operations may still have to release their permits.
         let start = ContinuousClock.now
         while registry.runner(of: "raced") != nil || clock.pendingCount != 0 {
             if start.duration(to: .now) > .seconds(10) { return "a run or a timer was left behind" }

@@ -7,7 +7,7 @@ import Testing
 
 @Suite("A line that any element can leave", .timeLimit(.minutes(3)))
 struct ArrivalLineTests {
-    @Test("It does what an array does, whatever comes and goes", arguments: UInt64(0)..<20)
+    @Test("A line behaves like an array for random insertions and removals", arguments: UInt64(0)..<20)
     func likeAnArray(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         var line = ArrivalLine<Int>()
@@ -31,7 +31,7 @@ struct ArrivalLineTests {
         }
     }
 
-    @Test("Coming and going for ever takes no memory")
+    @Test("Repeated insertions and removals do not increase memory use")
     func bounded() {
         var line = ArrivalLine<Int>()
         line.append(-1)

@@ -4,7 +4,7 @@
 import OperationCore
 import Testing
 
-/// A machine whose events may stand in an expectation.
+/// A machine whose events can be used in an expectation.
 private final class Machine {
     typealias Demand = CategoryMachine<String, Int>.Demand
 
@@ -23,9 +23,9 @@ private final class Machine {
     func waitingCount(for key: String) -> Int { machine.waitingCount(for: key) }
 }
 
-@Suite("Who holds a category, and who waits", .timeLimit(.minutes(3)))
+@Suite("Holders and waiters of categories", .timeLimit(.minutes(3)))
 struct CategoryMachineTests {
-    @Test("As many hold one as may; the others follow in their order")
+    @Test("A category is held by as many as its limit allows, and the others follow in order")
     func limit() {
         let machine = Machine()
         #expect(machine.ask(1, "a", limit: 2) && machine.ask(2, "a", limit: 2))
@@ -35,7 +35,7 @@ struct CategoryMachineTests {
         #expect(machine.leave(3) == [] && machine.leave(4) == [] && machine.isEmpty)
     }
 
-    @Test("One that waits for two categories is not overtaken in the one that is free")
+    @Test("A waiter for two categories is not overtaken in the free category")
     func headOfLine() {
         let machine = Machine()
         #expect(machine.ask(1, "a") && !machine.ask(2, "a", "b"))
@@ -44,7 +44,7 @@ struct CategoryMachineTests {
         #expect(machine.leave(2) == [3])
     }
 
-    @Test("When one that waits goes, those behind it have their turn")
+    @Test("When a waiter leaves the line, the waiters behind it get their turn")
     func leavingTheLine() {
         let machine = Machine()
         #expect(machine.ask(1, "a") && !machine.ask(2, "a", "b") && !machine.ask(3, "b") && !machine.ask(4, "a"))
@@ -53,7 +53,7 @@ struct CategoryMachineTests {
         #expect(machine.leave(1) == [4])
     }
 
-    @Test("A turn in one line is a turn in another, where several may hold it")
+    @Test("A turn in one line can give further waiters a turn in another line")
     func chainOfTurns() {
         let machine = Machine()
         #expect(machine.ask(1, "a") && !machine.ask(2, for: [.init("a", limit: 1), .init("b", limit: 2)]))
@@ -61,7 +61,7 @@ struct CategoryMachineTests {
         #expect(machine.leave(1).sorted() == [2, 3])
     }
 
-    @Test("Asking again tells how it stands; leaving twice does nothing; no categories are held at once")
+    @Test("Repeated requests, a second leave and an empty request are handled")
     func oddities() {
         let machine = Machine()
         #expect(machine.ask(1, "a") && machine.ask(1, "a") && !machine.ask(2, "a") && !machine.ask(2, "a"))
@@ -70,12 +70,12 @@ struct CategoryMachineTests {
         #expect(machine.ask(3, "z", limit: -5) && !machine.ask(4, "z", limit: -5))
     }
 
-    @Test("A hundred thousand wait in one line and are served one after another")
+    @Test("100,000 waiters in one line are served in order")
     func longLine() {
         let machine = Machine()
         #expect(machine.ask(0, "a"))
         for party in 1...100_000 { _ = machine.ask(party, "a") }
-        // From the middle, in an order that is the worst for an array.
+        // Removes from the middle, in the worst order for an array.
         for party in stride(from: 50_001, through: 100_000, by: 1) { #expect(machine.leave(party) == []) }
         for party in 0..<50_000 { #expect(machine.leave(party) == [party + 1]) }
         #expect(machine.leave(50_000) == [] && machine.isEmpty)

@@ -5,7 +5,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-/// The rule as it is written, without regard to cost: looks through all that wait after each event.
+/// A direct implementation of the rule that checks all waiters after each event.
 private struct SlowModel {
     struct Request {
         let party: Int
@@ -19,7 +19,7 @@ private struct SlowModel {
     func holders(_ key: Int) -> [Int] { requests.filter { $0.isHeld && $0.keys.contains(key) }.map(\.party) }
     func waiting(_ key: Int) -> [Int] { requests.filter { !$0.isHeld && $0.keys.contains(key) }.map(\.party) }
 
-    /// Serves all that may be; returns who was.
+    /// Serves all waiters that can be served, and returns them.
     mutating func serve() -> Set<Int> {
         var served: Set<Int> = []
         while let index = requests.indices.first(where: { mayHold($0) }) {
@@ -38,7 +38,7 @@ private struct SlowModel {
 
 @Suite("Categories against a slow model", .timeLimit(.minutes(Rounds.minutes)))
 struct CategoryModelTests {
-    @Test("Random asking, ending and cancelling: permits conserved, limits kept, first come first served")
+    @Test("In random schedules, permits are conserved, limits hold and waiters are served in order")
     func randomSchedules() {
         let schedules = Rounds.count(ci: 300, soak: 25_000)
         var steps = 0
@@ -66,7 +66,7 @@ struct CategoryModelTests {
                 model.requests.append(.init(party: step, keys: keys))
                 if model.serve() != (isHeld ? [step] : []) { return "step \(step): asked, held: \(isHeld)" }
             } else {
-                // One that holds ends, or one that waits is cancelled.
+                // A holder ends or a waiter is canceled.
                 let index = Int.random(in: 0..<model.requests.count, using: &random)
                 let party = model.requests.remove(at: index).party
                 let served = machine.leave(party)

@@ -5,7 +5,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-/// What a test knows of those that ask for categories, some of them from a queue.
+/// The test's model of parties that request categories, some of them from a queue.
 private struct Known {
     enum Standing { case waiting, called, held }
 
@@ -14,7 +14,7 @@ private struct Known {
         let keys: [Int]
         let queue: Int?
         var standing = Standing.waiting
-        /// Whether it can begin as soon as it is served: in no queue, or with a slot in hand.
+        /// Whether the party can begin as soon as it is served: outside queues, or with a slot.
         var isImmediate: Bool
     }
 
@@ -23,7 +23,7 @@ private struct Known {
 
     func holders(of key: Int) -> Int { parties.count { $0.standing == .held && $0.keys.contains(key) } }
 
-    /// Whether nothing but a slot stands between the party and its categories.
+    /// Whether the party lacks only a slot to get its categories.
     func isDue(_ party: Party) -> Bool {
         party.standing != .held
             && party.keys.allSatisfy { key in
@@ -37,12 +37,12 @@ private struct Known {
     }
 }
 
-/// Where parties come from; only its identity counts.
+/// The origin of parties, of which only the identity matters.
 private final class Source: Sendable {}
 
-@Suite("Categories of several queues by seeded schedules", .timeLimit(.minutes(Rounds.minutes)))
+@Suite("Categories of several queues in seeded schedules", .timeLimit(.minutes(Rounds.minutes)))
 struct CategoryQueueModelTests {
-    @Test("Limits are kept, nobody holds without a slot, and no turn is lost")
+    @Test("In random schedules, limits hold, every holder has a slot and no turn is lost")
     func schedules() {
         for seed in Rounds.firstSeed..<Rounds.firstSeed + UInt64(Rounds.count(ci: 400, soak: 20_000)) {
             if let failure = schedule(seed: seed) {
@@ -95,7 +95,7 @@ struct CategoryQueueModelTests {
             case 3...5:
                 guard let index, let queue = known.parties[index].queue, known.parties[index].standing == .called
                 else { continue }
-                // It has a slot.
+                // The party has a slot.
                 let party = known.parties[index]
                 let isHeld = machine.ask(
                     party.number, for: demands(party.keys), in: ObjectIdentifier(sources[queue]))
@@ -105,7 +105,7 @@ struct CategoryQueueModelTests {
             case 6:
                 guard let index, known.parties[index].queue != nil, known.parties[index].standing == .waiting
                 else { continue }
-                // It waits with the slot in hand, or gives that up.
+                // The party starts to wait with a slot, or gives the slot up.
                 if known.parties[index].isImmediate {
                     let (isHeld, served) = machine.demote(known.parties[index].number)
                     if isHeld { return "step \(step): held without a word" }
@@ -125,7 +125,7 @@ struct CategoryQueueModelTests {
         return end(&machine, &known, sources)
     }
 
-    /// Lets all come to their ends, each queue having slots enough.
+    /// Lets all parties end, with enough slots in each queue.
     private func end(
         _ machine: inout CategoryMachine<Int, Int>, _ known: inout Known, _ sources: [Source]
     ) -> String? {

@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-/// Counts how often its body ran, and whether another one's did at the same time.
+/// Counts the runs of its body and detects other bodies that run at the same time.
 private final class Guest: SyncOperation<Int, Never>, @unchecked Sendable {
     let entered = Locked(0)
     private let inside: Locked<Int>.Shared
@@ -29,7 +29,7 @@ private final class Guest: SyncOperation<Int, Never>, @unchecked Sendable {
 }
 
 extension Locked where Value == Int {
-    /// A number that several hold.
+    /// A number that several objects share.
     fileprivate final class Shared: Sendable {
         private let value = Locked<Int>(0)
 
@@ -40,7 +40,7 @@ extension Locked where Value == Int {
 
 @Suite("Races for a category", .timeLimit(.minutes(Rounds.minutes)))
 struct CategoryRaceTests {
-    @Test("The holder ends while those that wait are cancelled: each is either granted or cancelled, no permit is lost")
+    @Test("When the holder ends while waiters are canceled, each waiter is granted or canceled")
     func releaseAgainstCancel() async throws {
         let rounds = Rounds.count(ci: 3_000, soak: 1_000_000)
         NoticeHub.install()
@@ -82,11 +82,11 @@ private func race(
     for guest in guests { guest.waitUntilFinished() }
     for guest in guests {
         let entered = guest.entered.withLock { $0 }
-        // Cancelled in flight it ran too.
+        // An operation canceled while executing has also run.
         let isRight = guest.isCancelled ? entered <= 1 : entered == 1
         if !isRight { return "entered \(entered) times, outcome \(String(describing: guest.outcome))" }
     }
-    // What the last one held is given back by the thread that ended it, a moment after.
+    // The thread that ended the last operation releases its category a moment later.
     let probe = Guest(inside, category)
     probe.start()
     probe.waitUntilFinished()

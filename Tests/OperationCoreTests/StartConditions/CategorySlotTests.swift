@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-/// An operation in a queue holds its categories only with a slot in hand, so that it keeps nothing that it cannot use.
+/// A queued operation holds its categories only while it has a slot, so that it keeps nothing that it cannot use.
 @Suite("Categories and slots", .timeLimit(.minutes(3)))
 struct CategorySlotTests {
     private let category = OperationCategory("shared")
@@ -31,7 +31,7 @@ struct CategorySlotTests {
         return operation
     }
 
-    @Test("A body that awaits what wants the category is not stopped by an operation that waits for the body's slot")
+    @Test("A body and an operation waiting for its slot do not deadlock over a category")
     func noDeadlock() async throws {
         let narrow = QueueManager("narrow", width: 1), other = QueueManager("other")
         let awaited = closure(1), behind = closure(2)
@@ -52,7 +52,7 @@ struct CategorySlotTests {
         #expect(try await behind.value == 2)
     }
 
-    @Test("A queue that is full or suspended keeps a category from nobody", arguments: [true, false])
+    @Test("An operation in a full or suspended queue does not block a category for others", arguments: [true, false])
     func full(isSuspended: Bool) async throws {
         let queue = QueueManager("full", width: 1)
         let filler = try await busy(queue)
@@ -64,10 +64,11 @@ struct CategorySlotTests {
         #expect(stranger.calls.events == ["main"] && category.waiters == [waiting])
         filler.finish(withResult: 1)
         queue.isSuspended = false
-        // It had a slot, and gave it up again: another operation gets it.
+        // The waiting operation had a slot and gave it up, so another operation gets it.
         let next = try await busy(queue)
         #expect(waiting.calls.events == [])
-        #expect(await eventually { queue.explain(waiting).description.contains("category shared has no free slot (held by stranger)") })
+        let reason = "category shared has no free slot (held by stranger)"
+        #expect(await eventually { queue.explain(waiting).description.contains(reason) })
         next.finish(withResult: 1)
         stranger.finish(withResult: 1)
         #expect(await waiting.calls.events(atLeast: 1) == ["main"])
@@ -77,7 +78,7 @@ struct CategorySlotTests {
         #expect(await eventually { category.waitingCount == 0 })
     }
 
-    @Test("A delay before the start is waited out without the category", arguments: StartingWay.allCases)
+    @Test("An operation does not hold its category during its start delay", arguments: StartingWay.allCases)
     func delay(way: StartingWay) async throws {
         let (clock, starter) = (ManualClock(), Starter(way))
         let delayed = driven("delayed"), stranger = driven("stranger")
@@ -95,7 +96,7 @@ struct CategorySlotTests {
         delayed.finish(withResult: 1)
     }
 
-    @Test("Nothing begins in a queue that was suspended before the category became free, and others get it")
+    @Test("A category that becomes free while a queue is suspended goes to operations outside")
     func suspendedMeanwhile() async throws {
         let queue = QueueManager("suspended")
         let holder = driven("holder"), waiting = driven("waiting"), stranger = driven("stranger")
@@ -114,7 +115,7 @@ struct CategorySlotTests {
         waiting.finish(withResult: 1)
     }
 
-    @Test("Refused with a slot in hand, it can be canceled, and is not said to have started")
+    @Test("An operation refused its category with a slot can be canceled without a started event")
     func canceledWhileHeld() async throws {
         let queue = QueueManager("refusing", width: 1)
         var updates = queue.events.makeAsyncIterator()
@@ -126,7 +127,7 @@ struct CategorySlotTests {
         #expect(await eventually { queue.counts.held == 1 && queue.counts.running == 0 })
         waiting.cancel()
         await waiting.end()
-        // The thread that was refused may still be about to leave the line.
+        // The refused thread may still be about to leave the line.
         #expect(await eventually { category.waitingCount == 0 && category.holders == [stranger] })
         stranger.finish(withResult: 1)
         var lines: [String] = []
@@ -138,11 +139,11 @@ struct CategorySlotTests {
         #expect(lines.contains { $0.hasSuffix("held waiting") } && !lines.contains { $0.contains("started waiting") })
     }
 
-    @Test("An operation whose category others take each time it has a slot begins all the same")
+    @Test("An operation is not starved if others take its category whenever it has a slot")
     func noStarvation() async throws {
         let narrow = QueueManager("starving", width: 1), other = QueueManager("eager", width: 2)
         let isOver = Locked(false)
-        // Each body adds the next one before it ends, so that the slot and the category have always somebody who waits.
+        // Each body adds the next operation before it ends, so that the slot and the category always have a waiter.
         @Sendable func fill(_ queue: QueueManager, _ categories: [OperationCategory]) {
             let operation = ClosureOperation<Void, any Error> {
                 if !isOver.withLock({ $0 }) { fill(queue, categories) }
@@ -164,7 +165,7 @@ struct CategorySlotTests {
         #expect(await eventually { category.holders.isEmpty && category.waitingCount == 0 })
     }
 
-    @Test("An operation that was refused with a slot in hand is not behind all of its queue when it is called again")
+    @Test("An operation refused its category keeps its turn in the queue")
     func keepsTurn() throws {
         let workers = ManualWorkers()
         let queue = workers.makeQueue("long", width: 1)
@@ -177,7 +178,7 @@ struct CategorySlotTests {
         }
         let stranger = driven("stranger")
         stranger.start()
-        // The thread takes it, and is refused.
+        // The thread takes the operation and is refused the category.
         workers.step()
         workers.step()
         #expect(queue.counts.held == 1 && began.withLock { $0.isEmpty })
@@ -186,12 +187,12 @@ struct CategorySlotTests {
         #expect(began.withLock { $0 } == Array(0...20))
     }
 
-    @Test("A stream of operations that take the category outside of queues does not keep off one of a queue")
+    @Test("A stream of operations outside queues does not starve a queued operation of a category")
     func stream() async throws {
         let queue = QueueManager("waits", width: 1), eager = OperationQueue()
         eager.maxConcurrentOperationCount = 2
         let isOver = Locked(false), category = category
-        // Each body adds another one before it ends, so that one always waits in line.
+        // Each body adds another operation before it ends, so that one always waits in line.
         @Sendable func feed() {
             let operation = ClosureOperation<Void, any Error> { if !isOver.withLock({ $0 }) { feed() } }
             operation.categories = [category]
@@ -207,7 +208,7 @@ struct CategorySlotTests {
         #expect(await eventually { category.holders.isEmpty && category.waitingCount == 0 })
     }
 
-    @Test("A child that wants the category which its group holds is canceled with the circle as its cause")
+    @Test("A child that needs a category held by its group is canceled with the cause waitsForItself")
     func heldByGroup() async throws {
         let child = closure(1)
         let group = GroupOperation.all([GroupOperation.all([child])])

@@ -14,7 +14,7 @@ struct CategoryTests {
         return operation
     }
 
-    @Test("Only so many hold one at a time, the next begins when one ended", arguments: StartingWay.allCases)
+    @Test("The limit of a category holds, and the next operation starts when one ends", arguments: StartingWay.allCases)
     func limit(way: StartingWay) async throws {
         let category = OperationCategory("two seats", limit: 2)
         let starter = Starter(way)
@@ -36,7 +36,7 @@ struct CategoryTests {
         #expect(category.holders.isEmpty && category.waitingCount == 0)
     }
 
-    @Test("A category is shared by operations in queues of all kinds and in none")
+    @Test("A category is shared by operations in both kinds of queues and outside queues")
     func acrossQueues() async throws {
         let category = OperationCategory("shared")
         let starters = StartingWay.allCases.map(Starter.init)
@@ -53,7 +53,7 @@ struct CategoryTests {
         }
     }
 
-    @Test("An operation that holds all at once begins on the thread that starts it")
+    @Test("An operation with free categories starts on the thread that starts it")
     func atOnce() {
         let operation = driven("at once", OperationCategory("free"), OperationCategory("also free", limit: 3))
         operation.start()
@@ -62,7 +62,7 @@ struct CategoryTests {
     }
 
     @Test(
-        "Cancelled while it waits, an operation leaves all lines and those behind move up",
+        "Canceling a waiting operation removes it from all lines, and the waiters behind it move up",
         arguments: StartingWay.allCases)
     func cancelledWaiter(way: StartingWay) async throws {
         let first = OperationCategory("first"), second = OperationCategory("second")
@@ -77,14 +77,14 @@ struct CategoryTests {
         await waiter.end()
         #expect(await next.calls.events(atLeast: 1) == ["main"])
         #expect(waiter.calls.events == [])
-        // A thread of the queue that was just asking for it takes that back when it sees the end.
+        // A queue thread that is requesting the category withdraws its request when it sees the end.
         #expect(await eventually { first.waitingCount == 0 && second.waitingCount == 0 })
         holder.finish(withResult: 1)
         next.finish(withResult: 1)
         #expect(await eventually { first.holders.isEmpty && second.holders.isEmpty })
     }
 
-    @Test("A cancelled holder that winds down keeps its categories until it has")
+    @Test("A canceled holder keeps its categories until it has wound down")
     func windingDown() async throws {
         let category = OperationCategory("slow to leave")
         let holder = HandDriven("holder", windsDown: true)
@@ -99,7 +99,7 @@ struct CategoryTests {
         next.finish(withResult: 1)
     }
 
-    @Test("An operation that waits for a slot holds no category, and may still get a dependency")
+    @Test("An operation that waits for a slot holds no category and can get a dependency")
     func dependencyBeforeSlot() async throws {
         let category = OperationCategory("both want it")
         let manager = QueueManager("busy", width: 1)
@@ -123,7 +123,7 @@ struct CategoryTests {
         #expect(category.holders.isEmpty && category.waitingCount == 0)
     }
 
-    @Test("A limit below one counts as one, and a category named twice counts once", arguments: [0, -1, Int.min])
+    @Test("A limit below 1 counts as 1, and a duplicate category counts once", arguments: [0, -1, Int.min])
     func badInput(limit: Int) async {
         let category = OperationCategory("odd", limit: limit)
         #expect(category.limit == 1)
@@ -134,7 +134,7 @@ struct CategoryTests {
         operation.finish(withResult: 1)
     }
 
-    @Test("Why it waits can be asked for")
+    @Test("admissionStanding reports the category that an operation waits for")
     func standing() async {
         let category = OperationCategory("asked")
         let holder = driven("holder", category), waiter = driven("waiter", category)
@@ -154,7 +154,7 @@ struct CategoryTests {
     }
 
     @Test(
-        "Operations with random categories in queues of all kinds: all end, no limit is passed",
+        "Operations with random categories in all kinds of queues end without exceeding a limit",
         arguments: UInt64(0)..<4)
     func randomSubsets(seed: UInt64) async throws {
         var random = SeededGenerator(seed: seed)
@@ -185,7 +185,7 @@ struct CategoryTests {
         #expect(await eventually { categories.allSatisfy { $0.holders.isEmpty && $0.waitingCount == 0 } })
     }
 
-    @Test("Ten thousand wait in one line and run one after another")
+    @Test("10,000 operations that wait for one category run in order")
     func longLine() async throws {
         let category = OperationCategory("line")
         let order = EventRecorder<Int>()

@@ -5,10 +5,10 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-/// Plays operations outside queues and in several queues that use categories all the time, and counts how many later
-/// parties are served while an earlier one is the first of its queue.
+/// Simulates operations outside queues and in several queues that constantly use categories, and counts the later
+/// parties that are served while an earlier party is the first of its queue.
 private struct Traffic {
-    /// Steps after which a queue has a slot for a called party; nil for a queue that is suspended.
+    /// The steps after which a queue has a slot for a called party, or `nil` for a suspended queue.
     typealias Delay = Int?
 
     private final class Source: Sendable {}
@@ -16,13 +16,13 @@ private struct Traffic {
     private struct Party {
         let keys: [Int]
         let queue: Int?
-        /// Since when it was called.
+        /// The time of its call.
         var called: Int?
-        /// Until when it may wait with a slot.
+        /// The time until which it may wait with a slot.
         var seatedUntil: Int?
-        /// Until when it holds its categories.
+        /// The time until which it holds its categories.
         var heldUntil: Int?
-        /// How many that came later were served since it was the first of its queue.
+        /// The number of later parties that were served while it was the first of its queue.
         var overtaken = 0
     }
 
@@ -34,7 +34,7 @@ private struct Traffic {
     private var lines: [[Int]]
     private var next = 0
     private(set) var time = 0
-    /// The most that overtook one that is not in a suspended queue.
+    /// The largest number of parties that overtook a party outside suspended queues.
     private(set) var mostOvertaken = 0
     private(set) var mostSeated = 0
     private(set) var served = 0
@@ -52,7 +52,7 @@ private struct Traffic {
         parties.values.count { $0.queue == queue && $0.keys == keys && $0.heldUntil == nil }
     }
 
-    /// A new party comes; returns its number.
+    /// Adds a party and returns its number.
     mutating func come(_ keys: [Int], in queue: Int?) -> Int {
         next += 1
         parties[next] = Party(keys: keys, queue: queue)
@@ -123,7 +123,7 @@ private struct Traffic {
     }
 }
 
-@Suite("How many that come later are served before one that waits", .timeLimit(.minutes(Rounds.minutes)))
+@Suite("Number of later operations that overtake a waiting operation", .timeLimit(.minutes(Rounds.minutes)))
 struct CategoryWaitTests {
     private func seeds(_ check: (UInt64) -> String?) {
         for seed in Rounds.firstSeed..<Rounds.firstSeed + UInt64(Rounds.count(ci: 40, soak: 2_000)) {
@@ -133,12 +133,12 @@ struct CategoryWaitTests {
         }
     }
 
-    @Test("A stream of operations in no queue, some of which always wait, does not keep off one of a queue")
+    @Test("A constant stream of operations outside queues does not starve a queued operation")
     func stream() {
         seeds { seed in
             var traffic = Traffic(seed: seed, delays: [5, nil])
             _ = traffic.come([0], in: nil)
-            // Suspended, and before it: must not keep its call from the next.
+            // The suspended party comes first and must not keep the call from the next one.
             _ = traffic.come([0], in: 1)
             let party = traffic.come([0], in: 0)
             for _ in 0..<2_000 where traffic.isWaiting(party) {
@@ -150,7 +150,7 @@ struct CategoryWaitTests {
         }
     }
 
-    @Test("One that wants two categories is not kept off by those that want one of them")
+    @Test("An operation that needs two categories is not starved by operations that need one")
     func twoCategories() {
         seeds { seed in
             var traffic = Traffic(seed: seed, delays: [5, 0, 0])
@@ -167,7 +167,7 @@ struct CategoryWaitTests {
         }
     }
 
-    @Test("A category that is held for long does not slow down another one that an operation wants together with it")
+    @Test("A long-held category does not slow down another category needed together with it")
     func longHolder() {
         seeds { seed in
             var traffic = Traffic(seed: seed, delays: [1, 0])
@@ -187,7 +187,7 @@ struct CategoryWaitTests {
         }
     }
 
-    @Test("Of many queues that want one category, few wait with a slot at a time, and all are served")
+    @Test("If many queues need one category, few wait with a slot and all are served")
     func manyQueues() {
         var traffic = Traffic(seed: Rounds.firstSeed, delays: Array(repeating: 3, count: 300))
         for queue in 0..<300 { _ = traffic.come([0], in: queue) }
@@ -196,7 +196,7 @@ struct CategoryWaitTests {
         #expect(traffic.mostSeated <= 20)
     }
 
-    @Test("Queues, streams and categories at random: nobody who came later is served too often")
+    @Test("In random traffic, no waiting operation is overtaken too often")
     func random() {
         seeds { seed in
             var random = SeededGenerator(seed: seed)

@@ -10,7 +10,7 @@ import Testing
 struct ConditionTests {
     private typealias Verdict = OperationCondition.Verdict
 
-    /// Records when it is looked at, waits for the gate, and holds.
+    /// Records its evaluation, waits for the gate, and returns the verdict.
     private func recording(
         _ name: String, _ events: EventRecorder<String>, behind gate: Gate? = nil, verdict: Verdict = .satisfied
     ) -> OperationCondition {
@@ -21,7 +21,7 @@ struct ConditionTests {
         }
     }
 
-    @Test("They are looked at after the last dependency and before the body", arguments: StartingWay.allCases)
+    @Test("Conditions are evaluated after the last dependency and before the body", arguments: StartingWay.allCases)
     func order(way: StartingWay) async throws {
         let events = EventRecorder<String>()
         let upstream = HandDriven("upstream")
@@ -40,7 +40,9 @@ struct ConditionTests {
         #expect(operation.conditions.map(\.name) == [])
     }
 
-    @Test("One that fails cancels the operation, and the sentence says which and why", arguments: StartingWay.allCases)
+    @Test(
+        "A failed condition cancels the operation with a message that names condition and reason",
+        arguments: StartingWay.allCases)
     func failure(way: StartingWay) async throws {
         let events = EventRecorder<String>()
         let operation = ClosureOperation<Void, Never> { events.record("body") }
@@ -56,7 +58,9 @@ struct ConditionTests {
                 == "The operation was canceled because its condition \"network\" failed: there is none.")
     }
 
-    @Test("Cancelled while they are looked at, the operation ends at once", arguments: StartingWay.allCases)
+    @Test(
+        "Canceling an operation while its condition is evaluated ends it immediately",
+        arguments: StartingWay.allCases)
     func cancellation(way: StartingWay) async throws {
         let events = EventRecorder<String>()
         let asked = Gate(), stopped = Gate()
@@ -79,7 +83,9 @@ struct ConditionTests {
         #expect(operation.cancellationCause == .requested && events.events == [])
     }
 
-    @Test("A result that comes meanwhile is told without waiting for them", arguments: StartingWay.allCases)
+    @Test(
+        "A result set during the evaluation ends the operation without waiting for the condition",
+        arguments: StartingWay.allCases)
     func earlyResult(way: StartingWay) async throws {
         let asked = Gate(), never = Gate()
         let operation = HandDriven()
@@ -97,7 +103,7 @@ struct ConditionTests {
         never.open()
     }
 
-    @Test("In a QueueManager a dependency added meanwhile is waited for, and they are looked at again")
+    @Test("In a QueueManager, conditions are evaluated again after a dependency that is added meanwhile")
     func dependencyAddedInQueue() async throws {
         let events = EventRecorder<String>()
         let gate = Gate()
@@ -116,7 +122,7 @@ struct ConditionTests {
         #expect(events.events == ["condition", "late ends", "condition", "body"])
     }
 
-    @Test("A failure found out before the last dependency ended does not count")
+    @Test("A failed verdict from before the last dependency ended is ignored")
     func outdatedFailure() async throws {
         let gate = Gate(), asked = Gate()
         let late = HandDriven("late")
@@ -137,7 +143,7 @@ struct ConditionTests {
         #expect(operation.outcome?.word == "success 1")
     }
 
-    @Test("Started by hand, a dependency added meanwhile is refused")
+    @Test("Outside queues, a dependency added during the evaluation is refused")
     func dependencyAddedByHand() async throws {
         let gate = Gate(), asked = Gate()
         let operation = ClosureOperation<Int, Never> { 1 }
@@ -157,7 +163,7 @@ struct ConditionTests {
         #expect(operation.outcome?.word == "success 1")
     }
 
-    @Test("While it waits it takes no slot of a QueueManager, and its place of an OperationQueue")
+    @Test("A waiting condition takes no slot of a QueueManager but one of an OperationQueue")
     func slots() async throws {
         let gate = Gate()
         let held = ClosureOperation<Void, Never> {}
@@ -191,7 +197,7 @@ struct ConditionTests {
         #expect(events.events == ["first", "second"])
     }
 
-    @Test("Set too late, one has no effect, and that is told")
+    @Test("Conditions, categories and throttles set after the start have no effect and report notices")
     func tooLate() async {
         let notices = NoticeHub.recorder(for: "late condition")
         let operation = HandDriven("late condition")
@@ -205,13 +211,13 @@ struct ConditionTests {
     }
 }
 
-@Suite("Conditions made of others", .timeLimit(.minutes(3)))
+@Suite("Combined conditions", .timeLimit(.minutes(3)))
 struct CombinedConditionTests {
     private let good = OperationCondition("good") { _ in .satisfied }
     private let bad = OperationCondition("bad") { _ in .failed("it is bad") }
     private let context = OperationCondition.Context(operation: "test", dependencies: [])
 
-    @Test("and, or, not, all, any")
+    @Test("and, or, not, all and any combine verdicts and names")
     func combinators() async {
         #expect(await good.and(good).evaluate(context) == .satisfied)
         #expect(await good.and(bad).evaluate(context) == .failed("it is bad"))
@@ -224,7 +230,7 @@ struct CombinedConditionTests {
         #expect(good.and(bad).name == "good and bad" && OperationCondition.not(good).name == "not good")
     }
 
-    @Test("What is decided is not looked at further")
+    @Test("Combined conditions skip the evaluation of conditions that cannot change the verdict")
     func shortcuts() async {
         let seen = EventRecorder<String>()
         let watched = OperationCondition("watched") { _ in
@@ -236,13 +242,13 @@ struct CombinedConditionTests {
         #expect(seen.count == 0)
     }
 
-    @Test("A hundred thousand in a row take no stack")
+    @Test("Combining 100,000 conditions does not overflow the stack")
     func many() async {
         let all = OperationCondition.all(Array(repeating: good, count: 100_000))
         #expect(await all.evaluate(context) == .satisfied)
     }
 
-    @Test("No dependency failed or was cancelled")
+    @Test("dependenciesSucceeded and noDependencyCancelled check the outcomes of dependencies")
     func readyOnes() async throws {
         let failed = HandDriven("failed"), cancelled = HandDriven("cancelled"), fine = HandDriven("fine")
         for upstream in [failed, cancelled, fine] { upstream.start() }
@@ -261,7 +267,7 @@ struct CombinedConditionTests {
         #expect(await verdicts(cancelled) == [.failed("cancelled was canceled"), .failed("cancelled was canceled")])
     }
 
-    @Test("An operation sees the dependencies that ended", arguments: StartingWay.allCases)
+    @Test("The conditions of an operation see its finished dependencies", arguments: StartingWay.allCases)
     func inOperation(way: StartingWay) async throws {
         let upstream = HandDriven("upstream")
         let operation = ClosureOperation<Int, Never> { 1 }

@@ -5,12 +5,12 @@ import Foundation
 import OperationCore
 import OperationTestKit
 
-/// The ways in which an operation comes to begin.
+/// The ways in which an operation can be started.
 enum StartingWay: String, CaseIterable, Sendable {
     case byHand, operationQueue, queueManager
 }
 
-/// Starts operations in one of the ways, and keeps them alive.
+/// Starts operations in one of the ways and keeps them alive.
 final class Starter: Sendable {
     let way: StartingWay
     private let queue = OperationQueue()
@@ -29,7 +29,9 @@ final class Starter: Sendable {
     }
 }
 
-/// Waits until something is so that another thread brings about; false if that takes too long.
+/// Waits until a condition that another thread fulfills is true.
+///
+/// Returns `false` if that takes too long.
 func eventually(_ isSo: @Sendable () -> Bool) async -> Bool {
     let start = ContinuousClock.now
     while !isSo() {

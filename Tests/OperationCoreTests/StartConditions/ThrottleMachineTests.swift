@@ -7,7 +7,7 @@ import Testing
 
 private func at(_ seconds: Int) -> OperationInstant { OperationInstant(offset: .seconds(seconds)) }
 
-/// A machine whose events may stand in an expectation, with moments in seconds.
+/// A machine whose events can be used in an expectation, with times in seconds.
 private final class Machine {
     private var machine = ThrottleMachine<Int>()
 
@@ -30,7 +30,7 @@ private final class Machine {
     var waiting: [Int] { machine.waiting(for: "key") }
 }
 
-@Suite("When a key may run again", .timeLimit(.minutes(3)))
+@Suite("The time at which a key may run again", .timeLimit(.minutes(3)))
 struct ThrottleMachineTests {
     @Test("The interval is counted from the end of the last run")
     func fromTheEnd() {
@@ -46,7 +46,7 @@ struct ThrottleMachineTests {
         #expect(machine.ask(4, .drop, 70).answer == .granted)
     }
 
-    @Test("Those that wait run one after another, each after the rest of the one before")
+    @Test("Waiting runs start in order, each after the interval of the previous run")
     func waiting() {
         let machine = Machine()
         for party in 1...3 { #expect(machine.ask(party, .wait, 0).answer == (party == 1 ? .granted : .waits)) }
@@ -55,12 +55,12 @@ struct ThrottleMachineTests {
         #expect(machine.wake(14) == nil)
         #expect(machine.wake(15) == 2 && machine.wake(99) == nil)
         #expect(machine.leave(2, hasRun: true, 20) == nil && machine.alarm == at(30))
-        // One that comes when it is time, and before the timer, lets the first in line go first.
+        // A request that comes in time but before the timer lets the first waiter go first.
         let reply = machine.ask(4, .wait, 31)
         #expect(reply.granted == 3 && reply.answer == .waits)
     }
 
-    @Test("The newest takes the place of all that wait")
+    @Test("A replacing request replaces all waiting runs")
     func replacing() {
         let machine = Machine()
         for party in 1...3 { _ = machine.ask(party, .wait, 0) }
@@ -69,7 +69,7 @@ struct ThrottleMachineTests {
         #expect(machine.leave(2, hasRun: false, 1) == nil && machine.waiting == [4])
     }
 
-    @Test("One that left before it ran leaves the key as it was")
+    @Test("A run that leaves before it ran leaves the key unchanged")
     func withoutRun() {
         let machine = Machine()
         for party in 1...3 { _ = machine.ask(party, .wait, 0) }
@@ -78,7 +78,7 @@ struct ThrottleMachineTests {
         #expect(machine.leave(3, hasRun: false, 1) == nil && machine.count == 0)
     }
 
-    @Test("An interval below zero counts as zero, and one without end never ends")
+    @Test("A negative interval counts as zero, and an infinite interval never ends")
     func extremes() {
         let machine = Machine()
         _ = machine.ask(1, .wait, 0, interval: .seconds(-5))
@@ -90,7 +90,7 @@ struct ThrottleMachineTests {
         #expect(machine.nextRun(2, key: "other") == .distantFuture)
     }
 
-    @Test("Keys that are free again are forgotten")
+    @Test("Free keys are removed")
     func forgetting() {
         let machine = Machine()
         for number in 0..<10_000 {

@@ -5,13 +5,13 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-/// One key, written down plainly.
+/// A plain model of one key.
 private struct SlowModel {
     var runner: (party: Int, interval: Int)?
     var restEnd = Int.min
     var line: [(party: Int, interval: Int)] = []
 
-    /// Who may run now of those that wait.
+    /// Returns the waiting run that may start now.
     mutating func wake(_ now: Int) -> Int? {
         guard runner == nil, restEnd <= now, !line.isEmpty else { return nil }
         runner = line.removeFirst()
@@ -21,7 +21,7 @@ private struct SlowModel {
 
 @Suite("Throttling against a slow model", .timeLimit(.minutes(Rounds.minutes)))
 struct ThrottleModelTests {
-    @Test("Random runs, ends, cancellations and moments: never two at once, never too early, each told once")
+    @Test("In random schedules, runs of a key never overlap and never start early")
     func randomSchedules() {
         let schedules = Rounds.count(ci: 500, soak: 25_000)
         for seed in Rounds.firstSeed..<Rounds.firstSeed + UInt64(schedules) {

@@ -21,7 +21,7 @@ struct ThrottleTests {
 
     private func at(_ seconds: Int) -> OperationInstant { OperationInstant(offset: .seconds(seconds)) }
 
-    /// Starts an operation and waits until its body began.
+    /// Starts an operation and waits until its body has started.
     private func run(_ operation: HandDriven, _ starter: Starter) async throws {
         try starter.start(operation)
         _ = await operation.calls.events(atLeast: 1)
@@ -33,7 +33,7 @@ struct ThrottleTests {
         #expect(await eventually { registry.runner(of: "feed") !== operation })
     }
 
-    @Test("What comes early is dropped, with the moment from which it may run", arguments: StartingWay.allCases)
+    @Test("An early operation is dropped with the time from which it may run", arguments: StartingWay.allCases)
     func drop(way: StartingWay) async throws {
         let starter = Starter(way)
         let first = driven("first", .drop), second = driven("second", .drop), third = driven("third", .drop)
@@ -55,7 +55,7 @@ struct ThrottleTests {
         await finish(third)
     }
 
-    @Test("While it runs, no other begins, however long that takes", arguments: StartingWay.allCases)
+    @Test("While an operation runs, no other operation with its key starts", arguments: StartingWay.allCases)
     func whileRunning(way: StartingWay) async throws {
         let starter = Starter(way)
         let first = driven("first", .wait), dropped = driven("dropped", .drop), second = driven("second", .wait)
@@ -78,7 +78,9 @@ struct ThrottleTests {
         await finish(second)
     }
 
-    @Test("Those that wait run in their order, each after the rest of the one before", arguments: StartingWay.allCases)
+    @Test(
+        "Waiting operations run in order, each after the interval of the previous one",
+        arguments: StartingWay.allCases)
     func wait(way: StartingWay) async throws {
         let starter = Starter(way)
         let operations = (0..<4).map { driven("\($0)", .wait) }
@@ -96,7 +98,7 @@ struct ThrottleTests {
         #expect(registry.nextRun(of: "feed") == nil && clock.pendingCount == 0)
     }
 
-    @Test("The newest takes the place of the one that waits", arguments: StartingWay.allCases)
+    @Test("A replacing operation replaces the waiting operation", arguments: StartingWay.allCases)
     func replace(way: StartingWay) async throws {
         let starter = Starter(way)
         let first = driven("first", .replace), second = driven("second", .replace), third = driven("third", .replace)
@@ -114,7 +116,7 @@ struct ThrottleTests {
         await finish(third)
     }
 
-    @Test("Cancelled while it waits, an operation leaves no timer behind", arguments: StartingWay.allCases)
+    @Test("Canceling a waiting operation leaves no timer behind", arguments: StartingWay.allCases)
     func cancelled(way: StartingWay) async throws {
         let starter = Starter(way)
         let first = driven("first", .wait), second = driven("second", .wait)
@@ -129,7 +131,7 @@ struct ThrottleTests {
         #expect(second.calls.events == [])
     }
 
-    @Test("An operation that never began does not count as a run")
+    @Test("An operation that never started does not count as a run")
     func withoutRun() async throws {
         let category = OperationCategory("held")
         let holder = HandDriven("holder"), first = driven("first", .drop), second = driven("second", .drop)
@@ -144,11 +146,11 @@ struct ThrottleTests {
         #expect(second.calls.events == ["main"])
         holder.finish(withResult: 1)
         second.finish(withError: .first)
-        // A run that failed counts.
+        // A failed run counts.
         #expect(registry.nextRun(of: "feed") == at(60))
     }
 
-    @Test("An operation that is cancelled in flight has run")
+    @Test("An operation that is canceled while executing counts as a run")
     func cancelledRun() {
         let first = driven("first", .drop)
         first.start()
@@ -157,7 +159,7 @@ struct ThrottleTests {
         #expect(registry.nextRun(of: "feed") == at(70))
     }
 
-    @Test("Keys and registers are apart; without a rule nothing is throttled")
+    @Test("Keys and throttles are independent, and operations without a rule are not throttled")
     func apart() {
         let first = driven("first", .drop), other = HandDriven(), elsewhere = HandDriven(), plain = HandDriven()
         other.throttle = .init(key: "other", interval: .seconds(60), in: registry)
@@ -168,11 +170,11 @@ struct ThrottleTests {
             operation.finish(withResult: 1)
         }
         #expect(plain.nextRun == nil && plain.throttle == nil)
-        // It stays readable after the end.
+        // The rule stays readable after the end.
         #expect(other.throttle?.interval == .seconds(60) && other.nextRun == at(60))
     }
 
-    @Test("On the clock of the system: the process's own register")
+    @Test("The shared throttle of the process works with the system clock")
     func systemClock() async {
         let key = "ThrottleTests.systemClock"
         let first = ClosureOperation<Int, Never> { 1 }, second = ClosureOperation<Int, Never> { 2 }

@@ -19,7 +19,7 @@ struct DeadlineTests {
         return operation
     }
 
-    @Test func `an executing operation is cancelled when it passes`() {
+    @Test func `an executing operation is canceled when its deadline passes`() {
         let operation = made(deadline: second(110))
         #expect(operation.deadline == second(110))
         operation.start()
@@ -31,7 +31,7 @@ struct DeadlineTests {
         #expect(operation.calls.events == ["main", "cancel deadlinePassed"])
     }
 
-    @Test func `a clock that is set after it measures it`() {
+    @Test func `a clock that is set after the deadline measures it`() {
         let operation = HandDriven(), other = ManualClock(start: second(0))
         operation.clock = other
         operation.deadline = second(110)
@@ -43,7 +43,7 @@ struct DeadlineTests {
         #expect(operation.cancellationCause?.code == .deadlinePassed)
     }
 
-    @Test func `a timer of the clock before, which is firing while the clock is exchanged, changes nothing`() {
+    @Test func `a timer of the previous clock that fires while the clock is replaced has no effect`() {
         let operation = HandDriven(), old = SlowClock()
         operation.clock = old
         operation.deadline = second(110)
@@ -54,7 +54,7 @@ struct DeadlineTests {
         #expect(operation.cancellationCause?.code == .deadlinePassed)
     }
 
-    @Test func `a timer of the deadline before counts no more, though the new one is the same moment`() {
+    @Test func `a timer of a previous deadline has no effect even if the new deadline is equal`() {
         let operation = HandDriven(), old = SlowClock()
         operation.clock = old
         operation.deadline = second(110)
@@ -66,7 +66,7 @@ struct DeadlineTests {
         #expect(operation.cancellationCause?.code == .deadlinePassed)
     }
 
-    @Test func `an operation that was not started is cancelled when it passes`() {
+    @Test func `an operation that was not started is canceled when its deadline passes`() {
         let operation = made(deadline: second(110))
         clock.advance(to: second(110))
         #expect(Look(operation) == .cancelledEarly)
@@ -77,7 +77,7 @@ struct DeadlineTests {
     }
 
     @Test(arguments: [100, 99, 0, -5, Int.min / 2])
-    func `one that has passed leaves no time for the body`(deadline: Int) {
+    func `an operation whose deadline has passed is canceled before its body`(deadline: Int) {
         let operation = made(deadline: second(deadline))
         operation.start()
         #expect(Look(operation) == .cancelled)
@@ -86,7 +86,7 @@ struct DeadlineTests {
         #expect(clock.pendingCount == 0)
     }
 
-    @Test func `it counts while dependencies and a delay are waited for and while suspended`() throws {
+    @Test func `a deadline also passes during dependencies, a start delay and a suspension`() throws {
         let upstream = HandDriven()
         let waiting = made(deadline: second(110)), delayed = made(deadline: second(110))
         let suspended = made(deadline: second(110))
@@ -103,7 +103,7 @@ struct DeadlineTests {
         #expect(clock.pendingCount == 0)
     }
 
-    @Test func `it may be moved in both directions and taken away`() {
+    @Test func `a deadline can be moved in both directions and removed`() {
         let operation = made(deadline: second(110))
         operation.start()
         operation.deadline = second(120)
@@ -122,7 +122,7 @@ struct DeadlineTests {
         #expect(other.state == .executing)
     }
 
-    @Test func `one in the past that is set in flight cancels at the next move of the clock`() {
+    @Test func `a past deadline set on an executing operation cancels it when the clock advances`() {
         let operation = made(deadline: nil)
         operation.start()
         operation.deadline = second(50)
@@ -130,14 +130,14 @@ struct DeadlineTests {
         #expect(operation.cancellationCause?.code == .deadlinePassed)
     }
 
-    @Test func `one that never comes sets no timer`() {
+    @Test func `a deadline in the distant future sets no timer`() {
         let operation = made(deadline: .distantFuture)
         operation.start()
         #expect(clock.pendingCount == 0)
         #expect(operation.state == .executing)
     }
 
-    @Test func `it wins over a later timeout and loses to an earlier one`() {
+    @Test func `the earlier of a deadline and a timeout cancels the operation`() {
         let first = made(deadline: second(105)), second = made(deadline: second(120))
         first.timeout = .seconds(10)
         second.timeout = .seconds(10)
@@ -149,7 +149,7 @@ struct DeadlineTests {
         #expect(clock.pendingCount == 0)
     }
 
-    @Test func `no timer is left when the operation ended or was cancelled early or freed`() {
+    @Test func `an operation that ended, was canceled early or was freed leaves no timer`() {
         do {
             let ended = made(deadline: second(110)), cancelled = made(deadline: second(110))
             let kept = made(deadline: second(110))
@@ -157,7 +157,7 @@ struct DeadlineTests {
             cancelled.cancel()
             kept.finish(withResult: 1)
             #expect(clock.pendingCount == 0)
-            // Set after the end: nothing to end any more.
+            // A deadline that is set after the end has no effect.
             for operation in [ended, cancelled, kept] { operation.deadline = second(120) }
             #expect(clock.pendingCount == 0)
             #expect(kept.outcome == .success(1))
@@ -170,7 +170,7 @@ struct DeadlineTests {
         #expect(clock.pendingCount == 0)
     }
 
-    @Test func `an early result is not undone by it`() {
+    @Test func `a deadline does not change a result that was set before the start`() {
         let operation = made(deadline: second(110))
         operation.finish(withResult: 1)
         clock.advance(to: second(200))

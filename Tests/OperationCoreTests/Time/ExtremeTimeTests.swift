@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-/// Durations as long as they can be: a wait for ever must wait, and never trap.
+/// The longest possible durations: an infinite wait must wait and never trap.
 @Suite(.timeLimit(.minutes(3)))
 struct ExtremeTimeTests {
     static let endless: [Duration] = [
@@ -31,7 +31,7 @@ struct ExtremeTimeTests {
     }
 
     @Test(arguments: endless)
-    func `an endless delay waits and can be cancelled`(duration: Duration) {
+    func `an endless start delay waits and can be canceled`(duration: Duration) {
         let clock = ManualClock(start: OperationInstant(offset: .seconds(1_000))), operation = HandDriven()
         operation.clock = clock
         operation.startDelay = duration
@@ -45,12 +45,12 @@ struct ExtremeTimeTests {
     }
 
     @Test(arguments: endless + endless.map { .zero - $0 })
-    func `on the system's clock they do not trap`(duration: Duration) async {
+    func `extreme timeouts and deadlines do not trap on the system clock`(duration: Duration) async {
         let operation = HandDriven()
         operation.timeout = duration
         operation.deadline = SystemClock.shared.now.advanced(by: duration)
         operation.start()
-        // The deadline may be told on another thread.
+        // The deadline may pass on another thread.
         if duration < .zero { await operation.end() }
         #expect(operation.isFinished == (duration < .zero))
         operation.cancel()
@@ -58,12 +58,12 @@ struct ExtremeTimeTests {
     }
 
     @Test(arguments: endless + endless.map { .zero - $0 })
-    func `a timeout of any length can be put in words`(duration: Duration) {
+    func `a timeout of any length has a message`(duration: Duration) {
         let clock = ManualClock(), operation = HandDriven()
         operation.clock = clock
         operation.timeout = duration
         operation.start()
-        // Time itself ends here.
+        // Advances to the last possible instant.
         clock.advance(to: .distantFuture)
         #expect(operation.cancellationCause?.code == .timedOut)
         #expect(operation.cancellationCause?.message.isEmpty == false)

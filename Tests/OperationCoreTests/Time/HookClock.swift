@@ -6,7 +6,7 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-/// A clock that stands still and lets a test step in between the steps of the library: the way to a race on purpose.
+/// A stopped clock that lets a test act between the steps of the library, to provoke a race.
 ///
 /// Each hook is called once, at the next call of its kind.
 final class HookClock: OperationClock {

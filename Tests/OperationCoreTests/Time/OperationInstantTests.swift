@@ -8,7 +8,7 @@ import Testing
 struct OperationInstantTests {
     private func instant(_ seconds: Int64) -> OperationInstant { OperationInstant(offset: .seconds(seconds)) }
 
-    @Test func `moments are ordered and differ by durations`() {
+    @Test func `instants are ordered, and their differences are durations`() {
         #expect(instant(1) < instant(2))
         #expect(!(instant(2) < instant(2)))
         #expect(instant(2) == OperationInstant(offset: .milliseconds(2_000)))
@@ -20,7 +20,7 @@ struct OperationInstantTests {
         #expect(Set([instant(1), instant(1), instant(2)]).count == 2)
     }
 
-    @Test func `what lies beyond the last moment is the last moment`() {
+    @Test func `an instant beyond the last instant becomes the last instant`() {
         let last = OperationInstant.distantFuture
         #expect(last.advanced(by: .nanoseconds(1)) == last)
         #expect(last.advanced(by: .seconds(Int64.max)) == last)
@@ -32,7 +32,7 @@ struct OperationInstantTests {
         #expect(first.advanced(by: .seconds(Int64.min) + .seconds(Int64.min)) == first)
     }
 
-    @Test func `durations between extreme moments do not overflow`() {
+    @Test func `durations between extreme instants do not overflow`() {
         let last = OperationInstant.distantFuture, first = instant(Int64.min)
         #expect(first.duration(to: last) == .seconds(Int64.max))
         #expect(last.duration(to: first) == .seconds(-Int64.max))
@@ -42,7 +42,7 @@ struct OperationInstantTests {
         #expect(beyond.advanced(by: .zero) == last)
     }
 
-    @Test func `nanoseconds are brought into range`() {
+    @Test func `nanoseconds out of range become the largest or smallest value`() {
         #expect(Duration.seconds(2).saturatedNanoseconds == 2_000_000_000)
         #expect(Duration.nanoseconds(-3).saturatedNanoseconds == -3)
         #expect(Duration.milliseconds(-1_500).saturatedNanoseconds == -1_500_000_000)

@@ -3,7 +3,7 @@
 
 import OperationCore
 
-/// A clock whose timers are always just firing when they are cancelled: too late, so that a test can fire them after.
+/// A clock whose timers are canceled too late, so that a test can fire them afterward.
 final class SlowClock: OperationClock {
     private let actions = Locked<[@Sendable () -> Void]>([])
 

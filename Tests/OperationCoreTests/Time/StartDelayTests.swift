@@ -18,7 +18,7 @@ struct StartDelayTests {
         return operation
     }
 
-    @Test func `the body begins when the delay is over`() {
+    @Test func `the body starts when the start delay is over`() {
         let operation = started(.seconds(3))
         #expect(operation.startDelay == .seconds(3))
         clock.advance(by: .milliseconds(2_999))
@@ -29,14 +29,14 @@ struct StartDelayTests {
     }
 
     @Test(arguments: [Duration.zero, .nanoseconds(-1), .seconds(Int64.min)])
-    func `a delay that is not above zero is none`(delay: Duration) {
+    func `a start delay of zero or less has no effect`(delay: Duration) {
         let operation = started(delay)
         #expect(operation.startDelay == .zero)
         #expect(operation.state == .executing)
         #expect(clock.pendingCount == 0)
     }
 
-    @Test func `cancelling ends the wait and the operation at once`() {
+    @Test func `canceling during the start delay ends the operation immediately`() {
         let operation = started(.seconds(3))
         operation.cancel()
         #expect(Look(operation) == .cancelled)
@@ -45,7 +45,7 @@ struct StartDelayTests {
         #expect(operation.calls.events == [])
     }
 
-    @Test func `a result that comes during the wait ends it at once`() {
+    @Test func `a result set during the start delay ends the operation immediately`() {
         let operation = started(.seconds(3))
         operation.finish(withResult: 1)
         #expect(Look(operation) == .finished)
@@ -54,7 +54,7 @@ struct StartDelayTests {
         #expect(operation.calls.events == [])
     }
 
-    @Test func `it begins when the dependencies have ended`() async throws {
+    @Test func `the start delay begins when the dependencies have ended`() async throws {
         let upstream = HandDriven(), operation = HandDriven(), scheduled = Gate(), hooked = HookClock()
         hooked.afterNextSchedule { scheduled.open() }
         operation.clock = hooked
@@ -71,14 +71,14 @@ struct StartDelayTests {
         #expect(operation.state == .executing)
     }
 
-    @Test func `a second start during the wait does not begin it`() {
+    @Test func `a second start during the delay does not start the body`() {
         let operation = started(.seconds(3))
         operation.start()
         #expect(operation.calls.events == [])
         #expect(clock.pendingCount == 1)
     }
 
-    @Test func `in a queue it takes up its place while it waits`() async throws {
+    @Test func `an operation takes a slot of an OperationQueue during its start delay`() async throws {
         let queue = OperationQueue(), first = HandDriven(), scheduled = Gate(), hooked = HookClock()
         queue.maxConcurrentOperationCount = 1
         hooked.afterNextSchedule { scheduled.open() }
@@ -93,12 +93,12 @@ struct StartDelayTests {
         #expect(try await second.value)
     }
 
-    @Test func `dropped while it waits it leaves no timer`() {
+    @Test func `an operation that is freed during its start delay leaves no timer`() {
         do { _ = started(.seconds(3)) }
         #expect(clock.pendingCount == 0)
     }
 
-    @Test func `options of one operation are kept apart from those of another`() {
+    @Test func `time options of one operation do not affect another`() {
         let first = HandDriven(), second = HandDriven()
         first.clock = clock
         first.timeout = .seconds(1)

@@ -6,12 +6,12 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-/// The system's clock: that it works at all, in any order; nothing here depends on how fast it is.
+/// Basic checks of the system clock, none of which depends on its speed.
 @Suite(.timeLimit(.minutes(3)))
 struct SystemClockTests {
     private let clock = SystemClock.shared
 
-    @Test func `time does not run backwards`() {
+    @Test func `the system clock never runs backward`() {
         var last = clock.now
         for _ in 0..<1_000 {
             let now = clock.now
@@ -20,7 +20,7 @@ struct SystemClockTests {
         }
     }
 
-    @Test func `no action is called before its moment and none is forgotten`() async {
+    @Test func `no action is called before its time and none is lost`() async {
         var random = SeededGenerator(seed: 5)
         let calls = EventRecorder<Bool>(), count = 2_000
         for _ in 0..<count {
@@ -30,7 +30,7 @@ struct SystemClockTests {
         #expect(await calls.events(atLeast: count).allSatisfy { $0 })
     }
 
-    @Test func `an earlier action is not held up by a later one`() async {
+    @Test func `an earlier action is not delayed by a later one`() async {
         let calls = EventRecorder<String>()
         let late = clock.schedule(after: .seconds(3_600)) { calls.record("late") }
         let never = clock.schedule(at: .distantFuture) { calls.record("never") }
@@ -41,7 +41,7 @@ struct SystemClockTests {
         never.cancel()
     }
 
-    @Test func `a cancelled action is not called and let go of at once`() async {
+    @Test func `a canceled action is not called and is released immediately`() async {
         let census = LiveObjects(), calls = EventRecorder<String>()
         let timer = clock.schedule(after: .seconds(3_600)) { [object = census.track(Witness())] in
             withExtendedLifetime(object) { calls.record("cancelled") }
@@ -52,7 +52,7 @@ struct SystemClockTests {
         #expect(census.count == 0)
     }
 
-    @Test func `cancelling the first action does not hold up the second`() async {
+    @Test func `canceling the first action does not delay the second`() async {
         let calls = EventRecorder<String>()
         let first = clock.schedule(after: .milliseconds(1)) {}
         _ = clock.schedule(after: .milliseconds(2)) { calls.record("second") }
@@ -60,7 +60,7 @@ struct SystemClockTests {
         #expect(await calls.events(atLeast: 1) == ["second"])
     }
 
-    @Test func `an action may schedule another and is let go of once it was called`() async {
+    @Test func `an action can schedule another and is released after its call`() async {
         let calls = EventRecorder<Int>(), gone = Gate(), clock = clock
         do {
             let witness = Witness(gone)
@@ -73,7 +73,7 @@ struct SystemClockTests {
         await gone.passage()
     }
 
-    @Test func `many threads schedule and cancel at once and each action is called or cancelled`() async throws {
+    @Test func `each action is called or canceled while several threads schedule and cancel`() async throws {
         let calls = EventRecorder<Int>(), clock = clock
         try await TestThread.run {
             let team = ThreadTeam(count: 4)
@@ -90,7 +90,7 @@ struct SystemClockTests {
         #expect(await calls.events(atLeast: 2_000).contains(-1) == false)
     }
 
-    @Test func `an operation's timeout, deadline and delay work on it`() async {
+    @Test func `timeouts, deadlines and start delays work on the system clock`() async {
         let timedOut = HandDriven(), late = HandDriven(), delayed = HandDriven()
         timedOut.timeout = .milliseconds(1)
         late.deadline = clock.now.advanced(by: .milliseconds(1))

@@ -18,7 +18,7 @@ struct TimeoutTests {
         return operation
     }
 
-    @Test func `an operation that takes longer is cancelled and stopped`() {
+    @Test func `an operation that exceeds its timeout is canceled and stopped`() {
         let operation = started(.seconds(30))
         #expect(operation.timeout == .seconds(30))
         clock.advance(by: .milliseconds(29_999))
@@ -32,7 +32,7 @@ struct TimeoutTests {
     }
 
     @Test(arguments: UpstreamEnd.allCases)
-    func `no timer is left after the end`(end: UpstreamEnd) {
+    func `an operation leaves no timer after any kind of end`(end: UpstreamEnd) {
         let operation = HandDriven()
         operation.clock = clock
         operation.timeout = .seconds(1)
@@ -43,7 +43,7 @@ struct TimeoutTests {
         #expect(operation.calls.events.contains { $0.contains("timedOut") } == false)
     }
 
-    @Test func `it counts from the body's beginning, not from the start`() throws {
+    @Test func `the timeout starts with the body, not with the call of start`() throws {
         let upstream = HandDriven(), operation = HandDriven()
         operation.clock = clock
         operation.timeout = .seconds(1)
@@ -64,7 +64,7 @@ struct TimeoutTests {
         #expect(waiting.outcome == nil)
     }
 
-    @Test func `suspended time does not count`() {
+    @Test func `the timeout is paused while the operation is suspended`() {
         let operation = started(.seconds(10))
         clock.advance(by: .seconds(4))
         operation.suspend()
@@ -83,7 +83,7 @@ struct TimeoutTests {
         #expect(operation.cancellationCause?.code == .timedOut)
     }
 
-    @Test func `an operation suspended in its body's first moment has its whole timeout left`() {
+    @Test func `an operation suspended at the beginning of its body keeps its whole timeout`() {
         let operation = HandDriven(hooks: .init(main: { $0.suspend() }))
         operation.clock = clock
         operation.timeout = .seconds(1)
@@ -98,7 +98,7 @@ struct TimeoutTests {
     }
 
     @Test(arguments: [Duration.zero, .seconds(1)])
-    func `the timer that is set last counts where it was put on hold while the first was set`(elapsed: Duration) {
+    func `a suspension while the first timer is set leaves only the last timer`(elapsed: Duration) {
         let operation = HandDriven(), clock = HookClock()
         operation.clock = clock
         operation.timeout = .seconds(10)
@@ -116,7 +116,7 @@ struct TimeoutTests {
         #expect(clock.pendingCount == 0)
     }
 
-    @Test func `no timer is left where it was put on hold while the timer was set`() {
+    @Test func `a suspension while the timer is set leaves no timer`() {
         let operation = HandDriven(), clock = HookClock()
         operation.clock = clock
         operation.timeout = .seconds(10)
@@ -127,7 +127,7 @@ struct TimeoutTests {
     }
 
     @Test(arguments: [Duration.zero, .nanoseconds(-1), .seconds(-5), .seconds(Int64.min)])
-    func `a timeout that is not above zero leaves no time for the body`(timeout: Duration) {
+    func `an operation with a timeout of zero or less is canceled before its body`(timeout: Duration) {
         let operation = started(timeout)
         #expect(Look(operation) == .cancelled)
         #expect(operation.cancellationCause?.code == .timedOut)
@@ -135,7 +135,7 @@ struct TimeoutTests {
         #expect(clock.pendingCount == 0)
     }
 
-    @Test func `no timeout sets no timer`() {
+    @Test func `an operation without a timeout sets no timer`() {
         let operation = started(nil)
         #expect(clock.pendingCount == 0)
         clock.advance(to: .distantFuture)
@@ -143,7 +143,7 @@ struct TimeoutTests {
         operation.cancel()
     }
 
-    @Test func `a timeout stops an operation that winds down, which ends by itself`() {
+    @Test func `a timeout stops an operation that winds down, which ends when its body finishes`() {
         let operation = HandDriven(windsDown: true)
         operation.clock = clock
         operation.timeout = .seconds(1)
@@ -154,7 +154,7 @@ struct TimeoutTests {
         #expect(operation.cancellationCause?.code == .timedOut)
     }
 
-    @Test func `a synchronous body is told and its waiters are, too`() async throws {
+    @Test func `a timeout notifies a synchronous body and its waiters`() async throws {
         let began = Gate(), stopped = Gate()
         let operation = SyncProbe { operation in
             began.open()
@@ -173,7 +173,7 @@ struct TimeoutTests {
         #expect(Look(operation) == .cancelled)
     }
 
-    @Test func `an early result sets no timer`() {
+    @Test func `a result set before the start sets no timer`() {
         let operation = HandDriven()
         operation.clock = clock
         operation.timeout = .seconds(1)
@@ -183,7 +183,7 @@ struct TimeoutTests {
         #expect(operation.outcome == .success(1))
     }
 
-    @Test func `a timer that fires after the outcome keeps no handler from beginning`() async {
+    @Test func `a timer that fires after the outcome does not prevent handler calls`() async {
         let queue = DispatchQueue(label: "callbacks"), clock = SlowClock(), events = EventRecorder<Int>()
         let operation = HandDriven()
         let synchronous = SyncProbe { operation in
@@ -210,7 +210,7 @@ struct TimeoutTests {
         #expect(events.events == [1, 2] && mapped.outcome == .success(1))
     }
 
-    @Test func `a timeout that falls due together with the result leaves one outcome and no timer`() async throws {
+    @Test func `a timeout that expires together with the result leaves one outcome and no timer`() async throws {
         let rounds = Rounds.count(ci: 1_000, soak: 50_000)
         let wrong = try await TestThread.run { () -> Int in
             let team = ThreadTeam(count: 2)

@@ -7,7 +7,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(3)))
 struct TimerHeapTests {
-    /// The same, slow and plain: a list in order of moments, then of arrival.
+    /// A slow reference implementation: a list sorted by time, then by insertion.
     private struct SortedList {
         private(set) var entries: [(due: OperationInstant, id: UInt64, payload: Int)] = []
 
@@ -27,10 +27,10 @@ struct TimerHeapTests {
     }
 
     @Test(arguments: 0..<20 as Range<UInt64>)
-    func `it behaves like a sorted list`(seed: UInt64) {
+    func `a timer heap behaves like a sorted list`(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         var heap = TimerHeap<Int>(), list = SortedList(), ids: [UInt64] = []
-        // Few different moments, so that many are due together.
+        // Few different times, so that many entries are due together.
         let moments = [3, 30, 3_000][Int(seed % 3)]
         for step in 0..<3_000 {
             let moment = OperationInstant(offset: .seconds(Int.random(in: 0..<moments, using: &random)))
@@ -41,7 +41,7 @@ struct TimerHeapTests {
                 list.insert(step, due: moment, id: id)
                 ids.append(id)
             case 9 where !ids.isEmpty, 8 where !ids.isEmpty:
-                // Any that ever was there: those that are gone, too.
+                // Any entry that was ever inserted, including removed ones.
                 let id = ids[Int.random(in: 0..<ids.count, using: &random)]
                 let removed = heap.remove(id), expected = list.remove(id)
                 #expect(removed == expected, "seed \(seed), step \(step)")
@@ -67,7 +67,7 @@ struct TimerHeapTests {
         #expect(heap.nextDue == nil)
     }
 
-    @Test func `names are not given twice`() {
+    @Test func `identifiers are not reused`() {
         var heap = TimerHeap<Int>()
         let first = heap.insert(1, due: .distantFuture)
         #expect(heap.remove(first) == 1)
@@ -78,14 +78,14 @@ struct TimerHeapTests {
         #expect(heap.count == 1)
     }
 
-    @Test func `nothing is due before its moment`() {
+    @Test func `no entry is due before its time`() {
         var heap = TimerHeap<String>()
         _ = heap.insert("a", due: OperationInstant(offset: .seconds(1)))
         #expect(heap.popDue(at: OperationInstant(offset: .milliseconds(999))) == nil)
         #expect(heap.popDue(at: OperationInstant(offset: .seconds(1))) == "a")
     }
 
-    @Test func `it lets go of what was removed`() {
+    @Test func `a timer heap releases removed entries`() {
         let census = LiveObjects()
         var heap = TimerHeap<Witness>()
         let ids = (0..<10).map { _ in heap.insert(census.track(Witness()), due: .distantFuture) }

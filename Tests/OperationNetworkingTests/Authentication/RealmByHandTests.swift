@@ -6,7 +6,7 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-@Suite("Single operations of a realm, by hand", .timeLimit(.minutes(1)))
+@Suite("Running or failing single operations of a realm", .timeLimit(.minutes(1)))
 struct RealmByHandTests {
     private let bench: TokenBench
     private let authenticator: Authenticator<String>
@@ -22,7 +22,7 @@ struct RealmByHandTests {
         })
     }
 
-    /// So many that wait in this order; the first was rejected, the others are held back.
+    /// Returns waiting operations in this order. The first operation was rejected, and the others were never sent.
     private func postponed(_ count: Int) async -> [NetworkDataOperation<String>] {
         let operations = bench.operations(count, authenticator)
         for (index, operation) in operations.enumerated() {
@@ -35,7 +35,7 @@ struct RealmByHandTests {
         return operations
     }
 
-    @Test("Realms and lists that are set after the start have no effect, so that nobody is left in a line")
+    @Test("Realms and lists that are set after the start have no effect, so no operation waits forever")
     func setTooLate() async throws {
         let bench = try TokenBench(), open = Gate()
         let authenticator = bench.authenticator(refresh: {
@@ -53,7 +53,7 @@ struct RealmByHandTests {
         open.open()
     }
 
-    @Test("One that was rejected and one that is held back are run singly, changed; the others wait on")
+    @Test("A rejected or a waiting operation can be run alone with a changed request")
     func run() async throws {
         do {
             let operations = await postponed(4)
@@ -72,7 +72,7 @@ struct RealmByHandTests {
         try await bench.bench.checkNothingIsLeft()
     }
 
-    @Test("It is the user's from then on: the realm puts nothing into it, and a rejection is its failure")
+    @Test("An operation that is run explicitly gets no token from the realm, and fails if it is rejected")
     func rejectedAllTheSame() async throws {
         let operations = await postponed(2)
         #expect(try authenticator.run(operations[1]) { try $0.with("Authorization", "Bearer mine") })
@@ -84,7 +84,7 @@ struct RealmByHandTests {
         await operations[0].ended()
     }
 
-    @Test("On a queue of choice it goes on when its turn comes there, and a full one leaves it waiting")
+    @Test("An operation run on a chosen queue waits for a slot there, and keeps waiting if the queue is full")
     func queue() async throws {
         do {
             let operations = await postponed(3), queue = QueueManager("night", width: 1)
@@ -107,7 +107,7 @@ struct RealmByHandTests {
         try await bench.bench.checkNothingIsLeft()
     }
 
-    @Test("One that is cancelled in the queue of choice before its turn is cancelled")
+    @Test("An operation that is canceled in the chosen queue ends as canceled")
     func cancelled() async throws {
         let operations = await postponed(1), queue = QueueManager("night", width: 1)
         queue.isSuspended = true
@@ -117,7 +117,7 @@ struct RealmByHandTests {
         #expect(operations[0].isCancelled && authenticator.postponedCount == 0)
     }
 
-    @Test("A single one fails, with the reason that was given")
+    @Test("A single waiting operation can be failed with a given reason")
     func fail() async throws {
         let operations = await postponed(3)
         for index in [0, 2] {

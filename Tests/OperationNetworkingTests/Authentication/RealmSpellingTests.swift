@@ -7,8 +7,8 @@
     import OperationTestKit
     import Testing
 
-    /// The token of a realm goes to each spelling of its hosts, and to no other host.
-    @Suite("Realms and spellings", .timeLimit(.minutes(3)))
+    /// The token of a realm is sent to each spelling of its hosts, and to no other host.
+    @Suite("Realms and spellings of hosts", .timeLimit(.minutes(3)))
     struct RealmSpellingTests {
         private static let books = [
             "b\u{FC}cher.example", "B\u{DC}CHER.example", "b%C3%BCcher.example", "bu\u{308}cher.example",
@@ -45,10 +45,10 @@
             }
         }
 
-        /// What each URL is sent with where the hosts of one group have a realm and all others another one.
+        /// Checks each URL, where the hosts of one group have one realm and all other hosts have another realm.
         private func check(_ group: [String], against others: [String], over session: ExchangeSession) async throws {
             for (number, host) in group.enumerated() {
-                // The realm is named by another spelling each time.
+                // The realm is created with a different spelling each time.
                 let origins = try urls(group[(number + 1) % group.count])
                 let own = realm("own", at: [origins[number % origins.count]]), rest = realm("rest", at: nil)
                 for (url, expected) in try urls(host).map({ ($0, "own") }) + others.flatMap(urls).map({ ($0, "rest") })
@@ -63,7 +63,7 @@
             }
         }
 
-        @Test func `each spelling gets the token of its realm, and no other`() async throws {
+        @Test func `each spelling of a host gets the token of its realm only`() async throws {
             let port = server.port
             let transport = CurlSession.direct {
                 $0.addressOverrides = ["B\u{FC}cher.example:\(port)": "127.0.0.1:\(port)"]
@@ -75,7 +75,7 @@
             await server.stopped()
         }
 
-        @Test func `each spelling of an IPv6 address gets the token of its realm, with and without a zone`()
+        @Test func `each spelling of an IPv6 address, with and without a zone, gets the token of its realm only`()
             async throws
         {
             let transport = CurlSession.direct()

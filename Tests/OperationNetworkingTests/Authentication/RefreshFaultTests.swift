@@ -6,10 +6,10 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-/// What may go wrong with a refresh that is a request itself.
-@Suite("Refreshes that go wrong", .timeLimit(.minutes(1)))
+/// Tests failures of a refresh that is itself a request.
+@Suite("Failures of a refresh", .timeLimit(.minutes(1)))
 struct RefreshFaultTests {
-    /// An authenticator that asks the server for its tokens, and the requests for it.
+    /// Returns an authenticator that fetches its tokens from the server.
     private func authenticator(
         _ bench: TokenBench, on queue: QueueManager? = nil
     ) -> Authenticator<String> {
@@ -29,7 +29,7 @@ struct RefreshFaultTests {
         return Set(operations.map { $0.outcome?.error?.code })
     }
 
-    @Test("Fifty rejected in parallel: one refresh, fifty replays, all succeed")
+    @Test("Fifty requests that are rejected in parallel cause one refresh and fifty successful replays")
     func fifty() async throws {
         let bench = try TokenBench(), tokens = Gate()
         bench.server.route("GET", "/token") { _ in .text("new").after(tokens) }
@@ -43,7 +43,7 @@ struct RefreshFaultTests {
         #expect(bench.server.requests.count { $0["Authorization"] == "Bearer new" } == 50)
     }
 
-    @Test("A refresh that fails, or whose connection breaks, fails all that wait; after a pause another one may begin")
+    @Test("A failed refresh fails all waiting operations, and another one may begin after a pause")
     func failing() async throws {
         for answer in [LoopbackAnswer.status(500), .reset] {
             let bench = try TokenBench()
@@ -61,7 +61,7 @@ struct RefreshFaultTests {
         }
     }
 
-    @Test("A refresh whose server keeps silent is stopped when its time is over, and all that wait fail")
+    @Test("A refresh whose server is silent is stopped after its timeout, and all waiting operations fail")
     func silent() async throws {
         let bench = try TokenBench()
         bench.server.route("GET", "/token") { _ in .silence }
@@ -73,11 +73,11 @@ struct RefreshFaultTests {
         await until { bench.server.requests.contains { $0.path == "/token" } }
         bench.clock.advance(by: .seconds(30))
         #expect(await codes(operations) == [.refreshTimedOut])
-        // Its own request has ended as well.
+        // The request of the refresh has ended as well.
         await bench.server.counts { $0.idleConnections == $0.openConnections }
     }
 
-    @Test("A refresh that is refused is final: the next requests fail without one, and without being sent")
+    @Test("After a rejected refresh, later requests fail without being sent and without another refresh")
     func refused() async throws {
         let bench = try TokenBench()
         bench.server.route("GET", "/token") { _ in .status(400) }
@@ -89,7 +89,7 @@ struct RefreshFaultTests {
         #expect(bench.server.counts.heads == heads)
     }
 
-    @Test("A refresh that gives its token at once, without waiting for anything, is one like others")
+    @Test("A refresh that returns immediately works like any other refresh")
     func atOnce() async throws {
         let bench = try TokenBench()
         let authenticator = bench.authenticator(refresh: { "new" })
@@ -97,7 +97,7 @@ struct RefreshFaultTests {
         #expect(bench.asked.events.count == 1)
     }
 
-    @Test("With a single place in the queue, and that wanted by all, the refresh runs there, too")
+    @Test("In a full queue with a single slot, the refresh can run in the same queue")
     func onePlace() async throws {
         let bench = try TokenBench()
         bench.server.route("GET", "/token") { _ in .text("new") }
@@ -110,7 +110,7 @@ struct RefreshFaultTests {
         await queue.drained()
     }
 
-    @Test("A refresh over a session that follows no redirects takes its token to no stranger")
+    @Test("A refresh over a session without redirects does not send its secret to another server")
     func redirect() async throws {
         let bench = try TokenBench(), stranger = try TokenBench()
         let target = stranger.server.url("/").absoluteString

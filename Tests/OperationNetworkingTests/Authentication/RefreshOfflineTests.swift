@@ -10,9 +10,9 @@ import Testing
     import FoundationNetworking
 #endif
 
-@Suite("A refresh, and a network that goes", .timeLimit(.minutes(1)))
+@Suite("Refreshes while the network is lost", .timeLimit(.minutes(1)))
 struct RefreshOfflineTests {
-    @Test("Those that wait for a refresh which finds no network wait for the network, and go on when it returns")
+    @Test("If a refresh finds no network, its waiting operations wait for the network and then succeed")
     func networkGoes() async throws {
         let bench = try TokenBench(), offline = try OfflineBench(), refreshes = Gate()
         let network = offline.network
@@ -25,7 +25,7 @@ struct RefreshOfflineTests {
         do {
             let operations = bench.operations(3, authenticator)
             for operation in operations { operation.offline = offline.policy { $0.beforeSending = .send } }
-            // One is rejected, and two are held back.
+            // One operation is rejected, and the other two wait.
             operations[0].start()
             await until { authenticator.postponedCount == 1 }
             for operation in operations.dropFirst() { operation.start() }
@@ -35,7 +35,7 @@ struct RefreshOfflineTests {
             await offline.waits(3)
             await until { operations.allSatisfy { $0.waitReason?.kind == .network } }
             #expect(authenticator.postponedCount == 0)
-            // It returns before the pause after a failure is over.
+            // The network returns before the pause after a failure ends.
             offline.comeBack()
             for _ in operations { offline.clock.advance(by: .seconds(1)) }
             for operation in operations { #expect(try await operation.value == "Hello") }
@@ -45,7 +45,7 @@ struct RefreshOfflineTests {
         try await bench.bench.checkNothingIsLeft()
     }
 
-    @Test("One that was suspended until its time to wait was over begins another refresh, without the pause")
+    @Test("An operation that was suspended beyond its offline limit starts another refresh without the pause")
     func suspendedInOutage() async throws {
         let bench = try TokenBench(), offline = try OfflineBench(), network = offline.network
         let authenticator = bench.authenticator(refresh: {
@@ -66,14 +66,14 @@ struct RefreshOfflineTests {
             #expect(offline.offlineWaiting.waitingCount == 0)
             network.write(.satisfied)
             #expect(operation.resume())
-            // On the realm's clock no time has passed.
+            // No time has passed on the clock of the realm.
             #expect(try await operation.value == "Hello")
             #expect(bench.asked.count == 2)
         }
         try await bench.bench.checkNothingIsLeft()
     }
 
-    @Test("With a network that is there, a refresh that fails fails all, offline policy or not")
+    @Test("While the network is available, a failed refresh fails the operation despite its offline policy")
     func networkIsThere() async throws {
         let bench = try TokenBench(), offline = try OfflineBench()
         offline.network.write(.satisfied)

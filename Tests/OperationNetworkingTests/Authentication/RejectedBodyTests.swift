@@ -10,12 +10,12 @@ import Testing
     import FoundationNetworking
 #endif
 
-/// Services that answer 200 and say in the body that the credential is of no use, as GraphQL does.
-@Suite("Credentials that the body rejects", .timeLimit(.minutes(1)))
+/// Services that respond with status 200 and reject the credential in the body, as GraphQL does.
+@Suite("Credentials that are rejected in the body", .timeLimit(.minutes(1)))
 struct RejectedBodyTests {
     private static let rejection = #"{"errors": [{"code": "UNAUTHENTICATED"}]}"#
 
-    /// A bench whose server answers in this way, by any method, to a credential that is not the good one.
+    /// Returns a bench whose server rejects an invalid credential in the body, for GET and POST.
     private func bench() throws -> TokenBench {
         let bench = try TokenBench()
         for method in ["GET", "POST"] {
@@ -66,7 +66,7 @@ struct RejectedBodyTests {
         #expect(bench.server.requests.map(\.text) == ["query", "query"])
     }
 
-    @Test("Twenty requests at once refresh once, and those that begin meanwhile wait for the new credential")
+    @Test("Twenty parallel requests cause one refresh, and later requests wait for the new credential")
     func singleFlight() async throws {
         let bench = try bench(), refreshes = Gate()
         let authenticator = bench.authenticator(refresh: {
@@ -100,7 +100,7 @@ struct RejectedBodyTests {
         #expect(bench.asked.events == ["old"] && bench.server.counts.heads == 2)
     }
 
-    @Test("The rejection of another request that an evaluator passes on is a plain failure")
+    @Test("Throwing the rejection of another request is an ordinary failure")
     func otherRequest() async throws {
         let bench = try bench()
         let other = await failure(of: operation(bench, bench.authenticator(refresh: { "wrong" })))
@@ -115,7 +115,7 @@ struct RejectedBodyTests {
         #expect(bench.asked.count == asked && bench.server.counts.heads == sent + 1)
     }
 
-    @Test("A 401 and a rejection by the body count together: the second of them ends the operation")
+    @Test("A 401 and a rejection in the body count together, and the second one ends the operation")
     func mixed() async throws {
         let bench = try bench()
         bench.server.route("GET", "/") { $0["Authorization"] == "Bearer old" ? .status(401) : .text(Self.rejection) }
@@ -124,7 +124,7 @@ struct RejectedBodyTests {
         #expect(bench.asked.events == ["old"] && bench.server.counts.heads == 2)
     }
 
-    @Test("Too many refreshes in a short time end as after a 401")
+    @Test("Too many refreshes after rejections in the body fail as after a 401")
     func tooMany() async throws {
         let bench = try bench()
         bench.good.value = "none"
@@ -135,7 +135,7 @@ struct RejectedBodyTests {
         #expect(codes == [.credentialRejected, .credentialRejected, .tooManyRefreshes])
     }
 
-    @Test("Without a realm, and where the realm does not cover the address, it is a plain failure")
+    @Test("Without a realm that covers the address, a rejection in the body is an ordinary failure")
     func noRealm() async throws {
         let bench = try bench()
         let elsewhere = try #require(URL(string: "https://example.com"))
@@ -148,7 +148,7 @@ struct RejectedBodyTests {
         #expect(bench.asked.count == 0)
     }
 
-    @Test("A rule of validate rejects the credential, too")
+    @Test("A validate rule can reject the credential")
     func validate() async throws {
         let bench = try bench()
         let operation = bench.operation(bench.authenticator())
@@ -157,7 +157,7 @@ struct RejectedBodyTests {
         #expect(bench.asked.events == ["old"])
     }
 
-    @Test("So does decodeError, beside a status that says nothing of the credential")
+    @Test("decodeError can reject the credential, even with status 400")
     func decodeError() async throws {
         let bench = try TokenBench()
         bench.serve { _ in .text(Self.rejection, status: 400) }
@@ -175,7 +175,7 @@ struct RejectedBodyTests {
         #expect(error?.bodyPrefix == Data(Self.rejection.utf8))
     }
 
-    @Test("The endpoint of a service rejects it, and the operation of a subclass for all endpoints")
+    @Test("An endpoint or a subclass of EndpointOperation can reject the credential")
     func endpoint() async throws {
         class Checked<ResultType: Sendable>: EndpointOperation<ResultType>, @unchecked Sendable {
             override func evaluate(result: Data, response: HTTPURLResponse) throws -> ResultType {
@@ -195,7 +195,7 @@ struct RejectedBodyTests {
         #expect(bench.asked.events == ["old", "old"])
     }
 
-    @Test("A temporary download is made again from its first byte")
+    @Test("A temporary download that is rejected starts again at its first byte")
     func temporaryDownload() async throws {
         let bench = try bench()
         let download = NetworkDownloadOperation<String>(
@@ -207,7 +207,7 @@ struct RejectedBodyTests {
         #expect(bench.server.requests.map { $0["Range"] } == [nil, nil])
     }
 
-    @Test("A download to a place replaces the file that was rejected, and nothing else")
+    @Test("A download replaces its own rejected file, but no file of another operation")
     func download() async throws {
         let bench = try bench(), folder = try TemporaryFolder()
         let place = folder.url.appendingPathComponent("file")
@@ -223,7 +223,7 @@ struct RejectedBodyTests {
         let first = download { "new" }
         #expect(try await first.run() == "Hello")
         #expect(try String(contentsOf: place, encoding: .utf8) == "Hello" && first.downloadedFile?.length == 5)
-        // What another one put there stays.
+        // The file of the first operation stays.
         #expect(await failure(of: download { "new" })?.code == .destinationExists)
         #expect(try String(contentsOf: place, encoding: .utf8) == "Hello")
     }

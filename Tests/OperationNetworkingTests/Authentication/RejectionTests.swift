@@ -6,10 +6,10 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-/// What a server says of a credential, in whatever way, and when that counts.
-@Suite("Credentials that are rejected", .timeLimit(.minutes(1)))
+/// Tests how a server can reject a credential, and when the rejection takes effect.
+@Suite("Rejected credentials", .timeLimit(.minutes(1)))
 struct RejectionTests {
-    @Test("The user's rule counts beside a status that is accepted, too, and such a body is nobody's result")
+    @Test("The isRejected rule applies to accepted statuses too, and a rejected body is never the result")
     func acceptedStatus() async throws {
         let bench = try TokenBench()
         bench.server.route("GET", "/") { request in
@@ -27,7 +27,7 @@ struct RejectionTests {
         #expect(error?.bodyPrefix == Data("out of date".utf8))
     }
 
-    @Test("A file that is refused comes to no place, and what was there stays")
+    @Test("A rejected file is not moved to the destination")
     func acceptedFile() async throws {
         let bench = try TokenBench(), folder = try TemporaryFolder()
         bench.server.route("GET", "/file") { request in
@@ -52,7 +52,7 @@ struct RejectionTests {
         #expect(folder.content == ["file"])
     }
 
-    @Test("A download learns of a rejection with its head, and a stream that is refused is not waited for")
+    @Test("A rejection is detected from the headers, for a download and for an endless response")
     func endless() async throws {
         let bench = try TokenBench()
         bench.serve("/file") { _ in
@@ -74,7 +74,7 @@ struct RejectionTests {
         await download.ended()
     }
 
-    @Test("It counts with the head: while the rest of a rejection drips in, nobody else leaves with that token")
+    @Test("A rejection takes effect with its headers, before its body is complete")
     func earlyRejection() async throws {
         let bench = try TokenBench()
         bench.serve { _ in LoopbackAnswer(.head(401, ["Content-Length": "10"]), .send("Hello"), .stallForever) }
@@ -92,7 +92,7 @@ struct RejectionTests {
         try await bench.bench.checkNothingIsLeft()
     }
 
-    @Test("A token that died before the replay of an older one is renewed, for it was never fresh")
+    @Test("If a replay used a token that was not fresh, its rejection causes a refresh")
     func secondOldToken() async throws {
         let bench = try TokenBench(), lateAnswer = Gate()
         bench.serve("/late") { request in
@@ -109,7 +109,7 @@ struct RejectionTests {
         #expect(bench.server.requests.map { $0["Authorization"] } == ["Bearer old", "Bearer dead", "Bearer new"])
     }
 
-    @Test("Where tokens are renewed again and again and rejected all the same, that is said")
+    @Test("Repeated refreshes whose tokens are rejected fail with tooManyRefreshes")
     func tooMany() async throws {
         let bench = try TokenBench()
         bench.good.value = "none"
@@ -124,18 +124,18 @@ struct RejectionTests {
         #expect(bench.asked.count == 3)
     }
 
-    @Test("What failed after a rejection was sent, and the error knows that")
+    @Test("If a refresh fails, the error says whether the request had been sent")
     func wasSent() async throws {
         let bench = try TokenBench()
         let authenticator = bench.authenticator(refresh: { throw Refusal() })
         let error = await failure(of: bench.operation(authenticator))
         #expect(error?.code == .refreshFailed && error?.status == 401 && error?.isUnsent == false)
-        // This one was held back.
+        // This request was never sent.
         let later = await failure(of: bench.operation(authenticator))
         #expect(later?.code == .refreshFailed && later?.isUnsent == true)
     }
 
-    @Test("A renewal before the end that fails leaves the old token in use until it ends, or is rejected")
+    @Test("After a failed early refresh, the old token is used until it expires")
     func proactiveFailure() async throws {
         let bench = try TokenBench(), refreshes = Gate()
         bench.good.value = "old"
@@ -154,7 +154,7 @@ struct RejectionTests {
         #expect(bench.server.counts.heads == 1)
     }
 
-    @Test("A server that asks to wait before the next refresh is not asked earlier")
+    @Test("A refresh waits as long as the Retry-After header of the token server requests")
     func retryAfter() async throws {
         let bench = try TokenBench()
         bench.server.route("GET", "/token") { _ in .status(429, ["Retry-After": "60"]) }
@@ -168,7 +168,7 @@ struct RejectionTests {
         #expect(try await bench.operation(authenticator).run() == "Hello")
     }
 
-    @Test("A place of the realm that is none is said, instead of sending requests without their credential")
+    @Test("An invalid origin of a realm fails the request instead of sending it without a token")
     func badOrigin() async throws {
         let bench = try TokenBench(), url = try #require(URL(string: "api.example.com"))
         let authenticator = bench.authenticator(change: { $0.origins = [bench.server.url("/"), url] })
@@ -177,7 +177,7 @@ struct RejectionTests {
         #expect(bench.server.counts.heads == 0)
     }
 
-    @Test("Those that wait go on as fast as the pace says, and no faster")
+    @Test("Waiting operations are released at the configured pace")
     func pace() async throws {
         let bench = try TokenBench(), refreshes = Gate()
         let authenticator = bench.authenticator(
@@ -197,7 +197,7 @@ struct RejectionTests {
             for operation in operations.prefix(released) { await operation.ended() }
             #expect(authenticator.postponedCount == 5 - released)
             #expect(operations.dropFirst(released).allSatisfy { $0.outcome == nil })
-            // Its timer is set by the queue that released these.
+            // The queue that released these operations sets the timer.
             if released < 5 { await until { bench.clock.nextDue == next } }
             bench.clock.advance(by: .seconds(1))
         }
@@ -205,14 +205,14 @@ struct RejectionTests {
     }
 
     @Test(
-        "Forty requests, one each 10 ms, a refresh of 300 ms: forty successes, one refresh, at most 46 hits beside it")
+        "Forty requests, 10 ms apart, with a refresh of 300 ms cause one refresh and at most 46 requests")
     func forReal() async throws {
         #if TSAN || ASAN
-            // That pace is not kept there.
+            // The sanitizers are too slow for this pace.
             _ = try await hitsOfForty()
         #else
             var hits: [Int] = []
-            // On a machine that is too busy to keep that pace more of them leave before the first answer.
+            // On a busy machine, more requests are sent before the first response.
             while hits.count < 20, hits.allSatisfy({ $0 > 46 }) { hits.append(try await hitsOfForty()) }
             #expect(hits.contains { $0 <= 46 }, "\(hits)")
         #endif

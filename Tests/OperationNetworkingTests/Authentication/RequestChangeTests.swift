@@ -5,7 +5,7 @@ import Foundation
 import OperationNetworking
 import Testing
 
-@Suite("Requests that are changed")
+@Suite("Changes to a request")
 struct RequestChangeTests {
     private func request() throws -> NetworkRequest {
         try NetworkRequest(
@@ -14,7 +14,7 @@ struct RequestChangeTests {
             body: .data(Data("1".utf8)).withContentType("application/json"))
     }
 
-    @Test("A field takes the place of all of its name, the rest stays")
+    @Test("Setting a header replaces all values of that name and keeps the other headers")
     func fields() throws {
         let changed = try request().with("X-TOKEN", " 3 ")
         #expect(changed.headers.map(\.name).sorted() == ["Accept", "Content-Type", "X-TOKEN"])
@@ -24,7 +24,7 @@ struct RequestChangeTests {
     }
 
     @Test(
-        "What could not be sent is refused, as when a request is made",
+        "A change that would make a request invalid is rejected",
         arguments: [
             ("X-A", "1\r\n2", NetworkError.Code.invalidHeaderValue), ("X A", "1", .invalidHeaderName),
             ("Host", "other", .reservedHeader), ("Content-Length", "7000", .bodyLengthMismatch),
@@ -35,14 +35,14 @@ struct RequestChangeTests {
         #expect(error?.code == code)
     }
 
-    @Test("A value of the query takes the place of all of its name")
+    @Test("Setting a query item replaces all items of that name")
     func query() throws {
         let url = try request().with(query: "b", "x y&z").url
         #expect(url.absoluteString == "https://example.com/a?c=2&b=x%20y%26z")
     }
 
     @Test(
-        "The rest of a query stays as it is, byte for byte, and whatever means something is encoded in the value",
+        "The rest of the query stays the same byte for byte, and the new value is encoded",
         arguments: [
             ("phone=%2B43&t=a+b/c==", "phone=%2B43&t=a+b/c==&key=1%2B1%3D2%2F%C3%A4"), ("", "key=1%2B1%3D2%2F%C3%A4"),
             ("a&&b=%7e", "a&&b=%7e&key=1%2B1%3D2%2F%C3%A4"), ("k%65y=2&key&keys=3", "keys=3&key=1%2B1%3D2%2F%C3%A4"),
@@ -53,7 +53,7 @@ struct RequestChangeTests {
         #expect(changed.url.absoluteString == "https://example.com/a?\(new)")
     }
 
-    @Test("Another body says itself what it is")
+    @Test("A new body replaces the content type")
     func body() throws {
         let changed = try request().with(body: .data(Data("x".utf8)))
         #expect(changed.headers["Content-Type"] == nil && changed.body.length == 1)

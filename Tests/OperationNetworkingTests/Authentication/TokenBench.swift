@@ -5,12 +5,12 @@ import Foundation
 import OperationNetworking
 import OperationTestKit
 
-/// A real server that accepts one token, and an authenticator whose refreshes are in the test's hand.
+/// A real server that accepts one token, and an authenticator whose refreshes the test controls.
 final class TokenBench: Sendable {
     let bench: OperationBench
     /// The token that the server accepts.
     let good = Shared("new")
-    /// The tokens in the place of which new ones were fetched.
+    /// The tokens that the refreshes replaced.
     let asked = EventRecorder<String>()
     let events = EventRecorder<AuthenticationEvent>()
     let clock = ManualClock()
@@ -22,14 +22,14 @@ final class TokenBench: Sendable {
 
     var server: LoopbackServer { bench.server }
 
-    /// Answers requests with the good token by a text, and others like that.
+    /// Sends a text to requests with the valid token, and the given response to others.
     func serve(_ path: String = "/", others answer: @escaping @Sendable (LoopbackRequest) -> LoopbackAnswer) {
         server.route("GET", path) { [good] request in
             request["Authorization"] == "Bearer " + good.value ? .text("Hello") : answer(request)
         }
     }
 
-    /// Makes an authenticator with an old token, whose refresh gives the good one unless it is said otherwise.
+    /// Creates an authenticator with an old token. By default, its refresh returns the valid token.
     func authenticator(
         _ token: String? = "old", lifetime: @escaping @Sendable (String) -> Duration? = { _ in nil },
         change: (inout AuthenticationOptions) -> Void = { _ in },
@@ -48,7 +48,7 @@ final class TokenBench: Sendable {
         }
     }
 
-    /// The same, whose refreshes end when one operation waits for them: they begin before that.
+    /// Creates an authenticator whose refreshes end when one operation waits. A refresh begins before that.
     func authenticatorForOneThatWaits(
         _ refresh: (@Sendable () async throws -> String)? = nil
     ) -> Authenticator<String> {
@@ -73,7 +73,7 @@ final class TokenBench: Sendable {
     }
 }
 
-/// Waits until it is true; the test's time limit ends it otherwise.
+/// Waits until the condition is true, or until the time limit of the test.
 func until(_ isTrue: @Sendable () -> Bool) async {
     while !isTrue(), !Task.isCancelled { await Task.yield() }
 }

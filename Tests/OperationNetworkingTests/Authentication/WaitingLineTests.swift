@@ -7,11 +7,11 @@
     import OperationTestKit
     import Testing
 
-    /// Requests that wait for a connection while their credential dies, or their server asks to be left alone.
-    @Suite("Requests in the line of their session", .timeLimit(.minutes(1)))
+    /// Requests that wait for a connection while their token is rejected, or while their server asks for a pause.
+    @Suite("Requests that wait in their session", .timeLimit(.minutes(1)))
     struct WaitingLineTests {
         private let bench: TokenBench
-        /// One connection: all but one request wait for their turn.
+        /// Allows one connection, so that all other requests wait.
         private let session = CurlSession.direct { $0.maximumConnectionsPerHost = 1 }
 
         init() throws { bench = try TokenBench() }
@@ -26,7 +26,7 @@
             return operation
         }
 
-        /// An authenticator whose refresh asks the same server over the same session.
+        /// Returns an authenticator whose refresh sends a request to the same server over the same session.
         private func authenticatorOverSession() -> Authenticator<String> {
             let (url, session, clock) = (bench.server.url("/token"), session, bench.clock)
             return bench.authenticator(refresh: {
@@ -38,7 +38,7 @@
             })
         }
 
-        @Test("When a token is rejected, those that wait with it for a connection leave with the new one only")
+        @Test("When a token is rejected, requests that wait for a connection are sent only with the new token")
         func takenBack() async throws {
             let answered = Gate()
             bench.serve { _ in .status(401).after(answered) }
@@ -50,7 +50,7 @@
                     operation.addLog(NetworkLog { log.record($0) })
                     operation.start()
                 }
-                // All are with the session before the first is answered.
+                // All tasks exist before the first response arrives.
                 await until { operations.allSatisfy { $0.networkAttempts.task != nil } }
                 _ = await bench.server.heads(atLeast: 1)
                 answered.open()
@@ -65,9 +65,9 @@
             try await bench.bench.checkNothingIsLeft()
         }
 
-        @Test("A refresh waits for no other request to its server, not even where all connections are taken")
+        @Test("A refresh does not wait for other requests to its server, even if all connections are in use")
         func refreshIsAhead() async throws {
-            // The rejection's body never comes to its end, and keeps the one connection.
+            // The body of the rejection never ends, and keeps the only connection busy.
             bench.serve { _ in LoopbackAnswer(.head(401, ["Content-Length": "10"]), .send("Hello"), .stallForever) }
             bench.server.route("GET", "/token") { _ in .text("new") }
             let operation = operation(authenticatorOverSession()), other = self.operation(nil)
@@ -82,7 +82,7 @@
             await other.ended()
         }
 
-        @Test("Where a server asks all to leave it alone, those that wait for a connection do so, too")
+        @Test("If a server asks for a pause, requests that wait for a connection pause too")
         func pause() async throws {
             let answered = Gate()
             bench.server.route("GET", "/") { request in
@@ -100,7 +100,7 @@
             await until { operations.allSatisfy { $0.networkAttempts.task != nil } }
             _ = await bench.server.heads(atLeast: 1)
             answered.open()
-            // The last to wait need not be the one that schedules.
+            // The last operation that waits is not always the one that sets the timer.
             await until { pauses.waitingCount == 4 && bench.clock.pendingCount > 0 }
             #expect(bench.server.requests.count == 1)
             bench.clock.advance(by: .seconds(10))
@@ -109,7 +109,7 @@
             #expect(results.count { $0 == "Hello" } == 4 && bench.server.requests.count == 5)
         }
 
-        @Test("A receiver of one's own may take its request back, and the server sees nothing of it")
+        @Test("A custom receiver may withdraw its request before it is sent")
         func ownReceiver() async throws {
             let (held, open) = (operation(nil), Gate())
             bench.server.route("GET", "/") { _ in .text("Hello").after(open) }
@@ -125,7 +125,7 @@
         }
     }
 
-    /// Takes its request back.
+    /// Withdraws its request.
     final class RefusingReceiver: NetworkReceiver {
         let ends = EventRecorder<NetworkError.Code?>()
 

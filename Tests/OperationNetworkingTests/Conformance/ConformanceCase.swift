@@ -6,9 +6,9 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-/// One thing that every session must do, with the server that asks it of it.
+/// A requirement that every session must meet, with the server that tests it.
 struct ConformanceCase: Sendable, CustomTestStringConvertible {
-    /// What must hold, as a sentence.
+    /// The requirement, as a sentence.
     let name: String
     private let options: @Sendable (inout LoopbackServer.Options) -> Void
     private let body: @Sendable (Bench) async throws -> Void
@@ -24,12 +24,12 @@ struct ConformanceCase: Sendable, CustomTestStringConvertible {
 
     var testDescription: String { name }
 
-    /// Runs the case with a new session and a new server; a case that hangs fails after a while.
+    /// Runs the case with a new session and a new server. A case that hangs fails after a timeout.
     func run(with kind: SessionKind) async throws {
         try await run { options in try Bench(kind, options) }
     }
 
-    /// The same with a bench of another kind.
+    /// Runs the case with a bench that the closure creates.
     func run(_ makeBench: (LoopbackServer.Options) throws -> Bench) async throws {
         var options = LoopbackServer.Options()
         self.options(&options)
@@ -51,7 +51,7 @@ struct ConformanceCase: Sendable, CustomTestStringConvertible {
         try result.get()
     }
 
-    /// How long a case may take: not long where many are expected to hang.
+    /// The time limit for a case. It is short for cases that are expected to hang.
     private func patience(_ kind: SessionKind) -> Duration {
         #if canImport(FoundationNetworking)
             if kind == .urlSession { return .seconds(URLSessionDifference.isHang(name) ? 3 : 15) }
@@ -59,13 +59,13 @@ struct ConformanceCase: Sendable, CustomTestStringConvertible {
         return Rounds.isSoak ? .seconds(1_500) : .seconds(90)
     }
 
-    /// Where a case is chosen by the environment, tells at once which one runs.
+    /// Prints the running case immediately if the environment selects cases.
     private static func trace(_ text: String) {
         guard ProcessInfo.processInfo.environment["CONFORMANCE_CASE"] != nil else { return }
         FileHandle.standardError.write(Data("\(text)\n".utf8))
     }
 
-    /// All cases, or those whose name contains what the environment's `CONFORMANCE_CASE` says.
+    /// All cases, or the cases whose names contain the value of the environment variable `CONFORMANCE_CASE`.
     static let chosen: [ConformanceCase] = {
         guard let part = ProcessInfo.processInfo.environment["CONFORMANCE_CASE"] else { return all }
         return all.filter { $0.name.contains(part) }

@@ -48,7 +48,7 @@ struct ConformanceFuzzTests {
     }
 
     @Test(arguments: SessionKind.allCases)
-    func `a response that is cut at any byte is an error, and only the whole one is a success`(_ kind: SessionKind)
+    func `a response truncated at any byte fails, and only the complete response succeeds`(_ kind: SessionKind)
         async throws
     {
         let bench = try Bench(kind)
@@ -57,7 +57,7 @@ struct ConformanceFuzzTests {
                 for offset in 0..<response.count {
                     bench.server.route("/") { _ in LoopbackAnswer(.send(response)).cut(at: offset, by: ending) }
                     let record = try await bench.get()
-                    // With the very last line feed, nothing is missing that anybody waits for.
+                    // Without only the very last line feed, the response is already complete for the client.
                     if ending == .close, offset == response.count - 1, record.isSuccess { continue }
                     #expect(record.error != nil, "response \(number), \(offset) bytes, \(ending)")
                 }
@@ -71,7 +71,7 @@ struct ConformanceFuzzTests {
     }
 
     @Test(arguments: SessionKind.allCases)
-    func `whatever a server sends is an answer or an error, every time`(_ kind: SessionKind) async throws {
+    func `every mutated response ends its request exactly once, without a timeout`(_ kind: SessionKind) async throws {
         let rounds = Rounds.count(ci: 2_000, soak: 200_000)
         let bench = try Bench(kind)
         bench.server.route("/*") { request in .raw(Self.mutated(UInt64(request.path.dropFirst()) ?? 0)) }
@@ -91,7 +91,7 @@ struct ConformanceFuzzTests {
             if first >= rounds / 2, memory == nil { memory = ProcessFigures.residentBytes }
         }
         if let memory { #expect(ProcessFigures.residentBytes - memory < 32 << 20) }
-        // A response may be whole for the client before the server has said all, so requests may seem to come early.
+        // A response may be complete for the client before the server has sent everything, so requests may seem early.
         try await bench.checkSession()
         bench.closeSession()
         await bench.server.stopped()

@@ -10,9 +10,9 @@ import Testing
 @Suite(.timeLimit(.minutes(Rounds.minutes)))
 struct ConformanceScaleTests {
     @Test(arguments: SessionKind.allCases)
-    func `ten thousand requests in flight all end, on few threads`(_ kind: SessionKind) async throws {
+    func `ten thousand running requests all complete on few threads`(_ kind: SessionKind) async throws {
         let count = Rounds.count(ci: 10_000, soak: 100_000)
-        // The threads that a process has by itself come with its first request.
+        // The first request starts the threads that the process keeps.
         let first = try Bench(kind)
         first.server.route("/") { _ in .text("hello") }
         #expect(try await first.get().text == "hello")
@@ -23,7 +23,7 @@ struct ConformanceScaleTests {
         bench.server.route("/") { _ in .text("hello").after(gate) }
         let threads = ProcessFigures.threads
         let runs = try (0..<count).map { _ in bench.start(try bench.request()) }
-        // None has ended.
+        // No request has ended yet.
         _ = await bench.server.heads(atLeast: 1)
         #expect(ProcessFigures.threads <= threads + 4)
         gate.open()
@@ -36,7 +36,7 @@ struct ConformanceScaleTests {
     }
 
     @Test(arguments: SessionKind.allCases)
-    func `a session that was closed leaves no thread and no descriptor`(_ kind: SessionKind) async throws {
+    func `a closed session leaves no threads and no file descriptors`(_ kind: SessionKind) async throws {
         let before = try await TestThread.run { ProcessShape() }
         for _ in 0..<Rounds.count(ci: 20, soak: 1_000) {
             let bench = try Bench(kind)

@@ -5,12 +5,12 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-/// Who is told of the network, what, and in which order.
+/// Tests which observers get which states, and in which order.
 @Suite(.timeLimit(.minutes(1)))
 struct ConnectivityBoardTests {
     private let monitor = ManualConnectivity(.unknown)
 
-    @Test func `what is known comes first, and then each change`() {
+    @Test func `an observer gets the current state first, and then each change`() {
         let told = EventRecorder<Connectivity.Status>()
         let observation = monitor.observe { told.record($0.status) }
         monitor.write(.unsatisfied)
@@ -23,7 +23,7 @@ struct ConnectivityBoardTests {
         #expect(monitor.observerCount == 0)
     }
 
-    @Test func `a token that is let go of ends it, and a token keeps the monitor`() {
+    @Test func `releasing an observation ends it, and an observation keeps the monitor alive`() {
         let told = EventRecorder<Connectivity.Status>()
         let census = LiveObjects()
         var observation: ConnectivityObservation?
@@ -43,7 +43,7 @@ struct ConnectivityBoardTests {
         #expect(told.events == [.satisfied, .unknown])
     }
 
-    @Test func `one that changes it while it is told is told of that afterwards, and not within`() {
+    @Test func `a change made in the handler is reported after the current call, not within it`() {
         let told = EventRecorder<Connectivity.Status>()
         let monitor = monitor
         let depth = EventRecorder<Int>()
@@ -57,7 +57,7 @@ struct ConnectivityBoardTests {
         withExtendedLifetime(observation) {}
     }
 
-    @Test func `one that cancels itself is told no more`() {
+    @Test func `an observer that cancels itself gets no more calls`() {
         let told = EventRecorder<Connectivity.Status>()
         let observations = EventRecorder<ConnectivityObservation>()
         observations.record(
@@ -70,7 +70,7 @@ struct ConnectivityBoardTests {
         #expect(told.events == [.unknown, .satisfied])
     }
 
-    @Test func `the sequence begins with the present state, and a slow reader gets the last`() async {
+    @Test func `the sequence begins with the current state, and a slow reader gets the latest state`() async {
         var iterator = monitor.updates.makeAsyncIterator()
         #expect(await iterator.next() == .unknown)
         monitor.write(.unsatisfied)
@@ -84,7 +84,7 @@ struct ConnectivityBoardTests {
         #expect(monitor.observerCount == 1)
     }
 
-    @Test func `Race: whoever writes at the same time, the last call is about what is on the board`() async throws {
+    @Test func `Race: after concurrent writes, the last call reports the current state`() async throws {
         let states: [Connectivity] = [.satisfied, .unsatisfied, .unknown]
         for _ in 0..<Rounds.count(ci: 200, soak: 20_000) {
             let monitor = ManualConnectivity(.unknown)
@@ -93,7 +93,7 @@ struct ConnectivityBoardTests {
             let observation = monitor.observe { connectivity in
                 inside.record(1)
                 told.record(connectivity)
-                #expect(inside.count == told.count, "two calls at once")
+                #expect(inside.count == told.count, "two calls at the same time")
             }
             try await TestThread.run {
                 ThreadTeam(count: 3).run(
@@ -105,7 +105,7 @@ struct ConnectivityBoardTests {
         }
     }
 
-    @Test func `it says in a line what is known`() {
+    @Test func `the description states the status and the properties in one line`() {
         var connectivity = Connectivity(
             .satisfied, interfaces: [.wifi, .tunnel], isExpensive: true, isConstrained: true)
         #expect(connectivity.description == "satisfied, via wifi, tunnel, expensive, constrained")

@@ -4,7 +4,7 @@
 import OperationNetworking
 import OperationTestKit
 
-/// A kernel as far as its messages about the network go: what it tells, what it does not tell, and what gets lost.
+/// A model of a kernel's messages about the network, including missing and lost messages.
 struct KernelModel {
     private struct Answer {
         let question: NetlinkMachine.Question
@@ -13,16 +13,16 @@ struct KernelModel {
     }
 
     static let links: [Int32] = [2, 3, 4]
-    /// How many messages may wait.
+    /// The maximum number of waiting messages.
     private let room: Int
     private let port: UInt32
     private var running: Set<Int32> = []
     private var addresses: [Int32: Set<UInt8>] = [:]
-    /// By which interfaces there is a default route.
+    /// The interfaces with a default route.
     private var routes: Set<Int32> = []
     private var waiting: [[UInt8]] = []
     private var isOverrun = false
-    /// Whether all is dropped until everything was read: that is said once.
+    /// Whether messages are dropped until everything was read. The overrun is reported once.
     private var isCongested = false
     private var answer: Answer?
 
@@ -31,22 +31,22 @@ struct KernelModel {
         self.port = port
     }
 
-    /// What is so.
+    /// The true state.
     var truth: Connectivity.Status {
         Self.links.contains { running.contains($0) && addresses[$0]?.isEmpty == false && routes.contains($0) }
             ? .satisfied : .unsatisfied
     }
 
-    /// Changes something, and tells of it as far as kernels do.
+    /// Changes something, and reports it only if a kernel does.
     mutating func change(_ generator: inout SeededGenerator) {
         let link = Self.links.randomElement(using: &generator) ?? 2
-        // Somebody's request, whose number may be the one that we have used.
+        // The request of another process, whose sequence number may equal one of ours.
         let writer = NetlinkWriter(
             sequence: .random(in: 0...6, using: &generator), port: generator.chance(1, in: 2) ? 0 : port + 1)
         switch Int.random(in: 0..<6, using: &generator) {
         case 0, 1:
             if running.remove(link) != nil {
-                // The routes go without a word.
+                // The kernel reports no message for the removed routes.
                 routes.remove(link)
                 tell(writer.link(link, "eth\(link)", flags: 0x1002))
             } else {
@@ -79,7 +79,7 @@ struct KernelModel {
         isCongested = true
     }
 
-    /// A request came.
+    /// Handles a request.
     mutating func take(_ request: [UInt8]) {
         let question = request.withUnsafeBytes { $0.loadUnaligned(fromByteOffset: 4, as: UInt16.self) }
         let sequence = request.withUnsafeBytes { $0.loadUnaligned(fromByteOffset: 8, as: UInt32.self) }
@@ -91,7 +91,7 @@ struct KernelModel {
         goOn()
     }
 
-    /// Writes the next part of the answer, from what is so by then: it is held back, and never lost.
+    /// Writes the next part of the response from the current state. A response may be delayed, but is never lost.
     private mutating func goOn() {
         guard var present = answer, waiting.count <= room / 2 else { return }
         let writer = NetlinkWriter(sequence: present.sequence, port: port)

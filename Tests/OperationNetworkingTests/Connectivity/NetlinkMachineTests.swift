@@ -5,7 +5,7 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-/// What is asked of the kernel, and when what it says is believed.
+/// Tests the queries to the kernel, and when its messages are trusted.
 @Suite(.timeLimit(.minutes(Rounds.minutes)))
 struct NetlinkMachineTests {
     private static let port: UInt32 = 99
@@ -18,7 +18,7 @@ struct NetlinkMachineTests {
         }
     }
 
-    /// A machine that has asked all and been told that there is one way out.
+    /// Returns a machine that has finished its queries and found one default route.
     private func settled() -> NetlinkMachine {
         var machine = NetlinkMachine(port: port, need: .defaultRoute)
         _ = machine.begin()
@@ -32,7 +32,7 @@ struct NetlinkMachineTests {
         return machine
     }
 
-    @Test func `it asks for links, addresses and routes, and then tells`() {
+    @Test func `the machine asks for links, addresses and routes, and then reports the state`() {
         var machine = NetlinkMachine(port: NetlinkRecording.port, need: .defaultRoute)
         #expect(requests(machine.begin()) == [18])
         var actions: [NetlinkMachine.Action] = []
@@ -47,7 +47,7 @@ struct NetlinkMachineTests {
         #expect(machine.isSettled)
     }
 
-    @Test func `a change that can cost routes has them asked for again before anything is told`() {
+    @Test func `a change that can remove routes causes a new query before the state is reported`() {
         let silent = NetlinkWriter()
         let changes: [[UInt8]] = [
             silent.link(2, "eth0", flags: 0x1002), silent.link(2, "eth0", flags: 0x1003),
@@ -58,24 +58,24 @@ struct NetlinkMachineTests {
             var machine = settled()
             let actions = machine.receive(change[...])
             #expect(requests(actions) == [26])
-            #expect(actions.count == 1, "nothing told")
+            #expect(actions.count == 1, "nothing was reported")
             #expect(
                 machine.receive(NetlinkWriter(sequence: 4, port: port).done()[...]) == [.tell(.unsatisfied)])
         }
     }
 
-    @Test func `a change that costs none is told at once`() {
+    @Test func `a change that cannot remove routes is reported immediately`() {
         var machine = settled()
         let silent = NetlinkWriter()
         let wired = Connectivity(.satisfied, interfaces: [.wired])
         #expect(machine.receive(silent.address(2, [192, 0, 2, 2])[...]) == [.tell(wired)])
         #expect(machine.receive(silent.link(2, "eth0", flags: 0x11043)[...]) == [.tell(wired)])
-        // A route that is no way out.
+        // This route is not a default route.
         #expect(machine.receive(silent.route(prefixLength: 24, link: 2)[...]) == [])
         #expect(machine.receive(silent.route(table: 255, link: 2)[...]) == [])
     }
 
-    @Test func `answers to others are changes, and their ends are not ours`() {
+    @Test func `the end of a response to another socket or query does not end this query`() {
         var machine = NetlinkMachine(port: port, need: .defaultRoute)
         _ = machine.begin()
         #expect(machine.receive(NetlinkWriter(sequence: 1, port: port + 1).done()[...]) == [])
@@ -83,10 +83,10 @@ struct NetlinkMachineTests {
         #expect(machine.question == .links)
     }
 
-    @Test func `messages that were lost, or are damaged, have all asked for again`() {
+    @Test func `after lost or damaged messages, everything is queried again`() {
         var machine = settled()
         machine.messagesWereLost()
-        // What follows may be lost, too, until all was read.
+        // Later messages may be lost, too, until everything was read.
         #expect(machine.receive(NetlinkWriter().link(2, "eth0", flags: 0x1002)[...]) == [])
         #expect(!machine.isSettled)
         #expect(requests(machine.wasReadEmpty()) == [18])
@@ -96,13 +96,13 @@ struct NetlinkMachineTests {
         machine = settled()
         #expect(machine.receive(NetlinkWriter().message(4, [])[...]) == [])
         #expect(requests(machine.wasReadEmpty()) == [18])
-        // While one question is open no other is asked, and its answer counts for nothing.
+        // While a query is open, no other query is sent, and its response is ignored.
         machine.messagesWereLost()
         #expect(machine.receive(NetlinkWriter(sequence: 4, port: port).done()[...]) == [])
         #expect(requests(machine.wasReadEmpty()) == [18])
     }
 
-    @Test func `a question whose answer was lost is asked again when all was read, and not for ever`() {
+    @Test func `a query with a lost response is sent again after everything was read, up to a limit`() {
         var machine = NetlinkMachine(port: port, need: .defaultRoute)
         _ = machine.begin()
         for _ in 0..<9 {
@@ -114,7 +114,7 @@ struct NetlinkMachineTests {
         #expect(machine.wasReadEmpty() == [.giveUp(105)])
     }
 
-    @Test func `an answer that was disturbed is asked for again, but not for ever`() {
+    @Test func `a query with a disturbed response is sent again, up to a limit`() {
         var machine = NetlinkMachine(port: port, need: .defaultRoute)
         _ = machine.begin()
         var asked = 0
@@ -131,7 +131,7 @@ struct NetlinkMachineTests {
         #expect(requests(machine.receive(datagram[...])) == [22])
     }
 
-    @Test func `a kernel that refuses is left alone after a while`() {
+    @Test func `the machine gives up after repeated refusals`() {
         var machine = NetlinkMachine(port: port, need: .defaultRoute)
         _ = machine.begin()
         var actions: [NetlinkMachine.Action] = []
@@ -141,19 +141,19 @@ struct NetlinkMachineTests {
         }
         #expect(actions == [.giveUp(1)])
         #expect(machine.receive(NetlinkWriter(sequence: 10, port: port).refused(0)[...]) == [])
-        // What comes then is not all there is, and to tell of it would be wrong.
+        // Later messages are incomplete, so no state may be reported.
         #expect(machine.receive(NetlinkWriter().address(2, [192, 0, 2, 1])[...]) == [])
         machine.messagesWereLost()
         #expect(machine.wasReadEmpty() == [])
     }
 
-    @Test func `what could not be sent is asked for later, and not for ever`() {
+    @Test func `a query that could not be sent is sent again after a pause, up to a limit`() {
         var machine = NetlinkMachine(port: port, need: .defaultRoute)
         #expect(requests(machine.begin()) == [18])
         for _ in 0..<9 {
             #expect(machine.sendingFailed(1) == [])
-            #expect(machine.receive(NetlinkWriter().address(2, [192, 0, 2, 1])[...]) == [], "not all is known")
-            #expect(machine.wasReadEmpty() == [], "not before the pause is over")
+            #expect(machine.receive(NetlinkWriter().address(2, [192, 0, 2, 1])[...]) == [], "the state is incomplete")
+            #expect(machine.wasReadEmpty() == [], "no query before the pause ends")
             machine.messagesWereLost()
             #expect(machine.isPausing && machine.wasReadEmpty() == [])
             machine.pauseIsOver()
@@ -163,7 +163,7 @@ struct NetlinkMachineTests {
         #expect(machine.wasReadEmpty() == [])
     }
 
-    @Test func `links that change all the time are taken as they are, and asked for again afterwards`() {
+    @Test func `constantly changing links are accepted as they are, and queried again after a pause`() {
         var machine = NetlinkMachine(port: port, need: .defaultRoute)
         _ = machine.begin()
         var sequence: UInt32 = 1
@@ -178,7 +178,7 @@ struct NetlinkMachineTests {
         #expect(requests(answer()) == [26])
         let actions = answer()
         #expect(actions == [.tell(.unsatisfied), .pause] && !machine.isSettled)
-        #expect(machine.wasReadEmpty() == [], "not before the pause is over")
+        #expect(machine.wasReadEmpty() == [], "no query before the pause ends")
         machine.pauseIsOver()
         #expect(requests(machine.wasReadEmpty()) == [18])
         for _ in 0..<2 { _ = answer() }
@@ -186,11 +186,11 @@ struct NetlinkMachineTests {
         #expect(machine.isSettled)
     }
 
-    @Test func `tables that never stand still are not read without end, and what changes is told all the same`() {
+    @Test func `constantly changing tables are queried a limited number of times, and changes are still reported`() {
         var machine = settled()
         var sequence: UInt32 = 4, asked = 0, told = 0
         for _ in 0..<10 {
-            // Routes come and go while they are told, whatever is asked for.
+            // Routes appear and disappear during every response.
             var actions = machine.receive(NetlinkWriter().route(link: 3)[...])
             var isPaused = false
             while !isPaused {
@@ -203,7 +203,7 @@ struct NetlinkMachineTests {
                 sequence += 1
             }
             #expect(isPaused && machine.isPausing)
-            // Whatever comes meanwhile has nothing asked, and the cable that is pulled is told.
+            // Changes during the pause cause no query, and the unplugged cable is reported.
             #expect(machine.receive(NetlinkWriter().route(link: 3)[...]) != [.pause])
             #expect(requests(machine.receive(NetlinkWriter().link(2, "eth0", flags: 0x1002)[...])) == [])
             machine.pauseIsOver()
@@ -219,7 +219,7 @@ struct NetlinkMachineTests {
         #expect(asked <= 10 * 9 && told >= 10, "\(asked) and \(told)")
     }
 
-    @Test func `whatever changes and whatever gets lost, in the end it knows what is so`() {
+    @Test func `despite random changes and lost messages, the machine ends with the true state`() {
         for seed in 0..<UInt64(Rounds.count(ci: 600, soak: 200_000)) {
             var generator = SeededGenerator(seed: Rounds.firstSeed &+ seed)
             var kernel = KernelModel(room: Int.random(in: 2...12, using: &generator), port: port)

@@ -7,23 +7,23 @@
     import OperationTestKit
     import Testing
 
-    /// The monitor on Linux, on this machine's own network and in network namespaces, whose interfaces are taken down.
+    /// Tests the monitor on this machine's own network, and in network namespaces whose interfaces are taken down.
     @Suite(.timeLimit(.minutes(3)))
     struct NetlinkMonitorTests {
-        @Test func `the state is known at once`() {
+        @Test func `the state is known immediately`() {
             let monitor = NetlinkMonitor()
             #expect(monitor.failure == nil)
             #expect(monitor.connectivity.status != .unknown)
             #expect(SystemConnectivity.shared.connectivity.status != .unknown)
         }
 
-        @Test func `what to do about a failure depends on it`() {
+        @Test func `the advice depends on the error`() {
             #expect(NetlinkMonitor.advice(EPERM).hasPrefix("Allow the process to use netlink sockets"))
             #expect(NetlinkMonitor.advice(ENOBUFS).hasPrefix("The system has no memory or file descriptors left"))
             #expect(NetlinkMonitor.advice(EBADF).hasPrefix("Create the monitor again"))
         }
 
-        @Test func `its socket is not inherited, and is closed when the monitor goes`() async throws {
+        @Test func `the socket is not inherited, and is closed when the monitor is released`() async throws {
             let socket: String
             let descriptor: Int32
             do {
@@ -36,7 +36,7 @@
                 #expect(ProcessFigures.openDescriptors[descriptor] == socket)
                 withExtendedLifetime(observation) {}
             }
-            // Its queue comes by soon.
+            // The queue of the monitor closes the socket soon.
             while ProcessFigures.openDescriptors[descriptor] == socket { await Task.yield() }
         }
 
@@ -47,20 +47,20 @@
         }
 
         @Test(.enabled(if: NetworkNamespace.empty != nil, "There are no network namespaces here, or no ip command."))
-        func `interfaces, addresses, routes and cables come and go`() async throws {
+        func `changes of interfaces, addresses, routes and cables are reported`() async throws {
             let namespace = try #require(NetworkNamespace.empty)
             #expect(try await namespace.probe("ConnectivityProbe", "changes") == "end")
         }
 
         @Test(.enabled(if: NetworkNamespace.empty != nil, "There are no network namespaces here, or no ip command."))
-        func `after a thousand flaps it knows what is so`() async throws {
+        func `after many changes of an interface, the monitor knows the true state`() async throws {
             let rounds = Rounds.count(ci: 250, soak: 1_000)
             let namespace = try #require(NetworkNamespace.empty)
             #expect(try await namespace.probe("ConnectivityProbe", "flapping", "\(rounds)") == "end")
         }
 
         @Test(.enabled(if: NetworkNamespace.empty != nil, "There are no network namespaces here, or no ip command."))
-        func `where messages are lost for want of room, it knows what is so afterwards`() async throws {
+        func `after messages are lost in a full buffer, the monitor knows the true state`() async throws {
             let namespace = try #require(NetworkNamespace.empty)
             #expect(try await namespace.probe("ConnectivityProbe", "flapping", "250", "2304") == "end")
         }

@@ -5,7 +5,7 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-/// What the kernel writes about the network, and what might be written in its place.
+/// Tests valid and invalid messages of the kernel about the network.
 @Suite(.timeLimit(.minutes(1)))
 struct NetlinkParserTests {
     private let writer = NetlinkWriter(sequence: 7, port: 99)
@@ -14,7 +14,7 @@ struct NetlinkParserTests {
         NetlinkParser.parse(bytes[...]).messages.map(\.content)
     }
 
-    @Test func `a recording is read`() throws {
+    @Test func `a recording of the kernel's messages is parsed`() throws {
         let links = NetlinkRecording.links.map { NetlinkParser.parse($0[...]) }
         #expect(links.allSatisfy { !$0.isDamaged && $0.messages.allSatisfy { $0.sequence == 1 } })
         let found = links.flatMap(\.messages).compactMap { message -> NetworkLink? in
@@ -31,7 +31,7 @@ struct NetlinkParserTests {
         let usable = addresses.filter(\.isUsable).map(\.key.bytes)
         #expect(usable.contains([192, 0, 2, 7]))
         #expect(usable.contains([0x20, 1, 0x0d, 0xb8] + [UInt8](repeating: 0, count: 11) + [7]))
-        #expect(usable.count == 2, "neither those of loopback nor those of a link")
+        #expect(usable.count == 2, "no loopback and no link-local addresses")
 
         let routes = NetlinkRecording.routes.flatMap { contents($0) }.compactMap { content -> NetworkRoute? in
             if case .route(let route) = content { route } else { nil }
@@ -40,7 +40,7 @@ struct NetlinkParserTests {
         #expect(routes.contains { $0.table == 255 && !$0.leadsOut })
     }
 
-    @Test func `messages that are written are read`() throws {
+    @Test func `messages of the writer are parsed`() throws {
         let link = try #require(writer.link(3, "wlan0", flags: 0x1043).asLink)
         #expect(link.index == 3 && link.name == "wlan0" && link.hardware == 1 && link.flags == 0x1043)
         #expect(contents(writer.link(3, "wlan0", flags: 0, isGone: true)) == [.linkGone(3)])
@@ -53,7 +53,7 @@ struct NetlinkParserTests {
         #expect(route.priority == 100 && route.links == [3] && route.leadsOut)
         #expect(contents(writer.route(link: 3, priority: 100, isGone: true)) == [.routeGone(route)])
         #expect(contents(writer.done() + writer.refused(16)) == [.done, .refused(16)])
-        // A large table has a number of its own, and the number of an interface may be a list.
+        // A large table number has its own attribute, and the interface number may be a list.
         let hops = writer.hops([(4, 0x1), (5, 0)])
         let more = hops + writer.attribute(15, writer.bytes(UInt32(51_820)))
         let large = try #require(writer.route(link: nil, more: more).asRoute)
@@ -62,15 +62,15 @@ struct NetlinkParserTests {
         #expect(!dead.leadsOut)
     }
 
-    @Test func `what does not matter is passed over`() {
-        // A bridge lost a port, which is still there.
+    @Test func `irrelevant messages are ignored`() {
+        // A bridge lost a port, but the interface still exists.
         #expect(contents(writer.link(3, "eth0", flags: 0, family: 7, isGone: true)) == [.other])
         #expect(contents(writer.message(36, [1, 2, 3])) == [.other])
         #expect(contents(writer.route(family: 28, link: 1)) == [.other])
         #expect(contents(writer.message(4, [])) == [.lost])
     }
 
-    @Test func `a line from point to point has the own address, not the other end's`() {
+    @Test func `the address of a point-to-point link is the local address, not the peer's address`() {
         let body = writer.bytes(UInt8(2), UInt8(32), UInt8(0), UInt8(0), Int32(3))
         let both = writer.attribute(1, [10, 0, 0, 2]) + writer.attribute(2, [10, 0, 0, 1])
         guard case .address(let address)? = contents(writer.message(20, body + both)).first else {
@@ -81,7 +81,7 @@ struct NetlinkParserTests {
     }
 
     @Test(arguments: [0, 1, 15, 21, 1_000, UInt32.max])
-    func `a length that is wrong ends the reading, and says so`(length: UInt32) {
+    func `a wrong message length ends parsing, and the result is marked as damaged`(length: UInt32) {
         var bytes = writer.done() + writer.done()
         bytes.replaceSubrange(20..<24, with: writer.bytes(length))
         let result = NetlinkParser.parse(bytes[...])
@@ -90,14 +90,14 @@ struct NetlinkParserTests {
     }
 
     @Test(arguments: [0, 3, 60, UInt16.max])
-    func `a length of an attribute that is wrong spoils its message`(length: UInt16) {
+    func `a wrong attribute length makes its message invalid`(length: UInt16) {
         var bytes = writer.link(3, "eth0", flags: 0x1043)
         bytes.replaceSubrange(32..<34, with: writer.bytes(length))
         let result = NetlinkParser.parse(bytes[...])
         #expect(result.messages == [] && result.isDamaged)
     }
 
-    @Test func `an address with too few bytes, or a hop that ends too soon, is none`() {
+    @Test func `an address with too few bytes, or a truncated hop, is invalid`() {
         #expect(NetlinkParser.parse(writer.address(3, [10, 0, 0])[...]).isDamaged)
         let short = writer.route(link: nil, more: writer.attribute(9, [8, 0, 0, 0]))
         #expect(NetlinkParser.parse(short[...]).isDamaged)
@@ -105,7 +105,7 @@ struct NetlinkParserTests {
         #expect(NetlinkParser.parse(empty[...]).isDamaged)
     }
 
-    @Test func `cut anywhere, a datagram is read up to there`() {
+    @Test func `a datagram that is cut anywhere is parsed up to the cut`() {
         let bytes = writer.link(3, "eth0", flags: 0x1043) + writer.address(3, [10, 0, 0, 1]) + writer.route(link: 3)
         let whole = NetlinkParser.parse(bytes[...]).messages
         for end in bytes.indices {
@@ -122,7 +122,7 @@ struct NetlinkParserTests {
         return place == end
     }
 
-    @Test func `whatever bytes are changed, nothing traps and nothing is made of more bytes than there are`() {
+    @Test func `random changes neither crash the parser nor yield more messages than fit in the bytes`() {
         let recording = NetlinkRecording.links + NetlinkRecording.addresses + NetlinkRecording.routes
         for seed in 0..<UInt64(Rounds.count(ci: 3_000, soak: 1_000_000)) {
             var generator = SeededGenerator(seed: Rounds.firstSeed &+ seed)

@@ -3,11 +3,13 @@
 
 import Foundation
 
-/// What a kernel (Linux 6.18) said of a network with a cable `eth7` that has an address of IPv4 and one of IPv6 and a
-/// default route of each, and of the other end `peer7` of that cable; recorded in a network namespace.
+/// Messages of a kernel (Linux 6.18), recorded in a network namespace.
+///
+/// The network has a cable `eth7` with an IPv4 address, an IPv6 address and a default route for each. The other end of
+/// the cable is `peer7`.
 enum NetlinkRecording {
     static let port: UInt32 = 19755
-    /// The numbers of the requests.
+    /// The sequence numbers of the requests.
     static let sequences: [UInt32] = [1, 2, 3]
 
     static let links = datagrams(
@@ -106,7 +108,7 @@ enum NetlinkRecording {
         AAAAAAUAFAAAAAAA;FAAAAAMAAgADAAAAK00AAAAAAAA=
         """)
 
-    /// In base64, with semicolons between them.
+    /// Decodes base64 datagrams that are separated by semicolons.
     private static func datagrams(_ text: String) -> [[UInt8]] {
         text.split(separator: ";").compactMap { Data(base64Encoded: $0.filter { !$0.isWhitespace }).map(Array.init) }
     }

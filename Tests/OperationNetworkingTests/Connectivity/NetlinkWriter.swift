@@ -3,7 +3,7 @@
 
 import OperationNetworking
 
-/// Writes messages as the kernel does.
+/// Writes messages in the format of the kernel.
 struct NetlinkWriter {
     var sequence: UInt32 = 0
     var port: UInt32 = 0
@@ -33,7 +33,7 @@ struct NetlinkWriter {
         return message(isGone ? 25 : 24, body + place + attribute(6, bytes(priority)) + more)
     }
 
-    /// The hops of a route with several.
+    /// The hops of a multipath route.
     func hops(_ links: [(link: Int32, flags: UInt8)]) -> [UInt8] {
         attribute(9, links.flatMap { bytes(UInt16(8), $0.flags, UInt8(0), $0.link) })
     }
@@ -56,7 +56,7 @@ struct NetlinkWriter {
     }
 }
 
-// What is read of it, if it is one message of that kind.
+// The parsed content, if the bytes are one message of that kind.
 extension [UInt8] {
     private var content: NetlinkMessage.Content? {
         let result = NetlinkParser.parse(self[...])

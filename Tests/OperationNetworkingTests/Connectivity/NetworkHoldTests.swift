@@ -7,7 +7,7 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-/// Queues that are held while the network is gone.
+/// Tests queues that are held while the network is gone.
 @Suite(.timeLimit(.minutes(1)))
 struct NetworkHoldTests {
     private let network = ManualConnectivity(.unsatisfied)
@@ -17,13 +17,13 @@ struct NetworkHoldTests {
         queue.hold(whileOffline: monitor ?? network, settling: .seconds(1), clock: clock, chance: { 0.5 })
     }
 
-    /// The network returns, and has been back for long enough.
+    /// The network returns, and stays until it has settled.
     private func comeBack() {
         network.write(.satisfied)
         clock.advance(by: .milliseconds(1_500))
     }
 
-    @Test func `nothing begins while the network is gone, and the queue says why`() async throws {
+    @Test func `no operation starts while the network is gone, and explain names the reason`() async throws {
         let queue = QueueManager("uploads", width: 2)
         let hold = hold(queue)
         let operation = ClosureOperation { 42 }
@@ -35,7 +35,7 @@ struct NetworkHoldTests {
                 == "upload is ready in queue uploads: the queue is suspended (the network is unavailable).")
         network.write(.satisfied)
         clock.advance(by: .milliseconds(1_499))
-        #expect(queue.isSuspended, "it has not been back for long")
+        #expect(queue.isSuspended, "the network has not settled yet")
         clock.advance(by: .milliseconds(1))
         #expect(try await operation.value == 42)
         #expect(!queue.isSuspended)
@@ -49,7 +49,7 @@ struct NetworkHoldTests {
         #expect(!queue.isSuspended)
     }
 
-    @Test func `the user's suspension and the network's do not know each other`() throws {
+    @Test func `suspensions by the user and by the network are independent`() throws {
         let queue = QueueManager("uploads")
         queue.suspend(because: "the user asked for it")
         let hold = hold(queue)
@@ -67,7 +67,7 @@ struct NetworkHoldTests {
         withExtendedLifetime(hold) {}
     }
 
-    @Test func `two who hold a queue do not know each other, either, and a token that goes ends its hold`() {
+    @Test func `two holds of a queue are independent, and releasing a hold ends it`() {
         let queue = QueueManager("uploads"), other = ManualConnectivity(.unsatisfied)
         var holds = [hold(queue), hold(queue, other)]
         comeBack()
@@ -77,7 +77,7 @@ struct NetworkHoldTests {
         withExtendedLifetime(holds) {}
     }
 
-    @Test func `the preset repeats what failed for want of a network when it returns, and nothing else`() async throws {
+    @Test func `carryOn repeats only failures without a network, once the network returns`() async throws {
         let queue = QueueManager("uploads", width: 4), session = StubSession(), network = network, made = Locked(0)
         network.write(.satisfied)
         session.route(nil, "/lost") { _ in
@@ -107,7 +107,7 @@ struct NetworkHoldTests {
         #expect(network.observerCount == 0 && clock.pendingCount == 0)
     }
 
-    @Test func `the preset repeats what other sessions lost, too, and nothing of long before`() async throws {
+    @Test func `carryOn also repeats network failures of other sessions, but no old failures`() async throws {
         let queue = QueueManager("uploads", width: 1), made = Locked(0)
         func add(_ error: any Error & Sendable) throws -> ClosureOperation<Int, any Error> {
             try queue.add(remaking: {
@@ -119,13 +119,13 @@ struct NetworkHoldTests {
         await until { queue.failures.count == 2 }
         let lost = try #require(queue.failures.map(\.date).min())
         queue.runNetworkFailuresAgain(lost + 61)
-        #expect(made.withLock { $0 } == 2, "the network was lost long after these")
+        #expect(made.withLock { $0 } == 2, "the network was lost long after these failures")
         queue.runNetworkFailuresAgain(lost + 50)
         await until { made.withLock { $0 } == 3 && queue.failures.count == 2 }
         #expect(queue.failures.allSatisfy { abs($0.date.timeIntervalSinceNow) < 3600 })
     }
 
-    @Test func `a network that comes and goes lets nothing begin`() {
+    @Test func `no operation starts while the network keeps coming and going`() {
         let queue = QueueManager("uploads"), token = hold(queue)
         for _ in 0..<1_000 {
             network.write(.satisfied)
@@ -138,7 +138,7 @@ struct NetworkHoldTests {
         withExtendedLifetime(token) {}
     }
 
-    @Test func `another interface while the network settles does not begin that anew`() {
+    @Test func `a change of interface does not restart the settling time`() {
         let queue = QueueManager("uploads"), token = hold(queue)
         network.write(.satisfied)
         clock.advance(by: .milliseconds(1_000))
@@ -149,7 +149,7 @@ struct NetworkHoldTests {
         withExtendedLifetime(token) {}
     }
 
-    @Test func `a queue that nobody else has any more is kept, and runs when the network is back`() async throws {
+    @Test func `a held queue without other references stays alive and runs when the network returns`() async throws {
         let operation = ClosureOperation { 42 }
         let token: NetworkHold
         do {
@@ -163,7 +163,7 @@ struct NetworkHoldTests {
         token.cancel()
     }
 
-    @Test func `a queue that was shut down is not held any more, so that what is left of it can end`() async {
+    @Test func `a queue that was shut down is no longer held`() async {
         let queue = QueueManager("uploads"), token = hold(queue)
         comeBack()
         await queue.shutDown(grace: .zero)
@@ -172,7 +172,7 @@ struct NetworkHoldTests {
         token.cancel()
     }
 
-    @Test func `Race: the network, the user and the token at once: in the end nobody holds it`() async throws {
+    @Test func `Race: after concurrent changes by the network, the user and the hold, the queue runs`() async throws {
         for _ in 0..<Rounds.count(ci: 100, soak: 10_000) {
             let queue = QueueManager("uploads"), network = network
             network.write(.satisfied)

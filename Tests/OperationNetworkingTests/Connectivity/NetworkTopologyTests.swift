@@ -4,7 +4,7 @@
 import OperationNetworking
 import Testing
 
-/// What follows from interfaces, addresses and routes.
+/// Tests how the state follows from interfaces, addresses and routes.
 @Suite(.timeLimit(.minutes(1)))
 struct NetworkTopologyTests {
     private let writer = NetlinkWriter()
@@ -42,7 +42,7 @@ struct NetworkTopologyTests {
         return picture.connectivity.status
     }
 
-    @Test func `it takes an interface, an address and a route`() {
+    @Test func `the state is satisfied only with an interface, an address and a route`() {
         #expect(status(link: link(), address(), route()) == .satisfied)
         #expect(status(link: nil, address(), route()) == .unsatisfied)
         #expect(status(link: link(), nil, route()) == .unsatisfied)
@@ -51,23 +51,24 @@ struct NetworkTopologyTests {
 
     @Test(
         arguments: [
-            // Up, running, broadcast, multicast; then without one of those, and loopback.
+            // Up, running, broadcast and multicast. Then some of these flags are missing, or the interface is a
+            // loopback interface.
             (0x1043, true), (0x1003, false), (0x1042, false), (0x1002, false), (0x49, false), (0x41, true),
         ] as [(UInt32, Bool)])
-    func `an interface must run`(flags: UInt32, counts: Bool) {
+    func `an interface counts only if it is running`(flags: UInt32, counts: Bool) {
         #expect(status(link: link(flags: flags), address(), route()) == (counts ? .satisfied : .unsatisfied))
     }
 
     private static let global = [0x20, 1] + [UInt8](repeating: 0, count: 13) + [1]
     private static let linkLocal = [0xfe, 0x80] + [UInt8](repeating: 0, count: 13) + [1]
 
-    @Test func `an address must be one by which requests can be answered`() throws {
+    @Test func `an address counts only if it can receive responses`() throws {
         let cases: [(NetworkAddress?, Bool)] = [
             (address([10, 0, 0, 1]), true), (address([127, 0, 0, 1]), false), (address([169, 254, 1, 1]), false),
             (address([UInt8](repeating: 0, count: 15) + [1]), false),
             (address(scope: 253), false), (address(scope: 254), false), (address(scope: 200), true),
             (address(Self.global), true), (address(Self.linkLocal), false),
-            // Tentative; tentative and optimistic; found twice; deprecated.
+            // Tentative, tentative and optimistic, duplicate, deprecated.
             (address(Self.global, flags: 0x40), false), (address(Self.global, flags: 0x44), true),
             (address(Self.global, flags: 0x48), false), (address(Self.global, flags: 0x20), true),
         ]
@@ -78,17 +79,17 @@ struct NetworkTopologyTests {
         }
     }
 
-    @Test func `an interface without an address sends from that of another`() {
+    @Test func `an interface without an address uses the address of another interface`() {
         #expect(status(link: link(), address(link: 1), route()) == .satisfied)
         #expect(status(link: link(), address(Self.global, link: 1), route()) == .unsatisfied)
         #expect(status(link: link(), address([127, 0, 0, 1], link: 1), route()) == .unsatisfied)
     }
 
-    @Test func `a route must lead out by an interface that runs, and an address be of its version of IP`() {
+    @Test func `a route counts only through a running interface with an address of its IP version`() {
         #expect(status(link: link(), address(), route(.ipv6)) == .unsatisfied)
         #expect(status(link: link(), address(), route(links: [3])) == .unsatisfied)
         #expect(status(link: link(), address(), route(links: [3, 2])) == .satisfied)
-        #expect(status(link: link(), address(), route(links: [])) == .satisfied, "a hop that is named elsewhere")
+        #expect(status(link: link(), address(), route(links: [])) == .satisfied, "a hop that is an object of its own")
         #expect(status(link: link(), address(), route(table: 255)) == .unsatisfied)
         #expect(status(link: link(), address(), route(table: 52)) == .satisfied, "the table of a VPN")
         #expect(status(link: link(), address(), route(type: 7)) == .unsatisfied, "unreachable")
@@ -96,13 +97,13 @@ struct NetworkTopologyTests {
         #expect(status(link: link(), address(), route(flags: 0x10)) == .unsatisfied, "its interface has no cable")
     }
 
-    @Test func `a route to a part of the network counts only where it was said to`() {
+    @Test func `a route to a part of the network counts only with anyRoute`() {
         let near = route(prefixLength: 24)
         #expect(status(link: link(), address(), near) == .unsatisfied)
         #expect(status(.anyRoute, link: link(), address(), near) == .satisfied)
     }
 
-    @Test func `interfaces are told in the order in which the system prefers them`() throws {
+    @Test func `interfaces are listed in the order in which the system prefers them`() throws {
         var picture = NetworkTopology(.defaultRoute)
         for (index, name, priority) in [(2, "wlan0", 600), (3, "enp3s0", 100), (4, "docker0", nil)]
             as [(Int32, String, UInt32?)]
@@ -117,7 +118,7 @@ struct NetworkTopologyTests {
         #expect(picture.addresses.keys.allSatisfy { $0.link != 3 })
     }
 
-    @Test func `kinds are known by what the kernel says and by names`() {
+    @Test func `the kind of an interface follows from its hardware type and its name`() {
         let cases: [(String, UInt16, Connectivity.Interface)] = [
             ("eth0", 1, .wired), ("enp0s31f6", 1, .wired), ("wlp2s0", 1, .wifi), ("wlan0", 1, .wifi),
             ("wwan0", 1, .cellular), ("rmnet0", 519, .cellular), ("wg0", 65_534, .tunnel), ("tun0", 65_534, .tunnel),

@@ -7,7 +7,7 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-/// A real server, a network that the test takes away, and a clock in its hand.
+/// A real server, and a network and a clock that the test controls.
 struct OfflineBench: Sendable {
     let bench: OperationBench
     let network = ManualConnectivity(.unsatisfied)
@@ -22,7 +22,7 @@ struct OfflineBench: Sendable {
         bench.server.route("/") { request in .text("Hello \(request.number)") }
     }
 
-    /// The standard, for requests to this machine, too.
+    /// The default policy, which here also applies to requests to this machine.
     func policy(_ change: (inout OfflinePolicy) -> Void = { _ in }) -> OfflinePolicy {
         var policy = OfflinePolicy(waiting: offlineWaiting)
         policy.concerns = { _ in true }
@@ -43,23 +43,23 @@ struct OfflineBench: Sendable {
         return operation
     }
 
-    /// Waits until so many wait for the network, and the clock knows how long they may.
+    /// Waits until this many operations wait for the network, and the timer for their limit is set.
     func waits(_ count: Int) async {
         await until { offlineWaiting.waitingCount == count && (count == 0 || clock.nextDue != nil) }
     }
 
-    /// Waits until it waits for the network, and what ends that is in place: its timer is not there at once.
+    /// Waits until the operation waits for the network. Its timer may be set a little later.
     func waits(_ operation: some AnyNetworkOperation) async {
         await until { offlineWaiting.waitingCount == 1 && operation.waitReason?.kind == .network }
     }
 
-    /// The network returns, and the first goes on.
+    /// The network returns, and the first operation resumes.
     func comeBack() {
         network.write(.satisfied)
         clock.advance(by: .milliseconds(1_500))
     }
 
-    /// Sees that nobody was left behind.
+    /// Checks that no operation and no timer is left.
     func checkNothingIsLeft() async throws {
         try await bench.checkNothingIsLeft()
         #expect(offlineWaiting.waitingCount == 0 && clock.pendingCount == 0)

@@ -8,8 +8,8 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-/// The user learns that something waits since the network is gone.
-@Suite("Told that the network is gone", .timeLimit(.minutes(1)))
+/// Tests the handlers for operations that wait because the network is gone.
+@Suite("Handlers for a lost network", .timeLimit(.minutes(1)))
 struct OfflineHandlerTests {
     private func listening(
         _ bench: OfflineBench, _ lines: EventRecorder<String>, _ change: (inout OfflinePolicy) -> Void = { _ in }
@@ -22,7 +22,7 @@ struct OfflineHandlerTests {
         return operation
     }
 
-    @Test("Once for each time that the network is gone, before what becomes of it; not where there is a network")
+    @Test("The handler is called once per outage, before the result, and not while there is a network")
     func handler() async throws {
         let bench = try OfflineBench(), lines = EventRecorder<String>(), network = bench.network
         bench.bench.server.route("GET", "/") { request in
@@ -50,7 +50,7 @@ struct OfflineHandlerTests {
         #expect(lines.events.suffix(1) == ["here again"] && lines.count == 4)
     }
 
-    @Test("One that was suspended while it waits, and waits again, is not told twice")
+    @Test("The handler is not called again if the operation is suspended during the wait")
     func suspended() async throws {
         let bench = try OfflineBench(), lines = EventRecorder<String>()
         let operation = listening(bench, lines) { $0.longestWait = .seconds(60) }
@@ -68,7 +68,7 @@ struct OfflineHandlerTests {
         #expect(lines.events == ["waits: waiting for the network", "Hello 0"])
     }
 
-    @Test("Never after the end, and the delegate learns of it as well")
+    @Test("The handler is not called after the end, and the delegate is notified as well")
     func end() async throws {
         let bench = try OfflineBench(), lines = EventRecorder<String>(), delegate = WaitLog()
         do {
@@ -92,7 +92,7 @@ struct OfflineHandlerTests {
         try await bench.checkNothingIsLeft()
     }
 
-    @Test("A base gives its handler to all its operations")
+    @Test("All operations of a base get its offline handler")
     func base() async throws {
         let bench = try OfflineBench(), lines = EventRecorder<String>()
         var base = NetworkBase(bench.bench.server.url("/"))
@@ -109,9 +109,7 @@ struct OfflineHandlerTests {
         await operation.ended()
     }
 
-    @Test(
-        "A queue tells when it begins to wait and when it goes on, once each, and nothing after the token was cancelled"
-    )
+    @Test("A queue reports each start and end of an outage once, and nothing after the hold is canceled")
     func queue() async throws {
         let network = ManualConnectivity(.satisfied), clock = ManualClock(), lines = EventRecorder<Bool>()
         let callbacks = DispatchQueue(label: "OfflineHandlerTests")
@@ -128,7 +126,7 @@ struct OfflineHandlerTests {
         clock.advance(by: .milliseconds(500))
         network.write(.unsatisfied)
         await settled()
-        #expect(lines.events == [true], "it was not back for long enough")
+        #expect(lines.events == [true], "the network had not settled")
         network.write(.satisfied)
         clock.advance(by: .milliseconds(1_500))
         await settled()

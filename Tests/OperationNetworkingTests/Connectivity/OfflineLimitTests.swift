@@ -7,10 +7,10 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-/// How long and how often operations wait for the network, and how the wait is ended from outside.
+/// Tests how long and how often operations wait for the network, and how the wait ends early.
 @Suite(.timeLimit(.minutes(1)))
 struct OfflineLimitTests {
-    @Test func `it waits so long in all and no longer`() async throws {
+    @Test func `an operation waits no longer than longestWait in total`() async throws {
         let bench = try OfflineBench()
         let network = bench.network
         bench.bench.server.route("GET", "/") { _ in
@@ -21,7 +21,7 @@ struct OfflineLimitTests {
         operation.start()
         bench.clock.advance(by: .seconds(40))
         bench.comeBack()
-        // It was sent, and cut off again.
+        // The request was sent, and its connection was reset again.
         await bench.waits(operation)
         bench.clock.advance(by: .milliseconds(19_900))
         #expect(operation.outcome == nil)
@@ -33,7 +33,7 @@ struct OfflineLimitTests {
         #expect(bench.clock.pendingCount == 0)
     }
 
-    @Test func `before it was ever sent, the error says so`() async throws {
+    @Test func `if the limit is reached before the request was sent, the error says so`() async throws {
         let bench = try OfflineBench()
         let operation = bench.operation { $0.longestWait = .seconds(60) }
         operation.retry = Retry(budget: RetryBudget(clock: bench.clock))
@@ -45,7 +45,7 @@ struct OfflineLimitTests {
         #expect(bench.bench.server.counts.heads == 0)
     }
 
-    @Test func `it waits so often and no more`() async throws {
+    @Test func `an operation waits no more often than mostWaits`() async throws {
         let bench = try OfflineBench()
         let network = bench.network
         bench.bench.server.route("GET", "/") { _ in
@@ -64,7 +64,7 @@ struct OfflineLimitTests {
         #expect(bench.bench.server.counts.heads == 3)
     }
 
-    @Test func `a download that gets somewhere between the outages may wait again`() async throws {
+    @Test func `a download that makes progress between outages may wait again`() async throws {
         let bench = try OfflineBench(), folder = try TemporaryFolder(), network = bench.network
         let resource = LoopbackResource(.pattern(count: 900_000), etag: "\"one\"")
         bench.bench.server.route("GET", "/file") { request in
@@ -92,7 +92,7 @@ struct OfflineLimitTests {
         #expect(try await operation.value == 900_000)
     }
 
-    @Test func `only so many wait at once`() async throws {
+    @Test func `no more operations wait than the capacity allows`() async throws {
         let bench = try OfflineBench(capacity: 2)
         let operations = (0..<3).map { _ in bench.operation() }
         for operation in operations { operation.start() }
@@ -102,7 +102,7 @@ struct OfflineLimitTests {
         #expect(bench.offlineWaiting.waitingCount == 0)
     }
 
-    @Test func `told to fail at once, it does, and nothing is sent or repeated`() async throws {
+    @Test func `with failFast, an operation fails immediately, and nothing is sent or repeated`() async throws {
         let bench = try OfflineBench()
         let operation = bench.operation { policy in
             policy = OfflinePolicy.failFast
@@ -116,12 +116,10 @@ struct OfflineLimitTests {
         #expect(error.map { ($0 as NSError).code } ?? 0 > 0)
     }
 
-    // Steering.
+    // Cancellation, suspension and timeouts.
 
     @Test(arguments: [false, true])
-    func `47: cancelled while it waits for the network, it ends at once and leaves nobody behind`(
-        afterFailure: Bool
-    ) async throws {
+    func `47: canceled while it waits for the network, an operation ends immediately`(afterFailure: Bool) async throws {
         let bench = try OfflineBench()
         let log = HandlerLog()
         do {
@@ -143,7 +141,7 @@ struct OfflineLimitTests {
         #expect(bench.bench.server.counts.heads == 0)
     }
 
-    @Test func `suspended while it waits, it goes on when it is resumed and not before`() async throws {
+    @Test func `an operation that is suspended while it waits is not sent before it is resumed`() async throws {
         let bench = try OfflineBench()
         let operation = bench.operation()
         operation.start()
@@ -155,7 +153,7 @@ struct OfflineLimitTests {
     }
 
     @Test(arguments: [(false, .wait), (true, .wait), (true, .fail)] as [(Bool, OfflinePolicy.BeforeSending)])
-    func `suspended while it waits, it does not run out of time`(
+    func `the time for which an operation is suspended does not count as waiting`(
         afterFailure: Bool, beforeSending: OfflinePolicy.BeforeSending
     ) async throws {
         let bench = try OfflineBench()
@@ -185,8 +183,7 @@ struct OfflineLimitTests {
         #expect(try await operation.value == (afterFailure ? "again" : "Hello 0"))
     }
 
-    @Test func `a policy that is set after the start has no effect, and the one that waits is let go of`() async throws
-    {
+    @Test func `a policy that is set after the start has no effect`() async throws {
         let bench = try OfflineBench()
         let operation = bench.operation()
         operation.start()
@@ -197,7 +194,7 @@ struct OfflineLimitTests {
         #expect(bench.offlineWaiting.waitingCount == 0)
     }
 
-    @Test func `a deadline ends the wait`() async throws {
+    @Test func `a timeout ends the wait for the network`() async throws {
         let bench = try OfflineBench()
         let operation = bench.operation()
         operation.timeout = .seconds(5)

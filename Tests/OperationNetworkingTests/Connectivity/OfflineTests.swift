@@ -11,10 +11,10 @@ import Testing
     import FoundationNetworking
 #endif
 
-/// Operations while the network is gone, against a real server.
+/// Tests operations while the network is gone, against a real server.
 @Suite(.timeLimit(.minutes(1)))
 struct OfflineTests {
-    @Test func `66: offline at the start, it waits, and is sent once when the network is there`() async throws {
+    @Test func `66: an operation that starts offline waits, and is sent once when the network is there`() async throws {
         let bench = try OfflineBench()
         do {
             let operation = bench.operation()
@@ -24,7 +24,7 @@ struct OfflineTests {
             bench.clock.advance(by: .seconds(100))
             #expect(bench.bench.server.counts.heads == 0)
             bench.network.write(.satisfied)
-            #expect(bench.bench.server.counts.heads == 0, "not before it has been back for a while")
+            #expect(bench.bench.server.counts.heads == 0, "not before the network has settled")
             bench.clock.advance(by: .milliseconds(1_500))
             #expect(try await operation.value == "Hello 0")
             #expect(operation.waitReason == nil && operation.attemptCount == 1)
@@ -33,7 +33,7 @@ struct OfflineTests {
         try await bench.checkNothingIsLeft()
     }
 
-    @Test func `the hooks see the request anew when the network is back`() async throws {
+    @Test func `the hooks run again when the network is back`() async throws {
         let bench = try OfflineBench()
         let operation = Stamped(bench)
         operation.offline = bench.policy()
@@ -44,7 +44,7 @@ struct OfflineTests {
         #expect(bench.bench.server.requests.map { $0["X-Number"] } == ["2"])
     }
 
-    @Test func `cut off while nobody listens, it goes on when the server is back`() async throws {
+    @Test func `a request that is refused while offline is sent again when the network is back`() async throws {
         let bench = try OfflineBench()
         let port = bench.bench.server.port, url = bench.bench.server.url("/")
         bench.network.write(.satisfied)
@@ -62,7 +62,7 @@ struct OfflineTests {
         #expect(operation.attemptCount == 2)
     }
 
-    @Test func `cut off in the middle of a body, it is no attempt that retry counts`() async throws {
+    @Test func `a connection that is lost within the body does not count as an attempt of retry`() async throws {
         let bench = try OfflineBench()
         bench.bench.server.route("GET", "/") { request in
             guard request.number == 0 else { return .text("whole") }
@@ -83,7 +83,7 @@ struct OfflineTests {
         #expect(operation.attemptCount == 2)
     }
 
-    @Test func `what may have been carried out is not sent again, unless it has a key`() async throws {
+    @Test func `a request that may have been processed is sent again only with an idempotency key`() async throws {
         for hasKey in [false, true] {
             let bench = try OfflineBench()
             let network = bench.network
@@ -106,7 +106,7 @@ struct OfflineTests {
         }
     }
 
-    @Test func `a key of no characters is none`() throws {
+    @Test func `an empty idempotency key counts as none`() throws {
         let url = try #require(URL(string: "http://example.com/"))
         for (key, waits) in [("", false), ("a", true)] {
             let request = try NetworkRequest("POST", url: url, headers: ["Idempotency-Key": key])
@@ -115,8 +115,7 @@ struct OfflineTests {
         }
     }
 
-    @Test func `cut off in a body that can be read only once, it says that this is why it does not wait`() async throws
-    {
+    @Test func `after a one-shot body was sent, the operation does not wait, and the error says why`() async throws {
         let bench = try OfflineBench()
         let network = bench.network
         bench.bench.server.route("PUT", "/") { _ in
@@ -129,7 +128,7 @@ struct OfflineTests {
         #expect(error?.code == .bodyNotRepeatable && (error?.cause as? NetworkError)?.code == .connectionLost)
     }
 
-    @Test func `a failure that has nothing to do with the network is none while it is gone, either`() async throws {
+    @Test func `a failure that is unrelated to the network does not make the operation wait`() async throws {
         let bench = try OfflineBench()
         bench.bench.server.route("GET", "/") { _ in .status(500) }
         #expect(await failure(of: bench.operation { $0.beforeSending = .send })?.status == 500)
@@ -139,7 +138,7 @@ struct OfflineTests {
         #expect(bench.offlineWaiting.waitingCount == 0)
     }
 
-    @Test func `requests to this machine need no network unless one says so`() async throws {
+    @Test func `requests to this machine do not wait for the network by default`() async throws {
         let bench = try OfflineBench()
         let operation = bench.operation { $0.concerns = OfflinePolicy().concerns }
         #expect(try await operation.run() == "Hello 0")
@@ -156,7 +155,7 @@ struct OfflineTests {
 
     // Queues.
 
-    @Test func `those that wait take no place of their queue, which says what they wait for`() async throws {
+    @Test func `waiting operations free their slots, and explain names the reason`() async throws {
         let bench = try OfflineBench()
         let queue = QueueManager("api", width: 1)
         let operations = (0..<3).map { _ in bench.operation() }
@@ -174,7 +173,7 @@ struct OfflineTests {
         #expect(bench.bench.server.counts.heads == 3)
     }
 
-    @Test func `they go on in the order in which they began to wait, whatever their own`() async throws {
+    @Test func `operations resume in the order in which they began to wait`() async throws {
         let bench = try OfflineBench(perSecond: 1), order = [3, 0, 4, 1, 2]
         bench.bench.server.route("/*") { .text($0.path) }
         var operations: [NetworkUploadOperation<String>] = []
@@ -192,10 +191,9 @@ struct OfflineTests {
         #expect(bench.bench.server.requests.map(\.path) == order.map { "/\($0)" })
     }
 
-    @Test func `67: a network that comes and goes a thousand times loses nothing and sends nothing twice`() async throws
-    {
+    @Test func `67: a network that comes and goes a thousand times loses no operation`() async throws {
         let bench = try OfflineBench(perSecond: 1_000), network = bench.network
-        // Each is cut off at first, when the network goes, and answered when it comes again.
+        // Each request is cut off first, when the network goes, and gets a response when the network returns.
         for number in 0..<20 {
             let wasCut = Locked(false)
             bench.bench.server.route("GET", "/\(number)") { _ in
@@ -210,7 +208,7 @@ struct OfflineTests {
             bench.clock.advance(by: .milliseconds(milliseconds))
             network.write(.unsatisfied)
             bench.clock.advance(by: .milliseconds(20))
-            // Those that went on come to their answer, or to where they wait again.
+            // Resumed operations finish, or wait again.
             while bench.offlineWaiting.waitingCount + operations.filter({ $0.outcome != nil }).count < operations.count
             {
                 await Task.yield()
@@ -223,7 +221,7 @@ struct OfflineTests {
                 operations.append(operation)
                 operation.start()
             }
-            // Mostly not long enough for one to go on.
+            // This time is usually too short for an operation to resume.
             await flap(round % 50 == 49 ? 2_000 : 900)
         }
         while operations.contains(where: { $0.outcome == nil }) { await flap(2_000) }
@@ -234,7 +232,7 @@ struct OfflineTests {
         #expect(bench.offlineWaiting.waitingCount == 0 && bench.clock.pendingCount == 0)
     }
 
-    @Test func `a base gives its policy to all its operations`() async throws {
+    @Test func `all operations of a base get its offline policy`() async throws {
         let bench = try OfflineBench()
         var base = NetworkBase(bench.bench.server.url("/"))
         base.session = bench.bench.session
@@ -247,7 +245,7 @@ struct OfflineTests {
     }
 }
 
-/// Counts how often its request was made.
+/// Counts how often its request was prepared.
 private final class Stamped: NetworkDataOperation<Data>, @unchecked Sendable {
     private let number = Locked(0)
 

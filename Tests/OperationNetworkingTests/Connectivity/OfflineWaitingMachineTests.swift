@@ -6,7 +6,7 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-/// Those who wait for the network: in which order, at what pace and until when.
+/// Tests the order, the pace and the limits of operations that wait for the network.
 @Suite(.timeLimit(.minutes(Rounds.minutes)))
 struct OfflineWaitingMachineTests {
     private let pace = OfflineResumePace(perSecond: 10, settling: .seconds(1))
@@ -19,7 +19,7 @@ struct OfflineWaitingMachineTests {
         OfflineWaitingMachine(capacity: capacity, pace: pace, now: second(0))
     }
 
-    @Test func `they go on in their order, at the pace, once the network has been back for a while`() {
+    @Test func `operations are released in order and at the pace, after the network has settled`() {
         var machine = machine()
         for _ in 0..<3 { _ = machine.enter(atMost: nil, now: second(0), chance: 0) }
         #expect(machine.nextDue == nil)
@@ -30,12 +30,12 @@ struct OfflineWaitingMachineTests {
         #expect(machine.nextDue == second(11.6))
         #expect(machine.timePassed(now: second(11.6), chance: 0) == [.release(2)])
         #expect(machine.nextDue == second(11.65))
-        // Late, and the next one does not come at once because of that.
+        // This timer is late. The next operation is not released immediately because of that.
         #expect(machine.timePassed(now: second(20), chance: 0.5) == [.release(3)])
         #expect(machine.nextDue == nil && machine.count == 0)
     }
 
-    @Test func `a network that goes again within that time wakes nobody`() {
+    @Test func `a network that is lost again while it settles releases no operation`() {
         var machine = machine()
         _ = machine.enter(atMost: nil, now: second(0), chance: 0)
         for number in 0..<1_000 {
@@ -46,12 +46,12 @@ struct OfflineWaitingMachineTests {
             #expect(machine.nextDue == nil)
         }
         machine.connectivityChanged(isOffline: false, now: second(2_000), chance: 0)
-        // Said twice is said once.
+        // A repeated report has no effect.
         machine.connectivityChanged(isOffline: false, now: second(2_000.5), chance: 0)
         #expect(machine.timePassed(now: second(2_001), chance: 0) == [.release(1)])
     }
 
-    @Test func `one that has waited too long goes, but not while the network is there and it only waits its turn`() {
+    @Test func `an operation that waited too long is given up, but not while the network is there`() {
         var machine = machine()
         _ = machine.enter(atMost: .seconds(5), now: second(0), chance: 0)
         _ = machine.enter(atMost: .seconds(3), now: second(0), chance: 0)
@@ -66,14 +66,14 @@ struct OfflineWaitingMachineTests {
         #expect(machine.count == 1)
     }
 
-    @Test func `the time for which the network is there does not count towards the limit`() {
+    @Test func `the time with a network does not count toward the limit`() {
         var machine = machine()
         _ = machine.enter(atMost: .seconds(300), now: second(0), chance: 0)
         machine.connectivityChanged(isOffline: false, now: second(10), chance: 0)
         _ = machine.enter(atMost: .seconds(100), now: second(50), chance: 0)
-        // It comes and goes while many wait their turn.
+        // The network comes and goes while many operations wait for their turn.
         machine.connectivityChanged(isOffline: true, now: second(400), chance: 0)
-        #expect(machine.offlineTime(at: second(399)) == second(10), "read before, brought after")
+        #expect(machine.offlineTime(at: second(399)) == second(10), "a time before the change")
         #expect(machine.offlineTime(at: second(401)) == second(11))
         #expect(machine.timePassed(now: second(401), chance: 0) == [])
         #expect(machine.nextDue == second(500))
@@ -85,7 +85,7 @@ struct OfflineWaitingMachineTests {
         #expect(machine.timePassed(now: second(1_180), chance: 0) == [.giveUp(1)])
     }
 
-    @Test func `those that give up leave nothing behind in the line`() {
+    @Test func `operations that give up leave no entries in the waiting list`() {
         var machine = machine()
         _ = machine.enter(atMost: nil, now: second(0), chance: 0)
         for number in 0..<10_000 {
@@ -96,7 +96,7 @@ struct OfflineWaitingMachineTests {
     }
 
     @Test(arguments: [-5, .nan, 1e300, -.infinity] as [Double])
-    func `whatever is given as chance, it is taken as one`(chance: Double) {
+    func `an invalid value of chance is limited to the valid range`(chance: Double) {
         var machine = machine()
         for _ in 0..<2 { _ = machine.enter(atMost: nil, now: second(0), chance: chance) }
         machine.connectivityChanged(isOffline: false, now: second(0), chance: chance)
@@ -106,7 +106,7 @@ struct OfflineWaitingMachineTests {
         #expect(machine.timePassed(now: second(2.2), chance: chance) == [.release(2)])
     }
 
-    @Test func `one that leaves is not there any more, and leaves nothing behind`() {
+    @Test func `an operation that leaves is removed together with its timer`() {
         var machine = machine(2)
         #expect(machine.enter(atMost: .seconds(9), now: second(0), chance: 0) == 1)
         #expect(machine.enter(atMost: .seconds(1), now: second(0), chance: 0) == 2)
@@ -120,20 +120,20 @@ struct OfflineWaitingMachineTests {
         #expect(machine.nextDue == nil && machine.count == 0)
         machine.connectivityChanged(isOffline: false, now: second(1), chance: 0)
         #expect(machine.nextDue == nil)
-        // One that came too late to see it go: it goes on after the same while.
+        // An operation that enters after the network returned waits for the same settling time.
         #expect(machine.enter(atMost: nil, now: second(2), chance: 0) == 4)
         #expect(machine.nextDue == second(3))
     }
 
     @Test(arguments: [(20.0, 1), (99, 1), (1_000, 10), (1e9, 10_000), (0, 1), (-1, 1), (.nan, 1)])
-    func `a pace is as many at once as timers need`(perSecond: Double, batch: Int) {
+    func `a fast pace releases several operations per timer`(perSecond: Double, batch: Int) {
         let pace = OfflineResumePace(perSecond: perSecond)
         var machine = OfflineWaitingMachine(pace: pace, isOffline: false, now: second(0))
         for _ in 0..<20_000 { _ = machine.enter(atMost: nil, now: second(0), chance: 0) }
         #expect(machine.timePassed(now: second(10), chance: 0.5).count == batch)
     }
 
-    @Test func `whatever happens in whatever order, each ends once, in its order, at its pace, and within its limit`() {
+    @Test func `in any order of events, each operation ends once, in order, at the pace and within its limit`() {
         for seed in 0..<UInt64(Rounds.count(ci: 1_000, soak: 100_000)) {
             var generator = SeededGenerator(seed: Rounds.firstSeed &+ seed)
             var run = WaitingRun(pace: pace, capacity: Int.random(in: 1...8, using: &generator))
@@ -144,11 +144,11 @@ struct OfflineWaitingMachineTests {
     }
 }
 
-/// A machine, and a slow and simple view of what it must do.
+/// Runs a machine beside a slow and simple model of its behavior.
 private struct WaitingRun {
     private struct Wait {
         let ticket: OfflineWaitingMachine.Ticket
-        /// By the time without a network.
+        /// The limit, on the clock that counts only the time without a network.
         let limit: Duration?
     }
 
@@ -158,7 +158,7 @@ private struct WaitingRun {
     private var waits: [Wait] = []
     private var now = OperationInstant(offset: .zero)
     private var isOffline = true
-    /// For how long the network was gone.
+    /// The total time without a network.
     private var offline = Duration.zero
     private var returned: OperationInstant?
     private var lastRelease: OperationInstant?
@@ -222,7 +222,7 @@ private struct WaitingRun {
         if isOffline { check(waits.allSatisfy { $0.limit.map { $0 > offline } ?? true }, "one has waited too long") }
     }
 
-    /// The network returns, and all go on.
+    /// The network returns, and all operations resume.
     mutating func finish() {
         if isOffline {
             isOffline = false

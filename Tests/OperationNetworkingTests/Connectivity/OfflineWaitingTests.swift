@@ -6,7 +6,7 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-/// The offlineWaiting itself: its timers, its watch on the network, and what it takes.
+/// Tests the timers, the monitor and the capacity of `OfflineWaiting`.
 @Suite(.timeLimit(.minutes(Rounds.minutes)))
 struct OfflineWaitingTests {
     private let clock = ManualClock()
@@ -18,7 +18,7 @@ struct OfflineWaitingTests {
             clock: clock, chance: { 0.5 })
     }
 
-    @Test func `they are told when the network is back, one after another, and no timer is left`() {
+    @Test func `when the network is back, the handlers are called one after another, and no timer is left`() {
         let offlineWaiting = offlineWaiting(), told = EventRecorder<Int>()
         for number in 0..<3 { _ = offlineWaiting.enter(atMost: nil) { _, _ in told.record(number) } }
         clock.advance(by: .seconds(60))
@@ -33,7 +33,7 @@ struct OfflineWaitingTests {
         #expect(clock.pendingCount == 0 && offlineWaiting.waitingCount == 0)
     }
 
-    @Test func `a limit is told with the time for which the network was gone`() {
+    @Test func `the handler gets the reason and the time for which the network was gone`() {
         let offlineWaiting = offlineWaiting(), told = EventRecorder<(OfflineWaiting.End, Duration)>()
         _ = offlineWaiting.enter(atMost: .seconds(30)) { told.record(($0, $1)) }
         _ = offlineWaiting.enter(atMost: .seconds(90)) { told.record(($0, $1)) }
@@ -47,7 +47,7 @@ struct OfflineWaitingTests {
         #expect(clock.pendingCount == 0)
     }
 
-    @Test func `of a network that comes and goes only the time without it is told`() {
+    @Test func `if the network comes and goes, only the time without it counts`() {
         let offlineWaiting = offlineWaiting(), told = EventRecorder<Duration>()
         _ = offlineWaiting.enter(atMost: .seconds(30)) { told.record($1) }
         for _ in 0..<29 {
@@ -63,9 +63,9 @@ struct OfflineWaitingTests {
         #expect(clock.pendingCount == 0)
     }
 
-    @Test func `one that leaves hears nothing, and its timer goes with it`() {
+    @Test func `an operation that leaves gets no call, and its timer is canceled`() {
         let offlineWaiting = offlineWaiting()
-        let ticket = offlineWaiting.enter(atMost: .seconds(30)) { _, _ in Issue.record("It left.") }
+        let ticket = offlineWaiting.enter(atMost: .seconds(30)) { _, _ in Issue.record("The operation has left.") }
         #expect(clock.pendingCount == 1)
         #expect(ticket.map { offlineWaiting.leave($0) } == true)
         #expect(ticket.map { offlineWaiting.leave($0) } == false)
@@ -74,7 +74,7 @@ struct OfflineWaitingTests {
         #expect(clock.pendingCount == 0)
     }
 
-    @Test func `one that enters when the network is back already goes on after the same while`() {
+    @Test func `an operation that enters when the network is back is released after the same time`() {
         let offlineWaiting = offlineWaiting(), told = EventRecorder<OfflineWaiting.End>()
         network.write(.unknown)
         _ = offlineWaiting.enter(atMost: .zero) { end, _ in told.record(end) }
@@ -84,7 +84,7 @@ struct OfflineWaitingTests {
         #expect(told.events == [.released])
     }
 
-    @Test func `one that goes on may enter again, and one that is told may let others leave`() {
+    @Test func `a handler may enter again, and may remove other operations`() {
         let offlineWaiting = offlineWaiting(), told = EventRecorder<String>()
         let tickets = EventRecorder<OfflineWaiting.Ticket>()
         let network = network
@@ -103,7 +103,7 @@ struct OfflineWaitingTests {
         #expect(told.events == ["first", "first again"])
     }
 
-    @Test func `it watches the network from the first one on, and no longer than it lives`() {
+    @Test func `the network is observed from the first entry until the list is released`() {
         do {
             let offlineWaiting = offlineWaiting()
             #expect(network.observerCount == 0)
@@ -114,7 +114,7 @@ struct OfflineWaitingTests {
         #expect(clock.pendingCount == 0)
     }
 
-    @Test func `a great many go on at the pace that was set, and take less than a kibibyte each`() {
+    @Test func `many operations resume at the configured pace, and use less than a kibibyte each`() {
         let count = Rounds.count(ci: 10_000, soak: 100_000)
         let offlineWaiting = offlineWaiting(perSecond: 1_000), told = EventRecorder<OperationInstant>()
         let clock = clock
@@ -122,7 +122,7 @@ struct OfflineWaitingTests {
         for _ in 0..<count { _ = offlineWaiting.enter(atMost: .seconds(3_600)) { _, _ in told.record(clock.now) } }
         let bytes = ProcessFigures.residentBytes - before
         #if !TSAN && !ASAN
-            // A sanitizer keeps books of its own on each byte.
+            // A sanitizer uses additional memory for each byte.
             #expect(bytes <= count * 1_024)
         #else
             _ = bytes
@@ -131,13 +131,13 @@ struct OfflineWaitingTests {
         network.write(.satisfied)
         clock.advance(by: .milliseconds(1_500) + .seconds(Double(count) / 1_000))
         #expect(told.count == count)
-        // In each tenth of a second a hundred.
+        // At most a hundred operations resume in each tenth of a second, within a tolerance.
         let byTenth = Dictionary(grouping: told.events) { Int($0.offset / .milliseconds(100)) }.mapValues(\.count)
         #expect(byTenth.values.allSatisfy { $0 <= 110 }, "\(byTenth.values.max() ?? 0)")
         #expect(clock.pendingCount == 0 && offlineWaiting.waitingCount == 0)
     }
 
-    @Test func `Race: entering, leaving, time and the network at once: each ends once or left`() async throws {
+    @Test func `Race: under concurrent entries, departures and network changes, each entry ends once`() async throws {
         for round in 0..<Rounds.count(ci: 60, soak: 5_000) {
             let offlineWaiting = offlineWaiting(perSecond: 1e6), (clock, network) = (clock, network)
             network.write(.unsatisfied)

@@ -6,7 +6,7 @@ import OperationCore
 import OperationNetworking
 import Testing
 
-/// When a probe is sent, and what follows from its answer.
+/// Tests when a probe is sent, and how its result changes the state.
 @Suite(.timeLimit(.minutes(1)))
 struct ProbeMachineTests {
     private let probe: NetworkProbe
@@ -15,14 +15,14 @@ struct ProbeMachineTests {
 
     private func second(_ number: Double) -> OperationInstant { OperationInstant(offset: .seconds(number)) }
 
-    /// One that asked at once.
+    /// A machine that has started its first probe.
     private func asking() -> ProbeMachine {
         var machine = ProbeMachine()
         #expect(machine.askNow(second(0)) == .ask(1))
         return machine
     }
 
-    @Test func `told to ask while it asks, it asks anew, unless it did so just now, and does not hear the old one`() {
+    @Test func `asking during a probe starts a new one, unless the first has just begun, and ignores the old`() {
         var machine = asking()
         #expect(machine.askNow(second(0.9)) == .none)
         #expect(machine.askNow(second(1)) == .ask(2))
@@ -35,7 +35,7 @@ struct ProbeMachineTests {
         #expect(machine.waited(2, second(61)) == .none)
     }
 
-    @Test func `one probe that is not answered may have been lost, two in a row were not`() {
+    @Test func `one unanswered probe is ignored, and two in a row mean that the network is gone`() {
         var machine = asking()
         #expect(machine.ended(1, .answer(.reached), of: probe, chance: 0) == .wait(.seconds(60), 1))
         _ = machine.waited(1, second(60))
@@ -48,7 +48,7 @@ struct ProbeMachineTests {
         #expect(machine.ended(4, .answer(.intercepted), of: probe, chance: 0) == .wait(.seconds(2), 4))
         #expect(machine.known.isOffline && machine.known.isCaptive)
         _ = machine.waited(4, second(84))
-        // Somebody answered, and nobody knows who: that is no silence.
+        // An unclear response is not silence.
         #expect(machine.ended(5, .answer(.unclear), of: probe, chance: 0) == .wait(.seconds(60), 5))
         #expect(machine.known == .unknown)
         _ = machine.waited(5, second(144))
@@ -56,7 +56,7 @@ struct ProbeMachineTests {
         #expect(machine.known == .unknown)
     }
 
-    @Test func `a failure that says nothing about the network leaves what is known, and the pauses grow on`() {
+    @Test func `a failure unrelated to the network leaves the state unchanged, and the pauses keep growing`() {
         var machine = asking()
         #expect(machine.ended(1, .nothing, of: probe, chance: 0) == .wait(.seconds(60), 1))
         #expect(machine.known == .unknown)
@@ -75,13 +75,13 @@ struct ProbeMachineTests {
         #expect(machine.known == .satisfied)
     }
 
-    @Test func `when it rests it knows nothing, and asks again as soon as it may`() {
+    @Test func `a resting machine knows no state, and asks again as soon as it may`() {
         var machine = asking()
         #expect(machine.ended(1, .answer(.intercepted), of: probe, chance: 0) != nil)
         machine.rest()
         #expect(machine.known == .unknown && !machine.isPresent(1))
         #expect(machine.askSoon(second(0.25), chance: 0.5) == .wait(.milliseconds(1_250), 3))
-        // The path went and came again.
+        // The path was lost and came back.
         machine.rest()
         #expect(machine.waited(3, second(1.5)) == .none)
         #expect(machine.askSoon(second(1.5), chance: 0.5) == .ask(5))
@@ -92,16 +92,16 @@ struct ProbeMachineTests {
     }
 
     @Test(arguments: [-5, .nan, 1e300, -.infinity] as [Double])
-    func `whatever is given as chance, it is taken as one`(chance: Double) {
+    func `an invalid value of chance is limited to the valid range`(chance: Double) {
         var machine = asking()
         guard case .wait(let pause, _) = machine.ended(1, .answer(.reached), of: probe, chance: chance) else {
-            Issue.record("It does not wait.")
+            Issue.record("The machine does not wait.")
             return
         }
         #expect(pause >= .seconds(60) && pause < .seconds(67))
     }
 
-    @Test func `nobody else answers for a host that is asked by https`() throws {
+    @Test func `over HTTPS, no other server can answer the probe`() throws {
         let secure = NetworkProbe(try #require(URL(string: "HTTPS://example.com/")))
         let cases: [(Int, NetworkProbe.Verdict, NetworkProbe.Verdict)] = [
             (204, .reached, .reached), (200, .intercepted, .reached), (302, .intercepted, .reached),

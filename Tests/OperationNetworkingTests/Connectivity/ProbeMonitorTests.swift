@@ -7,7 +7,7 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-/// A server that is asked whether it can be reached.
+/// Tests probes of a server that show whether the network is there.
 @Suite(.timeLimit(.minutes(1)))
 struct ProbeMonitorTests {
     private let clock = ManualClock()
@@ -23,14 +23,14 @@ struct ProbeMonitorTests {
         ProbeMonitor(probe, session: SessionKind.allCases[0].makeSession().0, clock: clock)
     }
 
-    /// Waits until the monitor says so.
+    /// Waits until the monitor reports such a state.
     private func wait(
         _ monitor: any ConnectivityMonitor, for isRight: @escaping (Connectivity) -> Bool
     ) async -> Connectivity? {
         await monitor.updates.first(where: isRight)
     }
 
-    @Test func `the right answer is a network, and it is asked again after a while`() async throws {
+    @Test func `the expected response means that there is a network, and the probe is repeated later`() async throws {
         let server = try LoopbackServer()
         server.route("HEAD", "/probe") { _ in .status(204) }
         let monitor = monitor(probe(server))
@@ -43,7 +43,7 @@ struct ProbeMonitorTests {
         withExtendedLifetime(monitor) {}
     }
 
-    @Test func `68: somebody else's page is none, and one has to sign in`() async throws {
+    @Test func `68: a sign-in page instead of the expected response means offline and captive`() async throws {
         for answer in [LoopbackAnswer.text("Sign in"), .redirect(to: "http://127.0.0.1:1/login"), .status(511)] {
             let server = try LoopbackServer()
             let isSignedIn = Locked(false)
@@ -57,33 +57,31 @@ struct ProbeMonitorTests {
         }
     }
 
-    @Test func `no answer, or none in time, is no network, and pauses grow`() async throws {
+    @Test func `a missing or late response means that there is no network, and the pauses grow`() async throws {
         let server = try LoopbackServer()
         server.route("HEAD", "/probe") { $0.number == 0 ? .silence : .reset }
         let monitor = monitor(probe(server))
         _ = await server.heads(atLeast: 1)
         clock.advance(by: .seconds(10))
-        // Of 1, 2 and 4 seconds three quarters.
+        // Three quarters of 1, 2 and 4 seconds.
         for (number, pause) in [750, 1_500, 3_000].enumerated() {
             while timeLeft != .milliseconds(pause) { await Task.yield() }
-            #expect(monitor.connectivity == (number == 0 ? .unknown : .unsatisfied), "one may have been lost")
+            #expect(monitor.connectivity == (number == 0 ? .unknown : .unsatisfied), "one probe may have been lost")
             clock.advance(by: .milliseconds(pause))
             _ = await server.heads(atLeast: number + 2)
         }
     }
 
-    /// Until the next timer.
+    /// The time until the next timer.
     private var timeLeft: Duration? { clock.nextDue.map { clock.now.duration(to: $0) } }
 
-    @Test func `told to ask while it asks, it gives up the old probe, and the new one has its time limit, too`()
-        async throws
-    {
+    @Test func `asking during a probe cancels the old one, and the new one has its own time limit`() async throws {
         let server = try LoopbackServer()
         server.route("HEAD", "/probe") { _ in .silence }
         let monitor = monitor(probe(server))
         _ = await server.heads(atLeast: 1)
         monitor.askNow()
-        #expect(timeLeft == .seconds(10), "the first one was sent just now, and keeps its limit")
+        #expect(timeLeft == .seconds(10), "the first probe was just sent, and keeps its limit")
         clock.advance(by: .seconds(5))
         monitor.askNow()
         _ = await server.heads(atLeast: 2)
@@ -101,7 +99,7 @@ struct ProbeMonitorTests {
             .resourcesExhausted, .sessionClosed, .untrustedCertificate, .secureConnectionFailed, .proxyFailed,
             .transferFailed, .cancelled, .invalidResponse,
         ] as [NetworkError.Code])
-    func `failures that have other causes say nothing about the network`(code: NetworkError.Code) async throws {
+    func `failures with other causes say nothing about the network`(code: NetworkError.Code) async throws {
         let session = StubSession()
         session.route(nil, "/*") { _ in .failure(code) }
         var probe = NetworkProbe(try #require(URL(string: "http://example.com/probe")))
@@ -126,7 +124,7 @@ struct ProbeMonitorTests {
         observation.cancel()
     }
 
-    @Test func `when it is let go of it asks no more`() async throws {
+    @Test func `a released monitor sends no more probes`() async throws {
         let server = try LoopbackServer()
         server.route("HEAD", "/probe") { _ in .status(204) }
         do {
@@ -139,18 +137,18 @@ struct ProbeMonitorTests {
         #expect(server.counts.heads == 1)
     }
 
-    @Test func `with a way out of this machine: without one nothing is asked, and then at once`() async throws {
+    @Test func `no probe is sent while there is no path, and one is sent as soon as there is a path`() async throws {
         let server = try LoopbackServer()
         server.route("HEAD", "/probe") { _ in .status(204) }
         let path = ManualConnectivity(.unsatisfied)
         let both = CombinedConnectivity(path: path, probe: monitor(probe(server)))
         #expect(both.connectivity == .unsatisfied)
         path.write(Connectivity(.satisfied, interfaces: [.wifi]))
-        // It had asked when it was made: a second and a half ago by then.
+        // The first probe was sent when the monitor was created, one and a half seconds before.
         clock.advance(by: .milliseconds(1_500))
         #expect(await wait(both) { $0.status == .satisfied } == Connectivity(.satisfied, interfaces: [.wifi]))
         let asked = server.counts.heads
-        // Its timer comes after all were told.
+        // The timer is set after all observers were called.
         while clock.pendingCount == 0 { await Task.yield() }
         path.write(.unsatisfied)
         #expect(both.connectivity == .unsatisfied)
@@ -162,7 +160,7 @@ struct ProbeMonitorTests {
         #expect(await wait(both) { $0.status == .satisfied } == Connectivity(.satisfied, interfaces: [.cellular]))
     }
 
-    @Test func `what was found behind one interface does not count for the next`() async throws {
+    @Test func `the result for one interface does not apply to the next interface`() async throws {
         let server = try LoopbackServer()
         server.route("HEAD", "/probe") { $0.number == 0 ? .status(511) : .status(204) }
         let path = ManualConnectivity(Connectivity(.satisfied, interfaces: [.wifi]))
@@ -176,7 +174,7 @@ struct ProbeMonitorTests {
         #expect(await wait(both) { $0.status != .unknown } == Connectivity(.satisfied, interfaces: [.cellular]))
     }
 
-    @Test func `a path that changes what it costs all the time is found dead like any other`() async throws {
+    @Test func `a path whose cost changes all the time is still found to be dead`() async throws {
         let session = StubSession()
         session.route(nil, "/*") { _ in .status(204).after(Gate()) }
         var probe = NetworkProbe(try #require(URL(string: "http://example.com/probe")))
@@ -189,12 +187,12 @@ struct ProbeMonitorTests {
         }
         #expect(both.connectivity.status == .unsatisfied)
         #expect(both.connectivity.isExpensive == false)
-        // Another way out is another matter.
+        // A different interface resets the state.
         path.write(Connectivity(.satisfied, interfaces: [.cellular]))
         #expect(both.connectivity == Connectivity(.unknown, interfaces: [.cellular]))
     }
 
-    @Test func `a path that comes and goes has it ask once in a while, and not each time`() async throws {
+    @Test func `a path that comes and goes causes a probe once in a while, and not each time`() async throws {
         let server = try LoopbackServer()
         server.route("HEAD", "/probe") { _ in .status(204) }
         let path = ManualConnectivity(.satisfied)

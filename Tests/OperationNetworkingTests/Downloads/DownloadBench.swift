@@ -7,9 +7,9 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-/// A server, a session, and a folder of its own to download to, which goes with it.
+/// A server, a session, and a temporary folder for downloads that is deleted with the bench.
 final class DownloadBench: Sendable {
-    /// How long a file is, where no test says otherwise.
+    /// The default length of a file.
     static let size = 900_000
 
     let bench: Bench
@@ -33,20 +33,20 @@ final class DownloadBench: Sendable {
 
     func url(_ name: String) -> URL { folder.appendingPathComponent(name) }
 
-    /// Everything in the folder, hidden files included.
+    /// The names of all files in the folder, including hidden files.
     func names(_ name: String = "") -> [String] {
         ((try? FileManager.default.contentsOfDirectory(atPath: url(name).path)) ?? []).sorted()
     }
 
     func bytes(_ name: String) -> [UInt8]? { (try? Data(contentsOf: url(name))).map { Array($0) } }
 
-    /// Where the metadata file of a part lies, if there is one.
+    /// The URL of the metadata file, if there is one.
     var metadataURL: URL? { names().first { $0.hasSuffix(".metadata") }.map { url($0) } }
 
-    /// Where the part of a download lies, if there is one.
+    /// The URL of the partial file, if there is one.
     var partURL: URL? { names().first { $0.hasSuffix(".part") }.map { url($0) } }
 
-    /// The lower bits of a file's mode.
+    /// The lower bits of the mode of a file.
     func permissions(_ name: String) -> Int? {
         let attributes = try? FileManager.default.attributesOfItem(atPath: url(name).path)
         return (attributes?[.posixPermissions] as? NSNumber)?.intValue
@@ -58,7 +58,7 @@ final class DownloadBench: Sendable {
         LoopbackResource(.bytes(TestPattern.bytes(from: start, count: size)), etag: etag, lastModified: date)
     }
 
-    /// Whether there is a file with just the bytes of such a resource.
+    /// Whether the file contains exactly the bytes of such a resource.
     func holds(_ name: String, size: Int = size, from start: Int = 0) -> Bool {
         bytes(name).map { TestPattern.matches($0, from: start) && $0.count == size } == true
     }
@@ -67,7 +67,8 @@ final class DownloadBench: Sendable {
         server.route("GET", path) { resource.answer(to: $0) }
     }
 
-    /// Downloads a first piece, which is cut off and stays, and then lets the server send all of it.
+    /// Downloads the beginning of the file until the connection is cut, and then lets the server send the complete
+    /// file.
     func leavePart(
         of resource: LoopbackResource = resource(), to destination: DownloadDestination? = nil,
         options: DownloadOptions = .init()
@@ -78,7 +79,7 @@ final class DownloadBench: Sendable {
         serve(resource)
     }
 
-    /// Downloads a first piece that is cut off, and then with another resource behind the same address.
+    /// Downloads a file that is cut off, and then downloads from the same URL with other responses.
     func resumed(
         first: LoopbackResource, then second: @escaping @Sendable (LoopbackRequest) -> LoopbackAnswer,
         options: DownloadOptions = .init()
@@ -88,7 +89,7 @@ final class DownloadBench: Sendable {
         return try await download(to: .file(url("file")), options: options)
     }
 
-    /// Downloads, with as many requests as the server makes necessary.
+    /// Downloads with as many requests as necessary.
     func download(
         _ target: String = "/file", to destination: DownloadDestination, options: DownloadOptions = .init(),
         headers: HeaderFields = [:], files: FileSystem = FileSystem(),
@@ -99,7 +100,7 @@ final class DownloadBench: Sendable {
         return await run(request, download, react)
     }
 
-    /// Starts a download that is steered from outside.
+    /// Starts a download that the test controls.
     func start(
         to destination: DownloadDestination, options: DownloadOptions = .init(), files: FileSystem = FileSystem(),
         clock: any OperationClock = .system, over session: (any NetworkSession)? = nil,

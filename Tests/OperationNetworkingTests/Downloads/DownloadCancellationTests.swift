@@ -9,7 +9,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(3)))
 struct DownloadCancellationTests {
-    @Test func `cancelled in the middle, it keeps its part, or nothing if it may not`() async throws {
+    @Test func `a download that is canceled halfway keeps its partial file only if keepsPart is true`() async throws {
         for keeps in [true, false] {
             let bench = try DownloadBench()
             let gate = Gate()
@@ -35,9 +35,7 @@ struct DownloadCancellationTests {
         }
     }
 
-    @Test func `cancelled, it does not wait for the disk, and the next one goes on from all that was there`()
-        async throws
-    {
+    @Test func `a canceled download does not wait for the disk, and the next one uses all its bytes`() async throws {
         let bench = try DownloadBench()
         bench.server.route("GET", "/file") { _ in
             LoopbackAnswer(
@@ -59,7 +57,7 @@ struct DownloadCancellationTests {
         #expect(bench.holds("file"))
     }
 
-    @Test func `cancelled while its files are made ready, it asks for nothing and leaves nothing`() async throws {
+    @Test func `a download that is canceled while it prepares its files leaves nothing`() async throws {
         let bench = try DownloadBench()
         bench.serve(DownloadBench.resource())
         let stop = StoppedCall(at: .claim)
@@ -73,7 +71,7 @@ struct DownloadCancellationTests {
         #expect(bench.names() == [])
     }
 
-    @Test func `cancelled while it waits for a place that is taken, it waits no longer`() async throws {
+    @Test func `a download that waits for a destination in use can be canceled`() async throws {
         let bench = try DownloadBench()
         let gate = Gate()
         let whole = DownloadBench.resource()
@@ -88,7 +86,7 @@ struct DownloadCancellationTests {
         let second = try bench.start(to: .file(bench.url("file")), files: files, clock: clock)
         await waits.passage()
         second.run.cancel()
-        // Behind the try that failed, on another thread.
+        // The timer is set after the first attempt has failed, on another thread.
         try await TestThread.run { while clock.pendingCount == 0 { sched_yield() } }
         clock.advance(by: .milliseconds(10))
         #expect(await second.conclusion().error?.code == .cancelled)
@@ -97,7 +95,7 @@ struct DownloadCancellationTests {
         #expect(bench.names() == ["file"])
     }
 
-    /// Cancels a download at a call to the system behind its last byte, and returns how it ended.
+    /// Cancels a download at a system call after its last byte, and returns how the download ended.
     private func cancelled(
         at kind: FileSystemCall.Kind, _ bench: DownloadBench, _ options: DownloadOptions
     ) async throws -> (conclusion: DownloadConclusion, laterCalls: Int) {
@@ -121,7 +119,7 @@ struct DownloadCancellationTests {
         return options
     }
 
-    /// Sees that nothing came to the destination, and that another download goes on from all that was there.
+    /// Checks that the destination is unchanged, and that another download resumes from all bytes.
     private func checkKept(_ bench: DownloadBench) async throws {
         #expect(bench.bytes("file") == Array("old".utf8))
         #expect(bench.names().count == 3)
@@ -132,9 +130,7 @@ struct DownloadCancellationTests {
         #expect(bench.names() == ["file"])
     }
 
-    @Test func `cancelled while its checksum is taken, it stops there, keeps its part, and nothing appears`()
-        async throws
-    {
+    @Test func `canceled while its checksum is computed, a download stops and keeps its partial file`() async throws {
         let bench = try DownloadBench()
         try await bench.leavePart()
         try Data("old".utf8).write(to: bench.url("file"))
@@ -144,7 +140,7 @@ struct DownloadCancellationTests {
         try await checkKept(bench)
     }
 
-    @Test func `cancelled while it is brought to the disk, it keeps its part, and nothing appears`() async throws {
+    @Test func `canceled while it is synchronized, a download keeps its partial file and the old file`() async throws {
         let bench = try DownloadBench()
         bench.serve(DownloadBench.resource())
         try Data("old".utf8).write(to: bench.url("file"))
@@ -153,7 +149,7 @@ struct DownloadCancellationTests {
         try await checkKept(bench)
     }
 
-    @Test func `a cancellation that comes while the file takes its place finds it there, whole`() async throws {
+    @Test func `a cancellation during the final rename comes too late, and the file is complete`() async throws {
         let bench = try DownloadBench()
         bench.serve(DownloadBench.resource())
         try Data("old".utf8).write(to: bench.url("file"))
@@ -163,7 +159,7 @@ struct DownloadCancellationTests {
         #expect(bench.names() == ["file"])
     }
 
-    @Test func `cancelled when all of an answer that is no file has come, it tells nothing of it`() async throws {
+    @Test func `canceled while a rejected response is checked, a download reports just that`() async throws {
         let bench = try DownloadBench()
         bench.server.route("GET", "/file") { _ in .text("none", status: 404) }
         let (judging, judges) = (Gate(), Gate())

@@ -13,10 +13,10 @@
         private static let size = Rounds.count(ci: 48 << 20, soak: 1 << 30)
         private static let kills = Rounds.count(ci: 12, soak: 200)
 
-        @Test func `killed again and again, a download goes on from its bytes and is right at the end`() async throws {
+        @Test func `after repeated kills, a download resumes from its bytes and is correct at the end`() async throws {
             let seed = Rounds.firstSeed
             var generator = SeededGenerator(seed: seed)
-            // Small buffers in the system: what is in them when the program is killed was not received by it.
+            // The system's buffers are small, because a killed program has not received their content.
             var serverOptions = LoopbackServer.Options()
             serverOptions.sendBufferSize = 64 << 10
             let bench = try DownloadBench(.curl, serverOptions)
@@ -29,7 +29,7 @@
                 let target =
                     bench.server.counts.sentBytes
                     + Int.random(in: 0...(2 * Self.size / (Self.kills + 2)), using: &generator)
-                // At once, too: before it asked, while it prepares.
+                // The program is also killed immediately, before its request or during its preparation.
                 _ = await bench.server.counts { $0.sentBytes >= target || $0.openConnections == 0 && $0.answers > 0 }
                 child.kill()
                 killed += await child.ended() == "" ? 1 : 0
@@ -52,7 +52,7 @@
             #expect(bench.server.requests.contains { $0["Range"] != nil })
         }
 
-        @Test func `a file that changes between kills is never mixed`() async throws {
+        @Test func `a file that changes between kills is never mixed from several versions`() async throws {
             let seed = Rounds.firstSeed
             var generator = SeededGenerator(seed: seed)
             let size = 4 << 20
@@ -62,10 +62,10 @@
             var (version, present) = (0, 0)
             var (continuations, restarts) = (0, 0)
             for round in 0..<max(Rounds.count(ci: 6, soak: 60), 3) {
-                // Once it goes on, and once it must not; then as it comes.
+                // The first rounds include one that can resume and one that cannot. The others are random.
                 let changes = round == 2 || round > 2 && (generator.chance(1, in: 2) || present > size * 3 / 4)
                 if changes { version += 1 }
-                // The server stops somewhere in the middle of what is missing: nobody ends before it is killed.
+                // The server stops within the missing bytes, so that no download ends before it is killed.
                 let start = changes ? 0 : present
                 let target = Int.random(in: start + 1...start + (size - start) / 2, using: &generator)
                 serve(version, size, upTo: target, bench)
@@ -86,11 +86,11 @@
             #expect(await child.ended() == "OK \(size)\n", "seed \(seed)")
             #expect(bench.names("in") == ["file"], "seed \(seed)")
             #expect(bench.holds("in/file", size: size, from: version), "seed \(seed)")
-            #expect(continuations > 0, "Nothing went on from its bytes; seed \(seed)")
-            #expect(restarts > 0, "Nothing changed beneath a part; seed \(seed)")
+            #expect(continuations > 0, "No download resumed, seed \(seed)")
+            #expect(restarts > 0, "No file changed after it was partially downloaded, seed \(seed)")
         }
 
-        /// Lets the server send a version of the file, up to a place in it where it stops and waits.
+        /// Makes the server send a version of the file up to an offset, where the server stops and waits.
         private func serve(_ version: Int, _ size: Int, upTo end: Int, _ bench: DownloadBench) {
             let bytes = TestPattern.bytes(from: version, count: size)
             let tag = "\"\(version)\""
@@ -106,7 +106,8 @@
             }
         }
 
-        /// Waits until so many bytes of a version lie on the disk, and the metadata file, which is not made for few of them.
+        /// Waits until the partial file has this many bytes, and until its metadata exists. A small file has no
+        /// metadata.
         private func written(_ count: Int, of tag: String, _ bench: DownloadBench) async {
             let isWritten = try? await TestThread.run {
                 for _ in 0..<30_000 {
@@ -121,7 +122,7 @@
                 }
                 return false
             }
-            #expect(isWritten == true, "\(count) bytes of \(tag) never came to the disk.")
+            #expect(isWritten == true, "\(count) bytes of \(tag) were not written to the disk.")
         }
 
         private func isPattern(_ url: URL) throws -> Bool {

@@ -7,11 +7,11 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-@Suite("Cancelling downloads at every call to the system", .timeLimit(.minutes(3)))
+@Suite("Cancellation of a download at every system call", .timeLimit(.minutes(3)))
 struct DownloadEveryCallTests {
     private static let size = 300_000
 
-    /// Downloads over an old file, and cancels at one of the calls to the system; true if there were so many.
+    /// Downloads over an old file, and cancels at one of the system calls. Returns whether there were so many calls.
     private func cancel(at index: Int, keepsPart: Bool) async throws -> Bool {
         let bench = try DownloadBench()
         try Data("old".utf8).write(to: bench.url("file"))
@@ -49,7 +49,7 @@ struct DownloadEveryCallTests {
         let left = bench.names().filter { $0 != "file" }
         #expect(left.allSatisfy { keepsPart && $0.hasPrefix(".operationkit-") }, "call \(index): \(left)")
         await bench.server.counts { $0.openConnections == $0.idleConnections }
-        // The next one is not in anybody's way.
+        // The canceled download does not block the next one.
         let next = try await bench.download(to: .file(bench.url("file")), options: options)
         #expect(next.file != nil, "after call \(index)")
         #expect(bench.bytes("file").map { $0.count == Self.size && TestPattern.matches($0) } == true)
@@ -58,7 +58,7 @@ struct DownloadEveryCallTests {
     }
 
     @Test(
-        "Cancelled at whichever call to the system, the file is whole in its place or the old one is",
+        "Canceled at each system call in turn, a download leaves the complete new file or the old one",
         arguments: [true, false])
     func anyCall(keepsPart: Bool) async throws {
         var index = 0

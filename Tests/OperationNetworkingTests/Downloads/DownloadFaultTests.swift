@@ -9,14 +9,14 @@ import Testing
 
 @Suite(.timeLimit(.minutes(Rounds.minutes)))
 struct DownloadFaultTests {
-    @Test func `a disk that is slower than the server holds the transfer`() async throws {
+    @Test func `a disk that is slower than the server pauses the transfer`() async throws {
         let bench = try DownloadBench()
         bench.serve(LoopbackResource(.pattern(count: 64 << 20), etag: "\"one\""))
         let (reached, gate) = (Gate(), Gate())
         let isFirst = Locked(true)
         let files = FileSystem { call in
             if call.kind == .write, isFirst.withLock({ exchange(&$0, with: false) }) {
-                // The metadata file is written first; from then on the disk is stuck.
+                // The first write is that of the metadata. From then on, the disk is stuck.
                 return .proceed
             }
             if call.kind == .write, !gate.isOpen {
@@ -33,7 +33,7 @@ struct DownloadFaultTests {
         #expect(try await conclusion.file?.length == 64 << 20)
     }
 
-    @Test func `whichever call to the system fails, there is a typed error or a whole file`() async throws {
+    @Test func `whichever system call fails, the result is a typed error or a complete file`() async throws {
         let numbers = [EIO, ENOSPC, EACCES]
         for number in numbers {
             for failing in 0..<60 {
@@ -66,7 +66,7 @@ struct DownloadFaultTests {
         }
     }
 
-    @Test func `a gigabyte goes to the disk through little memory`() async throws {
+    @Test func `a download of one gibibyte to disk needs little memory`() async throws {
         guard Rounds.isSoak else { return }
         let bench = try DownloadBench()
         bench.serve(LoopbackResource(.pattern(count: 1 << 30), etag: "\"one\""))
@@ -82,7 +82,7 @@ struct DownloadFaultTests {
         #expect(growth < 16 << 20)
     }
 
-    @Test func `a place that is taken meanwhile costs none of the bytes`() async throws {
+    @Test func `if the destination is taken meanwhile, no received byte is lost`() async throws {
         let bench = try DownloadBench()
         let gate = Gate()
         let bytes = TestPattern.bytes(count: DownloadBench.size)
@@ -107,9 +107,7 @@ struct DownloadFaultTests {
         #expect(bench.names() == ["file"])
     }
 
-    @Test func `a name that is taken ends a download that goes on before its bytes come, and costs none`()
-        async throws
-    {
+    @Test func `if the file name is taken, a resumed download fails early and loses no bytes`() async throws {
         let bench = try DownloadBench()
         try FileManager.default.createDirectory(at: bench.url("in"), withIntermediateDirectories: true)
         try await bench.leavePart(to: .folder(bench.url("in")))
@@ -124,7 +122,7 @@ struct DownloadFaultTests {
         let refused = try await bench.download(to: .folder(bench.url("in")), files: files)
         #expect(refused.error?.code == .destinationExists)
         #expect(bench.bytes("in/\(part)")?.count == left)
-        // At most the metadata file, which says what is on the disk.
+        // Only the metadata may be written.
         #expect(written.withLock { $0 } <= 1)
         try FileManager.default.removeItem(at: bench.url("in/file"))
         let next = try await bench.download(to: .folder(bench.url("in")))
@@ -133,7 +131,7 @@ struct DownloadFaultTests {
         #expect(bench.names("in") == ["file"])
     }
 
-    /// How a download ends at whose last step the system refuses.
+    /// Returns how a download ends if the system refuses its last step.
     private func failing(
         _ number: Int32, at kind: FileSystemCall.Kind, _ bench: DownloadBench
     ) async throws -> DownloadConclusion {
@@ -152,7 +150,7 @@ struct DownloadFaultTests {
     }
 
     @Test(arguments: [EACCES, EROFS, EIO])
-    func `a file that cannot take its place stays as a part`(number: Int32) async throws {
+    func `a file that cannot be moved to its destination stays as a partial file`(number: Int32) async throws {
         let bench = try DownloadBench()
         let conclusion = try await failing(number, at: .rename, bench)
         #expect(conclusion.error?.code == .fileUnwritable, "\(conclusion)")
@@ -165,9 +163,7 @@ struct DownloadFaultTests {
         #expect(bench.names() == ["file"])
     }
 
-    @Test func `a name that could not be brought to the disk is an error that says that the file is there`()
-        async throws
-    {
+    @Test func `if the new file name cannot be synchronized, the error says that the file is complete`() async throws {
         let bench = try DownloadBench()
         bench.serve(DownloadBench.resource())
         let isRenamed = Locked(false)
@@ -183,7 +179,7 @@ struct DownloadFaultTests {
         #expect(bench.names() == ["file"])
     }
 
-    @Test func `what need not be durable is not brought to the disk`() async throws {
+    @Test func `a download is synchronized only if it must be durable`() async throws {
         for isDurable in [true, false] {
             let bench = try DownloadBench()
             bench.serve(DownloadBench.resource())
@@ -201,7 +197,7 @@ struct DownloadFaultTests {
         }
     }
 
-    @Test func `directories that are missing are not made where they shall not be`() async throws {
+    @Test func `missing directories are not created if createsDirectories is false`() async throws {
         let bench = try DownloadBench()
         bench.serve(DownloadBench.resource())
         var options = DownloadOptions()
@@ -213,8 +209,8 @@ struct DownloadFaultTests {
         #expect(try await bench.download(to: .file(bench.url("new/file")), options: options).file != nil)
     }
 
-    /// Row 77 of the catalogue of faults.
-    @Test func `no space at the last step leaves the old file, and nothing else`() async throws {
+    /// Row 77 of the fault catalogue.
+    @Test func `a full disk at the last step leaves only the old file`() async throws {
         let bench = try DownloadBench()
         let conclusion = try await failing(ENOSPC, at: .rename, bench)
         #expect(conclusion.error?.code == .diskFull, "\(conclusion)")
@@ -222,8 +218,8 @@ struct DownloadFaultTests {
         #expect(bench.names() == ["file"])
     }
 
-    /// Row 78 of the catalogue of faults.
-    @Test func `bytes that could not be brought to the disk are no success, and are not gone on with`() async throws {
+    /// Row 78 of the fault catalogue.
+    @Test func `bytes that could not be synchronized are an error, and no download resumes from them`() async throws {
         let bench = try DownloadBench()
         let conclusion = try await failing(EIO, at: .synchronize, bench)
         #expect(conclusion.error?.code == .fileUnwritable, "\(conclusion)")
@@ -231,11 +227,9 @@ struct DownloadFaultTests {
         #expect(bench.names() == ["file"])
     }
 
-    /// Row 76 of the catalogue of faults.
+    /// Row 76 of the fault catalogue.
     @Test(arguments: [true, false])
-    func `a checksum that differs is an error, without another try, and its bytes are not gone on with`(
-        goesOn: Bool
-    ) async throws {
+    func `a wrong checksum is an error, is not tried again, and deletes the partial file`(goesOn: Bool) async throws {
         let bench = try DownloadBench()
         if goesOn { try await bench.leavePart() } else { bench.serve(DownloadBench.resource()) }
         let before = bench.server.counts.heads

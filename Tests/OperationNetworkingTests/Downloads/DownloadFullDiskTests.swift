@@ -10,7 +10,7 @@
 
     @Suite(.timeLimit(.minutes(3)), .serialized)
     struct DownloadFullDiskTests {
-        /// A file system of 256 KiB in the bench's folder, if this process may mount one.
+        /// A file system of 256 KiB in the folder of the bench, if this process may mount it.
         private final class SmallDisk {
             let url: URL
 
@@ -51,7 +51,7 @@
             let conclusion = try await bench.download(to: .file(bench.url("disk/sub/file")))
             #expect(conclusion.error?.code == .diskFull)
             #expect(bench.names("disk") == [])
-            // And the space is there again.
+            // The space is available again.
             bench.serve(LoopbackResource(.bytes(Array(bytes[..<200_000])), etag: "\"one\""))
             #expect(try await bench.download(to: .file(bench.url("disk/sub/file"))).file?.length == 200_000)
             #expect(bench.names("disk/sub") == ["file"])
@@ -59,7 +59,7 @@
         }
 
         private final class Unshared: @unchecked Sendable {
-            // Sendable: one thread after the other uses it.
+            // Sendable: only one thread at a time uses the value.
             var value: SmallDisk?
             init(_ value: SmallDisk?) { self.value = value }
         }

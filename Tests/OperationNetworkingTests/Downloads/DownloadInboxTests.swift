@@ -16,7 +16,7 @@ struct DownloadInboxTests {
         return [UInt8](repeating: 7, count: count).withUnsafeBytes { inbox.put($0, isHeld: holds) }
     }
 
-    @Test func `few bytes wait for the end of a turn, and many for nothing`() {
+    @Test func `a few bytes are processed at the end of the turn, and many bytes immediately`() {
         var inbox = DownloadInbox()
         #expect(put(DownloadInbox.portion - 1, &inbox) == .soon)
         #expect(put(1, &inbox) == .now)
@@ -26,14 +26,14 @@ struct DownloadInboxTests {
         #expect(take(&inbox) == nil)
     }
 
-    @Test func `what was put off is worked off once`() {
+    @Test func `postponed bytes are processed once`() {
         var inbox = DownloadInbox()
         #expect(put(10, &inbox) == .soon)
         #expect(settle(&inbox))
         #expect(!settle(&inbox))
         #expect(take(&inbox)?.bytes.count == 10)
         #expect(take(&inbox) == nil)
-        // The end took them along.
+        // The end processed them as well.
         #expect(put(10, &inbox) == .soon)
         let isWoken = inbox.put(end: nil)
         #expect(isWoken)
@@ -42,14 +42,14 @@ struct DownloadInboxTests {
         #expect(!settle(&inbox))
     }
 
-    @Test func `a transfer is held when the inbox is full, and goes on when it is emptied`() {
+    @Test func `a transfer is held when the inbox is full, and resumes when the inbox is emptied`() {
         var inbox = DownloadInbox()
         #expect(put(DownloadInbox.capacity, &inbox) == .now)
         #expect(take(&inbox)?.proceeds == true)
         #expect(take(&inbox) == nil)
     }
 
-    @Test func `who does not want bytes is not woken for them, but for the brake`() {
+    @Test func `a receiver that drops bytes is not woken for them, but only to hold the transfer`() {
         var inbox = DownloadInbox()
         inbox.dropBytes()
         #expect(put(DownloadInbox.capacity, &inbox) == .none)

@@ -29,7 +29,7 @@ struct DownloadMachineTests {
         return (machine, ask)
     }
 
-    @Test func `it asks for the rest only of what can be gone on with`() {
+    @Test func `the rest is requested only if the partial file can be resumed`() {
         #expect(asking(nil).1 == .whole)
         #expect(asking(part).1 == .rest(from: 40, .entityTag("\"a\"")))
         var other = part
@@ -43,7 +43,7 @@ struct DownloadMachineTests {
         #expect(asking(other).1 == .whole)
         other.length = 101
         #expect(asking(other).1 == .whole)
-        // All there: the last byte once more.
+        // If all bytes are there, the last byte is requested again.
         other.length = 100
         #expect(asking(other).1 == .rest(from: 99, .entityTag("\"a\"")))
         other.metadata.total = nil
@@ -52,7 +52,7 @@ struct DownloadMachineTests {
         #expect(never.ask(havingPart: part) == .whole)
     }
 
-    @Test func `an accepted answer of another status begins anew where every status may be the file`() throws {
+    @Test func `an accepted response with another status starts again if every status may be the file`() throws {
         for takesEveryStatus in [true, false] {
             var machine = DownloadMachine(source: "s", takesEveryStatus: takesEveryStatus)
             #expect(machine.ask(havingPart: part) == .rest(from: 40, .entityTag("\"a\"")))
@@ -66,7 +66,7 @@ struct DownloadMachineTests {
         }
     }
 
-    @Test func `a part that fits is gone on with to the end`() throws {
+    @Test func `a matching 206 response is appended to the end`() throws {
         var (machine, _) = asking(part)
         let action = machine.receive(
             try head(206, ["Content-Range": "bytes 40-99/100", "Content-Length": "60", "ETag": "\"a\""]))
@@ -89,13 +89,13 @@ struct DownloadMachineTests {
             ["Content-Range": "bytes 40-99/100", "content-range": "bytes 40-99/100", "ETag": "\"a\""],
             ["Content-Range": "bytes 40-99/100", "ETag": "\"a\"", "Content-Encoding": "gzip"],
             ["Content-Range": "bytes 40-99/100", "ETag": "\"a\"", "Content-Length": "61"],
-            // Nothing is wrong with it, but for that it may be of any version.
+            // These responses are valid, but may belong to any version.
             ["Content-Range": "bytes 40-99/100"], ["Content-Range": "bytes 40-99/100", "Content-Length": "60"],
             ["Content-Range": "bytes 40-99/100", "Last-Modified": "Sun, 06 Nov 1994 08:49:37 GMT"],
             ["Content-Range": "bytes 40-99/100", "ETag": "\"a\"", "etag": "\"a\""],
             ["Content-Type": "multipart/byteranges; boundary=x"],
         ] as [HeaderFields])
-    func `a part that does not fit is never written`(fields: HeaderFields) throws {
+    func `a 206 response that does not match is never written`(fields: HeaderFields) throws {
         var (machine, _) = asking(part)
         #expect(machine.receive(try head(206, fields)) == .askAnew)
         #expect(machine.receive(count: 60) == .success(0))
@@ -103,7 +103,7 @@ struct DownloadMachineTests {
         #expect(machine.ask(havingPart: nil) == .whole)
     }
 
-    @Test func `a part by date must have the same date`() throws {
+    @Test func `a partial file with a date is resumed only if the date is the same`() throws {
         var dated = part
         dated.metadata.validator = .date("x")
         var (machine, ask) = asking(dated)
@@ -117,7 +117,7 @@ struct DownloadMachineTests {
         guard case .goOn(from: 40, _) = machine.receive(try head(206, same)) else { return #expect(Bool(false)) }
     }
 
-    @Test func `a refused range is the end only if all is there`() throws {
+    @Test func `a 416 response ends the download only if all bytes are there`() throws {
         var whole = part
         whole.length = 100
         whole.metadata.total = nil
@@ -126,7 +126,7 @@ struct DownloadMachineTests {
         #expect(machine.receive(try head(416, proven)) == .alreadyComplete)
         #expect(machine.receive(count: 10) == .success(0))
         #expect(machine.end(nil) == .finish(length: 100, isLengthKnown: true))
-        // Another version may be as long as what is there of this one.
+        // Another version may have the same length as the partial file.
         for fields in [
             ["Content-Range": "bytes */99", "ETag": "\"a\""], [:], ["Content-Range": "bytes */100", "ETag": "\"b\""],
             ["Content-Range": "bytes */100"],
@@ -143,7 +143,7 @@ struct DownloadMachineTests {
     }
 
     @Test(arguments: [1, 64 << 10])
-    func `pieces are asked for one after another, but not for ever if they are small`(size: Int) throws {
+    func `the rest may arrive in many pieces, but not in too many small ones`(size: Int) throws {
         var (machine, position, piece) = (DownloadMachine(source: "s"), 1000, 0)
         let total = 200 * (64 << 10)
         var metadata = DownloadMetadata(source: "s")
@@ -169,7 +169,7 @@ struct DownloadMachineTests {
         }
     }
 
-    @Test func `all of it instead of the rest begins anew`() throws {
+    @Test func `a complete response instead of the rest starts again`() throws {
         var (machine, _) = asking(part)
         let action = machine.receive(try head(200, ["Content-Length": "7", "ETag": "\"b\""]))
         guard case .begin(let metadata) = action else { return #expect(Bool(false), "\(action)") }
@@ -180,7 +180,7 @@ struct DownloadMachineTests {
     }
 
     @Test(arguments: [204, 205, 301, 304, 401, 404, 500, 503])
-    func `other answers leave the part alone`(status: Int) throws {
+    func `other statuses leave the partial file unchanged`(status: Int) throws {
         var (machine, _) = asking(part)
         #expect(machine.receive(try head(status, ["Content-Length": "7"])) == .leave)
         #expect(machine.receive(count: 7) == .success(0))
@@ -188,7 +188,7 @@ struct DownloadMachineTests {
         #expect(machine.ask(havingPart: part) == .rest(from: 40, .entityTag("\"a\"")))
     }
 
-    @Test func `a part that nobody asked for is an error`() throws {
+    @Test func `a 206 response without a range request is an error`() throws {
         var (machine, _) = asking(nil)
         guard case .fail(let error) = machine.receive(try head(206, ["Content-Range": "bytes 0-9/10"])) else {
             return #expect(Bool(false))
@@ -197,7 +197,7 @@ struct DownloadMachineTests {
         #expect(machine.end(nil) == .discard(error))
     }
 
-    @Test func `a rest in several pieces is asked for piece by piece`() throws {
+    @Test func `a rest that arrives in several pieces is requested piece by piece`() throws {
         var (machine, _) = asking(part)
         _ = machine.receive(try head(206, ["Content-Range": "bytes 40-59/100", "ETag": "\"a\""]))
         #expect(machine.receive(count: 20) == .success(20))
@@ -215,7 +215,7 @@ struct DownloadMachineTests {
         #expect(machine.end(nil) == .discard(error))
     }
 
-    @Test func `lengths that were not expected end it as early as can be`() throws {
+    @Test func `an unexpected length ends the download as early as possible`() throws {
         var (machine, _) = asking(nil, limits: .init(expected: 10))
         guard case .fail(let early) = machine.receive(try head(200, ["Content-Length": "11"])) else {
             return #expect(Bool(false))
@@ -232,7 +232,7 @@ struct DownloadMachineTests {
         #expect(long.code == .bodyTooLarge)
     }
 
-    @Test func `a failure keeps what can be gone on with`() throws {
+    @Test func `after a failure, the partial file is kept only if it can be resumed`() throws {
         let lost = NetworkError(code: .connectionLost, phase: .receiving, message: "")
         var (machine, _) = asking(nil)
         _ = machine.receive(try head(200, ["Content-Length": "9", "ETag": "\"a\""]))
@@ -250,12 +250,12 @@ struct DownloadMachineTests {
         #expect(machine.end(lost) == .keep(lost))
     }
 
-    /// A server of two versions that answers at random, right or wrong: no order of its answers mixes them.
-    @Test func `whatever servers answer, no file is ever mixed`() throws {
+    /// Simulates a server with two versions that responds at random, correctly or not.
+    @Test func `random responses of a server never mix two versions in a file`() throws {
         for seed in 0..<Rounds.count(ci: 3000, soak: 200_000) {
             var generator = SeededGenerator(seed: UInt64(seed))
             var machine = DownloadMachine(source: "s")
-            // Which version each byte of the part came from.
+            // The version from which each byte of the partial file came.
             var file: [Int] = []
             var metadata: DownloadMetadata?
             let totals = [Int64.random(in: 1...6, using: &generator), Int64.random(in: 1...6, using: &generator)]
@@ -269,7 +269,7 @@ struct DownloadMachineTests {
                 if case .rest(let offset, let validator) = machine.ask(havingPart: known) {
                     let matches = validator == .entityTag("\"\(version)\"")
                     if generator.chance(1, in: 4) {
-                        // A server that knows no conditions sends the rest of its own version.
+                        // A server that ignores If-Range sends the rest of its own version.
                         (status, first) = offset < total ? (206, offset) : (416, 0)
                     } else if matches {
                         (status, first) = offset < total ? (206, offset) : (416, 0)

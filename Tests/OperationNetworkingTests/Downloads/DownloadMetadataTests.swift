@@ -7,9 +7,9 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-@Suite("When a download writes its metadata", .timeLimit(.minutes(3)))
+@Suite("Metadata of a download", .timeLimit(.minutes(3)))
 struct DownloadMetadataTests {
-    /// Counts what is asked of the system, by its kind, of names that are not the file's own.
+    /// Records the renames and the opened files of the download, except for the destination file.
     private func counted() -> (files: FileSystem, made: EventRecorder<String>) {
         let made = EventRecorder<String>()
         let files = FileSystem { call in
@@ -22,7 +22,7 @@ struct DownloadMetadataTests {
         return (files, made)
     }
 
-    @Test("A small one that ends well never makes one, and opens its part twice: to look, and to make it")
+    @Test("A small download that succeeds writes no metadata, and opens its partial file twice")
     func small() async throws {
         let bench = try DownloadBench(), (files, made) = counted()
         bench.serve(DownloadBench.resource(10_000))
@@ -34,7 +34,7 @@ struct DownloadMetadataTests {
     }
 
     @Test(
-        "Before it takes its place one of 64 KiB or more has a metadata, a smaller one has none",
+        "Before the final rename, a file of 64 KiB or more has metadata, and a smaller file has none",
         arguments: [65_535, 65_536])
     func large(size: Int) async throws {
         let bench = try DownloadBench(), stop = StoppedCall(at: .renameExclusively)
@@ -49,7 +49,7 @@ struct DownloadMetadataTests {
     }
 
     @Test(
-        "A small part that is left gets its metadata then, and is gone on with",
+        "An interrupted small download writes its metadata and can be resumed",
         arguments: [2_000, 10_000, 60_000, 70_000])
     func left(at length: Int) async throws {
         let bench = try DownloadBench()
@@ -62,7 +62,7 @@ struct DownloadMetadataTests {
         #expect(whole.file?.resumedBytes ?? 0 > 0 && bench.holds("file"), "\(whole)")
     }
 
-    @Test("A small part beside which there was no time to write a metadata is begun anew")
+    @Test("A partial file without metadata is downloaded again from the start")
     func killed() async throws {
         let bench = try DownloadBench()
         try await bench.leavePart()

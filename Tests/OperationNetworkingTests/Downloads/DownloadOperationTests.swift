@@ -43,7 +43,7 @@ struct DownloadOperationTests {
         #expect(operation.metrics?.bodyBytesReceived == Int64(Self.size))
     }
 
-    @Test func `the next operation goes on where one failed, and sees the response of the whole`() async throws {
+    @Test func `an operation resumes where another one failed, and sees the complete response`() async throws {
         let resource = resource
         bench.server.route("GET", "/file") { resource.answer(to: $0).cut(at: 400_000) }
         await #expect(throws: (any Error).self) { try await operation(.file(bench.url("file"))).run() }
@@ -65,7 +65,7 @@ struct DownloadOperationTests {
     }
 
     @Test(arguments: [true, false])
-    func `it says what became of what was there before, as soon as the head came`(isChanged: Bool) async throws {
+    func `the operation reports whether it resumed as soon as the headers arrive`(isChanged: Bool) async throws {
         let resource = resource
         bench.server.route("GET", "/file") { resource.answer(to: $0).cut(at: 400_000) }
         await #expect(throws: (any Error).self) { try await operation(.file(bench.url("file"))).run() }
@@ -86,7 +86,7 @@ struct DownloadOperationTests {
         #expect(bench.bytes("file").map { TestPattern.matches($0) && $0.count == Self.size } == true)
     }
 
-    @Test func `a response that is refused never comes to the destination`() async throws {
+    @Test func `a rejected response is never moved to the destination`() async throws {
         bench.server.route("GET", "/file") { _ in .text("no such file", status: 404) }
         do {
             _ = try await operation(.file(bench.url("new/file"))).run()
@@ -103,7 +103,7 @@ struct DownloadOperationTests {
         #expect(bench.names() == [])
     }
 
-    @Test func `cancelled, it leaves its part, and nothing else`() async throws {
+    @Test func `a canceled operation leaves only its partial file`() async throws {
         let gate = Gate()
         defer { gate.open() }
         bench.server.route("GET", "/file") { _ in
@@ -114,14 +114,14 @@ struct DownloadOperationTests {
         let operation = operation(.file(bench.url("file")))
         operation.callbackQueue = DispatchQueue(label: "callbacks")
         let half = Gate()
-        // Reports come every 16 KiB, so the last bytes before the stall need not be among them.
+        // Progress is reported every 16 KiB, so the last bytes before the stall may not be reported.
         operation.downloadProgressHandler = { if $0.completedBytes >= 280_000 { half.open() } }
         let started = Task { try await operation.run() }
         await half.passage()
         operation.cancel()
         await #expect(throws: (any Error).self) { try await started.value }
         bench.serve(resource)
-        // The next waits but a second for what the first still holds.
+        // The next download waits only one second for the files that the first one still uses.
         await bench.server.counts { $0.openConnections == 0 }
         let next = self.operation(.file(bench.url("file")))
         _ = try await next.run()
@@ -129,7 +129,7 @@ struct DownloadOperationTests {
         #expect(bench.names() == ["file"])
     }
 
-    /// An operation that refuses its first file, after a test did something to it, and then makes another attempt.
+    /// Returns an operation that rejects its first file, after the test changed it, and then makes another attempt.
     private func refusing(
         _ rule: ExistingItemRule, _ change: @escaping @Sendable (URL) throws -> Void
     ) -> NetworkDownloadOperation<URL> {
@@ -148,7 +148,7 @@ struct DownloadOperationTests {
         return operation
     }
 
-    @Test func `a refused file is removed before the next attempt, also if it was moved away`() async throws {
+    @Test func `a rejected file is removed before the next attempt, even if it was moved away`() async throws {
         bench.serve(resource)
         let away = bench.url("away")
         for change in [{ _ in }, { try FileManager.default.moveItem(at: $0, to: away) }]
@@ -161,12 +161,12 @@ struct DownloadOperationTests {
         #expect(bench.server.counts.heads == 4)
     }
 
-    @Test func `a file that replaced the refused one stays, and the operation fails and says so`() async throws {
+    @Test func `if another file replaced the rejected one, that file stays and the operation fails`() async throws {
         bench.serve(resource)
         let changes: [@Sendable (URL) throws -> Void] = [
             { try Data("mine".utf8).write(to: $0, options: .atomic) },
             { file in
-                // The same file to the system, with bytes that another program added.
+                // The file has the same identity in the file system, but another program appended bytes.
                 let handle = try FileHandle(forWritingTo: file)
                 try handle.seekToEnd()
                 try handle.write(contentsOf: Data("mine".utf8))
@@ -185,18 +185,18 @@ struct DownloadOperationTests {
         #expect(bench.server.counts.heads == 2)
     }
 
-    @Test func `a file that replaced the refused one is replaced where the options say so`() async throws {
+    @Test func `if another file replaced the rejected one, it is overwritten if the options allow it`() async throws {
         bench.serve(resource)
         let operation = refusing(.replace) { try Data("mine".utf8).write(to: $0, options: .atomic) }
         #expect(try await operation.run() == bench.url("file"))
         #expect(bench.holds("file"))
     }
 
-    @Test func `a refused file that cannot be removed fails the operation, and says so`() async throws {
+    @Test func `if a rejected file cannot be removed, the operation fails with an error that says so`() async throws {
         bench.serve(resource)
         let (folder, moved) = (bench.folder, bench.url("file").deletingLastPathComponent().path + "-moved")
         defer { try? FileManager.default.removeItem(atPath: moved) }
-        // A file has taken the place of the folder.
+        // A file has replaced the folder.
         let operation = refusing(.refuse) { _ in
             try FileManager.default.moveItem(atPath: folder.path, toPath: moved)
             try Data().write(to: folder)
@@ -209,7 +209,7 @@ struct DownloadOperationTests {
     @Test func `a removal that the system refuses is an error, and leaves the file`() async throws {
         bench.serve(resource)
         guard case .saved(let file, _, let published?) = try await bench.download(to: .file(bench.url("file"))) else {
-            Issue.record("not saved")
+            Issue.record("The file was not saved.")
             return
         }
         for kind in [FileSystemCall.Kind.status, .remove] {

@@ -12,7 +12,7 @@ struct DownloadPartsTests {
         ("bytes 0-499/1234", 0, 499, 1234), ("bytes 5-5/*", 5, 5, -1), ("BYTES 1-2/3", 1, 2, 3),
         ("bytes 0-9223372036854775806/9223372036854775807", 0, 9_223_372_036_854_775_806, 9_223_372_036_854_775_807),
     ])
-    func `ranges that can be read`(text: String, first: Int64, last: Int64, total: Int64) throws {
+    func `valid content ranges are parsed`(text: String, first: Int64, last: Int64, total: Int64) throws {
         let range = try #require(ContentRange(text))
         #expect(range.bytes == first...last)
         #expect(range.total == (total < 0 ? nil : total))
@@ -23,11 +23,11 @@ struct DownloadPartsTests {
         "items 0-1/2", "bytes 0-1/2/3", "bytes 0-1/99999999999999999999", "bytes=0-1/2", "bytes +0-1/2", "bytes 0-1 /2",
         "bytes 9-9/9",
     ])
-    func `ranges that contradict themselves are none`(text: String) {
+    func `invalid and contradictory content ranges are rejected`(text: String) {
         #expect(ContentRange(text) == nil)
     }
 
-    @Test func `the range of a refusal tells the length alone`() {
+    @Test func `the content range of a 416 response contains only the total length`() {
         #expect(ContentRange("bytes */77")?.total == 77)
         #expect(ContentRange("bytes */77").map { $0.bytes == nil } == true)
     }
@@ -38,7 +38,7 @@ struct DownloadPartsTests {
 
     private let date = "Sun, 06 Nov 1994 08:49:37 GMT"
 
-    @Test func `only what shows every change is a validator`() throws {
+    @Test func `only an ETag or a date that changes with the content is a validator`() throws {
         #expect(try DownloadValidator(of: head(["ETag": "\"a\""])) == .entityTag("\"a\""))
         #expect(try DownloadValidator(of: head(["ETag": "W/\"a\""])) == nil)
         #expect(try DownloadValidator(of: head(["ETag": "a"])) == nil)
@@ -53,7 +53,7 @@ struct DownloadPartsTests {
         #expect(try DownloadValidator(of: head(weak)) == nil)
     }
 
-    @Test func `a metadata that is damaged anywhere is none`() throws {
+    @Test func `metadata that is damaged anywhere is rejected`() throws {
         var metadata = DownloadMetadata(source: "abc")
         metadata.validator = .entityTag("\"x\"")
         metadata.total = 100
@@ -83,7 +83,7 @@ struct DownloadPartsTests {
         ("", nil), ("attachment; filename", nil), ("attachment; filename=\"unclosed", "unclosed"),
         ("attachment; filename=\"C:\\dir\\x\"", "C:\\dir\\x"),
     ])
-    func `names that servers give`(field: String, name: String?) {
+    func `the file name is read from Content-Disposition`(field: String, name: String?) {
         #expect(ContentDisposition.fileName(in: field) == name)
     }
 
@@ -95,22 +95,22 @@ struct DownloadPartsTests {
         ("a\nb\r\t", "ab"), ("evil\u{202E}gpj.exe", "evilgpj.exe"), ("a:b*c?d", "abcd"), (" a ", "a"), ("a. .", "a"),
         ("日本.txt", "日本.txt"), (".. /.. /x", "x"), ("..\u{200B}", ""), ("\u{FEFF}.hidden", "hidden"),
     ])
-    func `names are one plain name`(given: String, name: String) {
+    func `a file name is reduced to one safe path component`(given: String, name: String) {
         #expect(DownloadFileName.cleaned(given) == name)
     }
 
-    @Test func `long names keep their ending`() {
+    @Test func `long file names keep their extension`() {
         let name = DownloadFileName.cleaned(String(repeating: "ä", count: 300) + ".tar.gz")
         #expect(name.hasSuffix(".gz"))
         #expect(name.utf8.count <= 200)
         #expect(DownloadFileName.cleaned(String(repeating: "x", count: 300)).utf8.count == 200)
-        // One character, as people see it, may be as long as it likes.
+        // A single character may consist of any number of code points.
         let towering = DownloadFileName.cleaned("a" + String(repeating: "\u{301}", count: 300) + ".txt")
         #expect(towering.unicodeScalars.first == "a" && towering.hasSuffix(".txt"))
         #expect(towering.utf8.count <= 200)
     }
 
-    @Test func `no name whatever leaves its directory`() throws {
+    @Test func `no file name leads outside its directory`() throws {
         var generator = SeededGenerator(seed: 3)
         let pool = [
             "..", "/", "\\", ".", "\u{0}", "\u{202E}", "%2e%2e%2f", "~", " ", "a", "ä", "\"", ";", "=", "\n", "'",
@@ -134,7 +134,7 @@ struct DownloadPartsTests {
         ("http://h", "download"), ("http://h/%00", "download"), ("http://h/a%20b", "a b"),
         ("http://h/x/..", "download"),
     ])
-    func `without a name it is the URL's`(url: String, name: String) throws {
+    func `without a file name in the headers, the name comes from the URL`(url: String, name: String) throws {
         let head = ResponseHead(url: try #require(URL(string: url)), status: 200)
         #expect(DownloadFileName.name(for: head) == name)
     }

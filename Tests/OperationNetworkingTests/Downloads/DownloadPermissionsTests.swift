@@ -9,7 +9,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(3)))
 struct DownloadPermissionsTests {
-    /// What becomes of permissions that a file is made with: the `umask` is taken off.
+    /// Returns the permissions of a new file after the `umask` was applied.
     private func made(_ permissions: Int, _ bench: DownloadBench) throws -> Int {
         let file = open(bench.url("made").path, O_WRONLY | O_CREAT | O_EXCL, mode_t(permissions))
         #expect(file >= 0)
@@ -20,7 +20,7 @@ struct DownloadPermissionsTests {
     }
 
     @Test(arguments: [0o644, 0o600, 0o444, 0o400, 0o777, 0o200])
-    func `unfinished, a file is its owner's alone; then it has the permissions that were asked for`(
+    func `a partial file is accessible only to its owner, and the complete file gets the requested permissions`(
         permissions: Int
     ) async throws {
         let bench = try DownloadBench()
@@ -36,12 +36,12 @@ struct DownloadPermissionsTests {
         #expect(bench.names() == ["file"])
     }
 
-    @Test func `a part of an earlier run gets the permissions of this one`() async throws {
+    @Test func `a resumed file gets the permissions of the current download`() async throws {
         let bench = try DownloadBench()
         var options = DownloadOptions()
         options.permissions = 0o600
         try await bench.leavePart(options: options)
-        // As a version left it that made parts with the permissions of the file.
+        // An older version created partial files with the permissions of the final file.
         #expect(chmod(try #require(bench.partURL).path, 0o644) == 0)
         options.permissions = 0o640
         let conclusion = try await bench.download(to: .file(bench.url("file")), options: options)
@@ -49,7 +49,7 @@ struct DownloadPermissionsTests {
         #expect(bench.permissions("file") == (try made(0o640, bench)))
     }
 
-    @Test func `a part that may not be opened is replaced by a new one`() async throws {
+    @Test func `a partial file that cannot be opened is replaced by a new one`() async throws {
         let bench = try DownloadBench()
         try await bench.leavePart()
         let isFirst = Locked(true)

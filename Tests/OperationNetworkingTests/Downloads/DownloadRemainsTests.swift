@@ -7,12 +7,10 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-/// What of a download lies beside its destination, and for whom.
+/// Tests the files that a download leaves beside its destination.
 @Suite(.timeLimit(.minutes(3)))
 struct DownloadRemainsTests {
-    @Test func `two downloads of one address that are not gone on with come to one folder at the same time`()
-        async throws
-    {
+    @Test func `two POST downloads of the same URL can save to one folder at the same time`() async throws {
         let bench = try DownloadBench()
         let gate = Gate()
         bench.server.route("POST", "/file") { request in
@@ -37,9 +35,7 @@ struct DownloadRemainsTests {
         #expect(bench.names() == ["one", "two"])
     }
 
-    @Test func `a part that nobody wants any more is thrown away, and only that of the same place and source`()
-        async throws
-    {
+    @Test func `removePart deletes only the partial file of the same destination and source`() async throws {
         let bench = try DownloadBench()
         let url = bench.server.url("/file")
         let folder = DownloadDestination.folder(bench.folder)
@@ -56,7 +52,7 @@ struct DownloadRemainsTests {
             #expect(bench.names() == [])
             #expect(try !destination.removePart(of: url))
             #expect(try await bench.download(to: destination).file?.resumedBytes == 0)
-            // What is complete stays.
+            // A complete file stays.
             #expect(try !destination.removePart(of: url))
             #expect(bench.names() == ["file"])
             try FileManager.default.removeItem(at: bench.url("file"))
@@ -66,7 +62,7 @@ struct DownloadRemainsTests {
         #expect(bench.names() == [])
     }
 
-    @Test func `the part of a download that is under way is not thrown away`() async throws {
+    @Test func `the partial file of a running download is not removed`() async throws {
         let bench = try DownloadBench()
         let gate = Gate()
         let whole = DownloadBench.resource()

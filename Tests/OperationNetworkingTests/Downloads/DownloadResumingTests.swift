@@ -9,7 +9,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(3)))
 struct DownloadResumingTests {
-    @Test func `a download that was cut goes on from its bytes`() async throws {
+    @Test func `an interrupted download resumes from its bytes`() async throws {
         let bench = try DownloadBench()
         let resource = DownloadBench.resource()
         let file = try await bench.resumed(first: resource, then: { resource.answer(to: $0) }).file
@@ -24,7 +24,7 @@ struct DownloadResumingTests {
         #expect(bench.server.violations == [])
     }
 
-    @Test func `one by date goes on only if the date is old enough`() async throws {
+    @Test func `a file with a Last-Modified date is resumed only if the date is old enough`() async throws {
         for (sent, goesOn) in [("Sun, 06 Nov 1994 09:49:37 GMT", true), ("Sun, 06 Nov 1994 08:49:38 GMT", false)] {
             let bench = try DownloadBench()
             var resource = DownloadBench.resource(etag: nil, date: "Sun, 06 Nov 1994 08:49:37 GMT")
@@ -38,7 +38,7 @@ struct DownloadResumingTests {
     }
 
     @Test(arguments: ["W/\"one\"", nil])
-    func `without a strong validator nothing is kept, and it begins anew`(etag: String?) async throws {
+    func `without a strong validator, nothing is kept and the download starts again`(etag: String?) async throws {
         let bench = try DownloadBench()
         let resource = DownloadBench.resource(etag: etag)
         let file = try await bench.resumed(first: resource, then: { resource.answer(to: $0) }).file
@@ -47,7 +47,7 @@ struct DownloadResumingTests {
         #expect(bench.bytes("file")?.count == DownloadBench.size)
     }
 
-    @Test func `a file that changed on the server begins anew and is never mixed`() async throws {
+    @Test func `a file that changed on the server is downloaded again and never mixed`() async throws {
         let bench = try DownloadBench()
         let new = DownloadBench.resource(700_000, from: 5, etag: "\"two\"")
         let file = try await bench.resumed(first: DownloadBench.resource(), then: { new.answer(to: $0) }).file
@@ -57,7 +57,7 @@ struct DownloadResumingTests {
         #expect(bench.names() == ["file"])
     }
 
-    @Test func `a server that knows no ranges sends all of it`() async throws {
+    @Test func `a server that does not support ranges sends the complete file`() async throws {
         let bench = try DownloadBench()
         var whole = DownloadBench.resource()
         whole.acceptsRanges = false
@@ -71,7 +71,7 @@ struct DownloadResumingTests {
         "bytes 0-899999/900000", "bytes 7-899999/900000", "bytes 300000-899999/*", "bytes 300000-899999/900001", "x",
         nil,
     ])
-    func `a part that does not fit is asked for anew, once`(range: String?) async throws {
+    func `a 206 response that does not match leads to one request for the complete file`(range: String?) async throws {
         let bench = try DownloadBench()
         let whole = DownloadBench.resource()
         let file = try await bench.resumed(
@@ -88,7 +88,7 @@ struct DownloadResumingTests {
         #expect(bench.names() == ["file"])
     }
 
-    @Test func `a range that is refused begins anew, for the file is another`() async throws {
+    @Test func `after a refused range, the download starts again because the file is a different one`() async throws {
         let bench = try DownloadBench()
         let small = DownloadBench.resource(1000, etag: "\"two\"")
         let file = try await bench.resumed(
@@ -102,7 +102,7 @@ struct DownloadResumingTests {
         #expect(bench.server.requests.count == 3)
     }
 
-    @Test func `a server that sends small pieces is asked for each`() async throws {
+    @Test func `a server that sends small pieces is asked for each of them`() async throws {
         let bench = try DownloadBench()
         let bytes = TestPattern.bytes(count: DownloadBench.size)
         let file = try await bench.resumed(
@@ -119,14 +119,14 @@ struct DownloadResumingTests {
             }
         ).file
         #expect(file?.length == Int64(DownloadBench.size))
-        // Of the pieces, only the first goes on from what was there before.
+        // Only the first piece resumes from bytes of an earlier download.
         #expect((300_000...400_000).contains(file?.resumedBytes ?? 0))
         #expect(bench.server.requests.count >= 4)
         let isSame = bench.bytes("file") == bytes
         #expect(isSame)
     }
 
-    @Test func `an answer that is no file leaves what is there`() async throws {
+    @Test func `a response that is not the file keeps the partial file`() async throws {
         let bench = try DownloadBench()
         let whole = DownloadBench.resource()
         let conclusion = try await bench.resumed(first: whole, then: { _ in .text("busy", status: 503) })
@@ -143,7 +143,7 @@ struct DownloadResumingTests {
         #expect(bench.names() == ["file"])
     }
 
-    @Test func `one object goes on with a temporary file, too`() async throws {
+    @Test func `a download object can resume its temporary file`() async throws {
         let bench = try DownloadBench()
         let whole = DownloadBench.resource()
         bench.server.route("GET", "/file") { request in
@@ -155,7 +155,7 @@ struct DownloadResumingTests {
             await withCheckedContinuation { continuation in
                 work.prepare(request) { result in
                     guard case .success(let request) = result else { return }
-                    let receiver = work.makeReceiver { continuation.resume(returning: $0) }
+                    let receiver = DownloadReceiver(work, DownloadCallbacks { continuation.resume(returning: $0) })
                     bench.bench.session.makeTask(with: request, receiver: receiver).resume()
                 }
             }
@@ -168,7 +168,7 @@ struct DownloadResumingTests {
         await withCheckedContinuation { continuation in work.close { continuation.resume() } }
     }
 
-    @Test func `another URL begins anew, unless it is said to be of the same file`() async throws {
+    @Test func `another URL starts again, unless both have the same resume key`() async throws {
         for key in [nil, "the film"] {
             let bench = try DownloadBench()
             let whole = DownloadBench.resource()
@@ -186,7 +186,7 @@ struct DownloadResumingTests {
         }
     }
 
-    @Test func `the checksum of a file that was gone on with is that of all its bytes`() async throws {
+    @Test func `the checksum of a resumed file covers all of its bytes`() async throws {
         let bytes = TestPattern.bytes(count: DownloadBench.size)
         for isRight in [true, false] {
             let bench = try DownloadBench()
@@ -202,11 +202,11 @@ struct DownloadResumingTests {
         }
     }
 
-    @Test func `a metadata without its part is never found beside the bytes of another version`() async throws {
+    @Test func `metadata without its partial file is never combined with the bytes of another version`() async throws {
         let bench = try DownloadBench()
         let old = DownloadBench.resource()
         try await bench.leavePart(of: old)
-        // As after a kill between the last step and the removal of the metadata file, or if somebody removes what is large.
+        // This happens if the process is killed after the final rename, or if another program removes large files.
         try FileManager.default.removeItem(at: try #require(bench.partURL))
         let (half, gate) = (Gate(), Gate())
         let new = TestPattern.bytes(from: 5, count: DownloadBench.size)
@@ -226,7 +226,7 @@ struct DownloadResumingTests {
         }
         await half.passage()
         #expect(bench.metadataURL == nil)
-        // What is there now is what a kill would leave.
+        // A kill would leave exactly these files.
         try FileManager.default.createDirectory(at: bench.url("killed"), withIntermediateDirectories: false)
         for url in [bench.partURL, bench.metadataURL].compactMap({ $0 }) {
             try FileManager.default.copyItem(at: url, to: bench.url("killed/\(url.lastPathComponent)"))
@@ -240,16 +240,16 @@ struct DownloadResumingTests {
         #expect(order.prefix(3) == [.remove, .synchronize, .write])
     }
 
-    @Test func `bytes behind what is known to be there never come into the file`() async throws {
+    @Test func `bytes after the synchronized length are never used`() async throws {
         let bench = try DownloadBench()
         let bytes = TestPattern.bytes(count: 400_000)
-        // Its length is not told, so it may be all there.
+        // The length of the body is unknown, so all bytes may have arrived.
         bench.server.route("GET", "/file") { _ in
             LoopbackAnswer(
                 .head(200, ["Transfer-Encoding": "chunked", "ETag": "\"one\""]), .chunk(bytes), .close)
         }
         #expect(try await bench.download(to: .file(bench.url("file"))).error != nil)
-        // The system went down; the file system had made the file longer, and not yet written what belongs there.
+        // Simulates a power failure after which the file system has extended the file but not written its content.
         let url = try #require(bench.metadataURL)
         var metadata = try #require(DownloadMetadata(text: Array(try Data(contentsOf: url))))
         #expect(metadata.synchronized == 400_000)

@@ -15,7 +15,7 @@ struct DownloadSafetyTests {
         ("attachment; filename=\"..\"", "file"), ("attachment; filename=\".bashrc\"", "bashrc"),
         ("attachment; filename*=UTF-8''%00; filename=\"..\\\\x\"", "file"), ("", "file"),
     ])
-    func `into a folder under the server's name, and never outside`(field: String, name: String) async throws {
+    func `a file gets its name from the server, and never leaves its folder`(field: String, name: String) async throws {
         let bench = try DownloadBench()
         let resource = DownloadBench.resource(1000)
         bench.server.route("GET", "/file") { resource.answer(to: $0).with("Content-Disposition", field) }
@@ -33,10 +33,10 @@ struct DownloadSafetyTests {
     enum Planted: CaseIterable { case link, hardLink, pipe, danglingLink }
 
     @Test(arguments: Planted.allCases)
-    func `nothing that was laid under the part's name is written through`(planted: Planted) async throws {
+    func `a download writes through no planted file with the name of its partial file`(planted: Planted) async throws {
         let bench = try DownloadBench()
         bench.serve(DownloadBench.resource())
-        // The name is found out by a download that is cut.
+        // A download that is cut off reveals the name of the partial file.
         let whole = DownloadBench.resource()
         bench.server.route("GET", "/cut") { whole.answer(to: $0).cut(at: 100_000) }
         _ = try await bench.download("/cut", to: .file(bench.url("file")))
@@ -57,7 +57,7 @@ struct DownloadSafetyTests {
         #expect(bench.names() == ["file", "victim"])
     }
 
-    @Test func `links under the names of the metadata are neither read nor written through`() async throws {
+    @Test func `links with the names of the metadata files are neither read nor written through`() async throws {
         let bench = try DownloadBench()
         let whole = DownloadBench.resource()
         bench.server.route("GET", "/file") { whole.answer(to: $0).cut(at: 100_000) }
@@ -77,7 +77,7 @@ struct DownloadSafetyTests {
     }
 
     @Test(arguments: [true, false])
-    func `a file that somebody put in the part's place is neither moved nor removed`(fails: Bool) async throws {
+    func `a file that replaced the partial file is neither moved nor removed`(fails: Bool) async throws {
         let bench = try DownloadBench()
         let (half, gate) = (Gate(), Gate())
         let bytes = TestPattern.bytes(count: DownloadBench.size)
@@ -104,11 +104,11 @@ struct DownloadSafetyTests {
     }
 
     @Test(arguments: Untrusted.allCases)
-    func `a part or a metadata that others may have written is not gone on with`(untrusted: Untrusted) async throws {
+    func `a partial file or metadata that others could have written is not resumed`(untrusted: Untrusted) async throws {
         let bench = try DownloadBench()
         try await bench.leavePart()
         let (part, metadata) = (try #require(bench.partURL), try #require(bench.metadataURL))
-        // Whoever may write to the part may have it open.
+        // A user with write access to the partial file may have it open.
         let stranger = try FileHandle(forUpdating: part)
         switch untrusted {
         case .writablePart: #expect(chmod(part.path, 0o622) == 0)
@@ -131,7 +131,7 @@ struct DownloadSafetyTests {
         #expect(bench.names() == ["file"] + (untrusted == .linkedMetadata ? ["link"] : []))
     }
 
-    /// Changes the metadata file of a part that was left.
+    /// Changes the metadata of a partial file.
     private func changeMetadata(_ bench: DownloadBench, in folder: String, _ change: (inout DownloadMetadata) -> Void)
         throws
     {
@@ -149,8 +149,7 @@ struct DownloadSafetyTests {
         ("", "download"),
         (".bashrc", "bashrc"), ("a\u{0}b", "b"),
     ])
-    func `a name that the metadata says is cleaned as one that a server says`(given: String, name: String) async throws
-    {
+    func `a file name from the metadata is cleaned like one from the server`(given: String, name: String) async throws {
         let bench = try DownloadBench()
         try FileManager.default.createDirectory(at: bench.url("in/a"), withIntermediateDirectories: true)
         try await bench.leavePart(to: .folder(bench.url("in")))
@@ -165,7 +164,7 @@ struct DownloadSafetyTests {
     }
 
     @Test(arguments: [DownloadValidator.entityTag("\"a\nX: b\""), .entityTag("W/\"a\""), .date("a\r\nX: b")])
-    func `a metadata whose validator is none is not gone on with`(validator: DownloadValidator) async throws {
+    func `metadata with an invalid validator is not used to resume`(validator: DownloadValidator) async throws {
         let bench = try DownloadBench()
         try await bench.leavePart()
         try changeMetadata(bench, in: "") { $0.validator = validator }
@@ -175,7 +174,7 @@ struct DownloadSafetyTests {
         #expect(bench.holds("file"))
     }
 
-    @Test func `a part that another download finished before it was claimed is not written to`() async throws {
+    @Test func `a partial file that another download finished before it was claimed is not written to`() async throws {
         let bench = try DownloadBench()
         bench.serve(DownloadBench.resource())
         let stop = StoppedCall(at: .claim)
@@ -184,7 +183,7 @@ struct DownloadSafetyTests {
         options.existingItem = .replace
         let slow = try bench.start(to: .file(bench.url("file")), options: options, files: stop.files)
         await stop.reached.passage()
-        // It finds the part that the other has made, and is faster.
+        // The slow download finds the partial file that the other download created and then completed.
         #expect(try await bench.download(to: .file(bench.url("file"))).file != nil)
         let finished = try FileHandle(forReadingFrom: bench.url("file"))
         bench.server.route("GET", "/file") { _ in .bytes([1, 2, 3]) }
@@ -193,19 +192,19 @@ struct DownloadSafetyTests {
         #expect(conclusion.file?.length == 3, "\(conclusion)")
         #expect(bench.bytes("file") == [1, 2, 3])
         #expect(bench.names() == ["file"])
-        // The first file was replaced, and not written to.
+        // The first file was replaced, not written to.
         #expect(try finished.readToEnd()?.count == DownloadBench.size)
         try finished.close()
     }
 
-    @Test func `the metadata of a download that begins when another one has just ended is its own`() async throws {
+    @Test func `the metadata of a download that begins right after another one is not removed`() async throws {
         let bench = try DownloadBench()
         bench.serve(DownloadBench.resource())
         var options = DownloadOptions()
         options.existingItem = .replace
         let (renamed, ended, goesOn) = (Gate(), Gate(), Gate())
         let files = FileSystem { call in
-            // The call after the last step.
+            // The call after the final rename.
             if renamed.isOpen, !ended.isOpen {
                 ended.open()
                 goesOn.wait()
@@ -220,7 +219,7 @@ struct DownloadSafetyTests {
             whole.answer(to: request).cut(at: 400_000, by: .stall)
         }
         let second = try bench.start(to: .file(bench.url("file")), options: options)
-        // The metadata file of the first one lies there still; it is gone when the second one has written anything.
+        // The metadata of the first download still exists. It is removed before the second download writes any bytes.
         try await waitUntil("the second one has its metadata") {
             let part = bench.partURL.flatMap { bench.bytes($0.lastPathComponent) }
             return part?.count ?? 0 >= 64 << 10 && bench.metadataURL != nil
@@ -237,7 +236,7 @@ struct DownloadSafetyTests {
         #expect(bench.names() == ["file"])
     }
 
-    @Test func `a file that takes the part's name at the last moment is no success`() async throws {
+    @Test func `a file that replaces the partial file just before the final rename causes an error`() async throws {
         let bench = try DownloadBench()
         bench.serve(DownloadBench.resource())
         let files = FileSystem { call in
@@ -253,7 +252,7 @@ struct DownloadSafetyTests {
 
     enum Taken: CaseIterable { case pipe, socket, device, folder, fullFolder }
 
-    /// Row 80 of the catalogue of faults.
+    /// Row 80 of the fault catalogue.
     @Test(.timeLimit(.minutes(3)), arguments: Taken.allCases)
     func `a destination that is a pipe, a socket, a device or a folder is an error, and is not opened`(
         taken: Taken
@@ -267,7 +266,7 @@ struct DownloadSafetyTests {
                 return print("SKIPPED: this system makes no sockets by mknod.")
             }
         case .device:
-            // The null device by its numbers: a call that opened it would not even notice.
+            // This is the null device, identified by its numbers. A call that opened it would not fail.
             guard mknod(bench.url("file").path, S_IFCHR | 0o600, 0x103) == 0 else {
                 return print("SKIPPED: this process may not make devices.")
             }
@@ -291,7 +290,7 @@ struct DownloadSafetyTests {
         #expect(opened.withLock { !$0.contains("file") })
         #expect(bench.server.counts.connections == 0)
         #expect(bench.names() == ["file"])
-        // As the folder that is downloaded to, too.
+        // The same applies if the item is used as a destination folder.
         guard taken != .folder, taken != .fullFolder else { return }
         let inside = try await bench.download(to: .folder(bench.url("file")), options: options, files: files)
         #expect(inside.error?.code == .fileUnwritable, "\(inside)")

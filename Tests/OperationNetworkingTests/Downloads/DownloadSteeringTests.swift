@@ -16,7 +16,7 @@ struct DownloadSteeringTests {
         func proceed() {}
     }
 
-    /// A thread that wants something, and then does its steps, each of which takes a while.
+    /// A thread that makes requests, and then performs their steps, each of which takes a while.
     private struct Settler {
         var wishes: [Bool]
         var step: DownloadSteering.Step?
@@ -26,14 +26,14 @@ struct DownloadSteeringTests {
     private struct Model {
         var steering = DownloadSteering()
         var wanted = true
-        /// What was done to each task: whether it runs.
+        /// Whether each task runs, according to the calls.
         var runs: [ObjectIdentifier: Bool] = [:]
         var settlers: [Settler] = []
-        /// The last is the present one.
+        /// The last one is the current task.
         var tasks: [Task] = []
     }
 
-    @Test func `whoever steers when, a task is brought to what was wanted last, by one thread at a time`() {
+    @Test func `whichever threads suspend and resume it, a task follows the last call, one thread at a time`() {
         for seed in UInt64(0)..<2000 {
             var generator = SeededGenerator(seed: seed)
             var model = Model()
@@ -42,7 +42,7 @@ struct DownloadSteeringTests {
             model.settlers = (0..<3).map { _ in
                 Settler(wishes: (0..<4).map { _ in generator.chance(1, in: 2) })
             }
-            // The last wish is that it runs.
+            // The last call resumes the task.
             model.settlers.append(Settler(wishes: [true]))
             while advance(&model, &generator) {
                 #expect(model.settlers.filter(\.isBusy).count <= 1, "seed \(seed)")
@@ -52,7 +52,7 @@ struct DownloadSteeringTests {
         }
     }
 
-    /// Lets one thread, or the download's queue, do one thing; false if there is nothing left to do.
+    /// Lets one thread, or the download's queue, perform one action. Returns `false` if no action is left.
     private func advance(_ model: inout Model, _ generator: inout SeededGenerator) -> Bool {
         let able = model.settlers.indices.filter { model.settlers[$0].isBusy || !model.settlers[$0].wishes.isEmpty }
         let changesTask = model.tasks.isEmpty || generator.chance(1, in: 20)
@@ -85,7 +85,7 @@ struct DownloadSteeringTests {
         return true
     }
 
-    /// Another request takes the place of the last, and its thread settles it at once.
+    /// Another request replaces the last one, and its thread performs the first step.
     private func change(_ model: inout Model) {
         if !model.tasks.isEmpty {
             let (isWanted, last) = model.steering.askAgain()
@@ -99,7 +99,7 @@ struct DownloadSteeringTests {
         model.settlers.append(Settler(wishes: [], step: step, isBusy: step != nil))
     }
 
-    @Test func `cancelled, no step comes any more, and no task is wanted`() {
+    @Test func `after a cancellation, there are no more steps and no task is accepted`() {
         var steering = DownloadSteering()
         let task = Task()
         let begins = steering.resume()
@@ -115,7 +115,7 @@ struct DownloadSteeringTests {
         guard case .noTask = steering.cancel() else { return #expect(Bool(false)) }
     }
 
-    @Test func `cancelled before it began, it has ended, and does not begin`() {
+    @Test func `a download that is canceled before its start has ended, and does not start`() {
         var steering = DownloadSteering()
         guard case .ended = steering.cancel() else { return #expect(Bool(false)) }
         let begins = steering.resume()

@@ -9,7 +9,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(3)))
 struct DownloadSuspensionTests {
-    @Test func `suspended and resumed again just while its task is started, it goes on`() async throws {
+    @Test func `a download that is suspended and resumed while its task starts continues`() async throws {
         let bench = try DownloadBench()
         bench.serve(DownloadBench.resource())
         let (starting, starts, suspending, suspends) = (Gate(), Gate(), Gate(), Gate())
@@ -35,7 +35,7 @@ struct DownloadSuspensionTests {
         #expect(bench.holds("file"))
     }
 
-    @Test func `resumed by one thread while another suspends it, it goes on`() async throws {
+    @Test func `a download that one thread resumes while another one suspends it continues`() async throws {
         let bench = try DownloadBench()
         let gate = Gate()
         let whole = DownloadBench.resource()
@@ -58,7 +58,7 @@ struct DownloadSuspensionTests {
         #expect(bench.holds("file"))
     }
 
-    @Test func `suspended before its task is made, it asks for nothing until it is resumed`() async throws {
+    @Test func `a download that is suspended before its task exists sends nothing until it is resumed`() async throws {
         let bench = try DownloadBench()
         bench.serve(DownloadBench.resource())
         let stop = StoppedCall(at: .claim)

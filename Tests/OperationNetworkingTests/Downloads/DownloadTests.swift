@@ -9,7 +9,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(3)))
 struct DownloadTests {
-    @Test func `to a temporary file, which is handed over`() async throws {
+    @Test func `a download to a temporary file hands the file over`() async throws {
         let bench = try DownloadBench()
         bench.serve(DownloadBench.resource())
         let file = try #require(try await bench.download(to: .temporary).file)
@@ -24,7 +24,7 @@ struct DownloadTests {
         #expect(bench.server.violations == [])
     }
 
-    @Test func `to a place whose folders are made, and nothing else is left`() async throws {
+    @Test func `a download creates missing folders and leaves no other files`() async throws {
         let bench = try DownloadBench()
         bench.serve(DownloadBench.resource())
         let conclusion = try await bench.download(to: .file(bench.url("a/b/file")))
@@ -33,7 +33,7 @@ struct DownloadTests {
         #expect(bench.bytes("a/b/file").map { TestPattern.matches($0) && $0.count == DownloadBench.size } == true)
     }
 
-    @Test func `an empty file is a file`() async throws {
+    @Test func `an empty body is saved as an empty file`() async throws {
         let bench = try DownloadBench()
         bench.serve(DownloadBench.resource(0))
         #expect(try await bench.download(to: .file(bench.url("file"))).file?.length == 0)
@@ -41,7 +41,7 @@ struct DownloadTests {
         #expect(bench.names() == ["file"])
     }
 
-    @Test func `what is there stays, and nothing is asked`() async throws {
+    @Test func `an existing file stays, and no request is sent`() async throws {
         let bench = try DownloadBench()
         bench.serve(DownloadBench.resource())
         try Data("old".utf8).write(to: bench.url("file"))
@@ -52,7 +52,7 @@ struct DownloadTests {
         #expect(bench.server.counts.heads == 0)
     }
 
-    @Test func `what is there is replaced in one step, a link itself and not what it leads to`() async throws {
+    @Test func `an existing file is replaced in one step, and a link is replaced instead of its target`() async throws {
         let bench = try DownloadBench()
         bench.serve(DownloadBench.resource())
         try Data("victim".utf8).write(to: bench.url("victim"))
@@ -68,7 +68,7 @@ struct DownloadTests {
         #expect(bench.names() == ["file", "folder", "victim"])
     }
 
-    @Test func `two downloads to one place: the second is refused, and the first goes on`() async throws {
+    @Test func `a second download to the same destination fails, and the first one continues`() async throws {
         let bench = try DownloadBench()
         let gate = Gate()
         let whole = DownloadBench.resource()
@@ -82,7 +82,7 @@ struct DownloadTests {
         #expect(bench.names() == ["file"])
     }
 
-    @Test func `expected lengths and checksums`() async throws {
+    @Test func `expected lengths, maximum lengths and checksums are verified`() async throws {
         let bench = try DownloadBench()
         bench.serve(DownloadBench.resource())
         let bytes = TestPattern.bytes(count: DownloadBench.size)

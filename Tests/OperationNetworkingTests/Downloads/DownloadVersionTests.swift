@@ -6,16 +6,16 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-/// What a server says of the version of a file, in the first response and in a later one with a part.
+/// The validators that a server sends with a file, in the first response and in a later partial response.
 enum VersionNames {
-    /// What the first response has.
+    /// The validators of the first response.
     enum First: CaseIterable, Sendable {
         case none, weak, strong, date, both
 
-        /// Whether a part can be resumed.
+        /// Whether a partial file can be resumed.
         var isStrong: Bool { self == .strong || self == .date || self == .both }
 
-        /// What names a version, as the server writes it.
+        /// The headers that identify a version.
         func fields(of version: Int) -> [LoopbackField] {
             var fields = [LoopbackField("Date", "Sun, 06 Nov 1994 09:49:37 GMT")]
             if self == .weak { fields.append(LoopbackField("ETag", "W/\"\(version)\"")) }
@@ -27,13 +27,13 @@ enum VersionNames {
         }
     }
 
-    /// What a response with a part has.
+    /// The validator of a partial response.
     enum Second: CaseIterable, Sendable {
-        /// Nothing.
+        /// No validator.
         case none
-        /// The name of the version that it sends.
+        /// The validator of the version that is sent.
         case same
-        /// Another name.
+        /// Another validator.
         case other
     }
 }
@@ -66,12 +66,12 @@ struct DownloadVersionTests {
 
         var path: String { "/file\(number)" }
 
-        /// The first response, which breaks off.
+        /// The first response, which is cut off.
         func begin(_ bytes: [UInt8]) -> LoopbackAnswer {
             LoopbackAnswer.bytes(bytes, fields: first.fields(of: 1)).cut(at: 300_000)
         }
 
-        /// Whatever is sent later.
+        /// All later responses.
         func answer(to request: LoopbackRequest, _ bytes: [UInt8]) -> LoopbackAnswer {
             let version = isChanged ? 2 : 1
             let start = request["Range"].flatMap { Int($0.dropFirst(6).dropLast()) }
@@ -88,7 +88,7 @@ struct DownloadVersionTests {
         }
     }
 
-    @Test func `a part is resumed where the server proves its version, and begun again everywhere else`() async throws {
+    @Test func `a partial file is resumed only if the server proves its version`() async throws {
         let bench = try DownloadBench()
         let size = 500_000
         let old = TestPattern.bytes(count: size), new = TestPattern.bytes(from: 5, count: size)

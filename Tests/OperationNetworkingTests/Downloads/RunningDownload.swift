@@ -5,7 +5,7 @@ import OperationCore
 import OperationNetworking
 import OperationTestKit
 
-/// A download that was made, and how it ends.
+/// A download and its result.
 final class RunningDownload: Sendable {
     let run: DownloadRun
     private let end = End()
@@ -27,7 +27,7 @@ final class RunningDownload: Sendable {
         run = DownloadRun(request, over: session, with: download, callbacks)
     }
 
-    /// How it ended; that it is not over, when the test's time is.
+    /// Returns the result. If the time of the test is over, the result is `again`.
     func conclusion() async -> DownloadConclusion {
         await withTaskCancellationHandler {
             await end.gate.passage()

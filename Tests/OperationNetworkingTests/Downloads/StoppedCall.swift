@@ -4,11 +4,11 @@
 import OperationCore
 import OperationTestKit
 
-/// A file system that stops at one call, once it is armed, until it is let on.
+/// A file system that stops at one kind of call, once it is armed, until the test lets the call continue.
 final class StoppedCall: Sendable {
-    /// Opened when the call is about to be made.
+    /// Opens when the call is about to be made.
     let reached = Gate()
-    /// To be opened for it to be made.
+    /// The test opens this gate to let the call continue.
     let passes = Gate()
     private let kind: FileSystemCall.Kind
     private let isArmed = Locked(false)
@@ -18,7 +18,7 @@ final class StoppedCall: Sendable {
         self.kind = kind
     }
 
-    /// How many calls of the kind came after the one that was stopped.
+    /// The number of calls of this kind after the stopped call.
     var laterCalls: Int { later.withLock { $0 } }
 
     func arm() {

@@ -3,7 +3,7 @@
 
 import OperationNetworking
 
-/// A session whose tasks tell of each call of the user's before they do it, and of their end after they told it.
+/// A session whose tasks report each call before it is made, and their end after it was delivered.
 final class WatchedSession: NetworkSession {
     enum Call: Sendable { case resume, suspend, cancel, end }
 

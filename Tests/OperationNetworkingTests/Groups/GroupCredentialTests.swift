@@ -6,10 +6,10 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-/// Credentials and networks for all that is beneath a group.
-@Suite("Inheritance in groups: credentials and networks", .timeLimit(.minutes(2)))
+/// Tests authentication and offline policies that the operations of a group inherit.
+@Suite("Inheritance in groups: authentication and offline policies", .timeLimit(.minutes(2)))
 struct GroupCredentialTests {
-    @Test("A hundred children in nested groups whose token is old: one refresh")
+    @Test("A hundred children of nested groups with an expired token cause one refresh")
     func oneRefresh() async throws {
         let tokens = try TokenBench()
         let authenticator = tokens.authenticator()
@@ -24,7 +24,7 @@ struct GroupCredentialTests {
         try await tokens.bench.checkNothingIsLeft()
     }
 
-    @Test("One with realms of its own, or none, and a group with none, do not get the credential")
+    @Test("Operations and groups that have their own realms, or none, do not inherit the credential")
     func unless() async throws {
         let tokens = try TokenBench()
         let (outerRealm, ownRealm) = (tokens.authenticator("new"), tokens.authenticator("own"))
@@ -46,7 +46,7 @@ struct GroupCredentialTests {
         #expect(try await outer.run() == ["Bearer own", "nothing", "nothing", "Bearer new"])
     }
 
-    @Test("A group that is made within the refresh, with the realm itself, does not wait for it")
+    @Test("A group that is created within the refresh, with the same realm, does not wait for the refresh")
     func groupInRefresh() async throws {
         let tokens = try TokenBench()
         let bench = tokens.bench
@@ -67,7 +67,7 @@ struct GroupCredentialTests {
         itself.value = nil
     }
 
-    @Test("Children of a group wait for the network as it says")
+    @Test("Children of a group inherit its offline policy")
     func offline() async throws {
         let offline = try OfflineBench()
         let (waiting, own) = (offline.bench.text("/"), offline.bench.text("/"))

@@ -6,12 +6,12 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-/// The deadline of a group, and the network operations beneath it.
+/// Tests the deadline of a group and its network operations.
 @Suite("Deadlines of groups", .timeLimit(.minutes(2)))
 struct GroupDeadlineTests {
     private let retries: RetryBench
     private var server: LoopbackServer { retries.bench.server }
-    /// Another one than that of the children.
+    /// The clock of the group, which differs from that of the children.
     private let clock = ManualClock()
 
     init() throws {
@@ -19,14 +19,14 @@ struct GroupDeadlineTests {
         server.route("/") { _ in .status(503) }
     }
 
-    /// One that says nothing.
+    /// An operation without its own settings.
     private func child() -> NetworkDataOperation<String> {
         let child = retries.bench.text()
         child.clock = retries.clock
         return child
     }
 
-    /// A group whose children repeat, with pauses of four seconds, one within the other.
+    /// A group within a group, whose children are repeated with pauses of four seconds.
     private func nested(_ child: NetworkDataOperation<String>) -> GroupOperation<[String], GroupFailure> {
         let inner = GroupOperation.all([child])
         let outer = GroupOperation { group in try await group.run(inner) }
@@ -38,7 +38,7 @@ struct GroupDeadlineTests {
         return outer
     }
 
-    @Test("One that waits for its next attempt ends at once when the time of the group is over")
+    @Test("An operation that waits for its next attempt is canceled at the deadline of the group")
     func endsWait() async throws {
         let child = child()
         let group = nested(child)
@@ -53,7 +53,8 @@ struct GroupDeadlineTests {
         #expect(clock.pendingCount == 0 && retries.clock.pendingCount == 0)
     }
 
-    @Test("No attempt is begun that would come too late for a group around it", arguments: [true, false])
+    @Test(
+        "No attempt begins that would exceed the deadline or the timeout of an outer group", arguments: [true, false])
     func noLateAttempt(isTimeout: Bool) async throws {
         let child = child()
         let group = nested(child)
@@ -63,7 +64,7 @@ struct GroupDeadlineTests {
         #expect(child.outcome?.error?.retryEnd == .deadlineTooNear && server.counts.heads == 1)
     }
 
-    @Test("What is shielded has its own time")
+    @Test("A shielded operation is not limited by the deadline of the group")
     func shielded() async throws {
         let child = child()
         server.route("/") { $0.number == 0 ? .status(503) : .text("Hello") }
@@ -78,7 +79,7 @@ struct GroupDeadlineTests {
         #expect(server.counts.heads == 2)
     }
 
-    @Test("The time of what wraps a child in a group counts, too")
+    @Test("The deadline of an operation that wraps a child applies to the child")
     func wrapped() async throws {
         let child = child()
         let wrapper = child.mapResult { $0.count }

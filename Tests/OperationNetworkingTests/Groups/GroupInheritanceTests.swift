@@ -7,7 +7,7 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-/// What the network operations beneath a group take over from it.
+/// Tests the settings that the network operations of a group inherit.
 @Suite("Inheritance in groups", .timeLimit(.minutes(2)))
 struct GroupInheritanceTests {
     private let retries: RetryBench
@@ -16,7 +16,7 @@ struct GroupInheritanceTests {
 
     init() throws {
         retries = try RetryBench()
-        // Each place fails once, and then answers.
+        // Each path fails once, and then succeeds.
         let seen = Shared<Set<String>>([])
         server.route("/*") { request in
             let isFirst = !seen.value.contains(request.path)
@@ -25,7 +25,7 @@ struct GroupInheritanceTests {
         }
     }
 
-    /// An operation that says nothing, and whose pauses end as soon as they begin.
+    /// An operation without its own settings, whose pauses end as soon as they begin.
     private func child(_ path: String) -> NetworkDataOperation<String> {
         let child = bench.text(path)
         child.clock = retries.clock
@@ -35,7 +35,7 @@ struct GroupInheritanceTests {
 
     private func attempts(_ path: String) -> Int { server.requests.count { $0.path == path } }
 
-    /// Each way in which an operation becomes a child.
+    /// The ways in which an operation becomes a child.
     enum Way: String, CaseIterable, Sendable {
         case asyncBody, synchronousBody, declared, added, map, pipeline, plan, recovered
     }
@@ -63,19 +63,19 @@ struct GroupInheritanceTests {
         }
     }
 
-    @Test("A policy comes over two levels, whatever way the child came in", arguments: Way.allCases)
+    @Test("A retry policy is inherited over two levels, in whichever way the child was added", arguments: Way.allCases)
     func twoLevels(way: Way) async throws {
         let queue = QueueManager("inheritance", width: 1)
         let inner = group(way)
         let outer = GroupOperation { group in try await group.run(inner) }
-        // Set after the inner one was made: what counts is what is said when the child begins.
+        // The policy is set after the inner group was created, because only the value at the start of the child counts.
         outer.retry = retries.retry()
         try queue.add(outer)
         #expect(try await outer.value == ["Hello"])
         #expect(attempts("/a") == 2 && outer.retry == nil)
     }
 
-    @Test("Without a word of a group nothing is repeated")
+    @Test("Without a retry policy in a group, no request is repeated")
     func nothingSaid() async throws {
         let child = child("/a")
         let outer = GroupOperation { group in try await group.run(GroupOperation.all([child])) }
@@ -83,7 +83,7 @@ struct GroupInheritanceTests {
         #expect(child.outcome?.error?.status == 503 && child.retry == nil && attempts("/a") == 1)
     }
 
-    @Test("The nearest word counts: the child's own, then that of the inner group")
+    @Test("The nearest retry policy applies: that of the child, and then that of the inner group")
     func nearest() async throws {
         let (own, none, inherited, base) = (child("/own"), child("/none"), child("/inherited"), baseChild("/base"))
         own.retry = retries.retry { $0.policy.maximumAttempts = 7 }
@@ -107,7 +107,7 @@ struct GroupInheritanceTests {
         #expect(attempts("/none") == 1 && attempts("/own") == 2 && attempts("/inherited") == 2)
     }
 
-    /// One whose base says what is to be repeated.
+    /// An operation whose base has a retry policy.
     private func baseChild(_ path: String) -> EndpointOperation<String> {
         var base = NetworkBase(server.url())
         base.session = bench.session
@@ -119,7 +119,7 @@ struct GroupInheritanceTests {
         return child
     }
 
-    @Test("A group that says nil keeps the outer policy from all beneath it")
+    @Test("A group whose retry policy is nil blocks the outer policy")
     func groupSaysNone() async throws {
         let child = child("/a")
         let inner = GroupOperation.outcomes(of: [child])
@@ -130,7 +130,7 @@ struct GroupInheritanceTests {
         #expect(attempts("/a") == 1 && child.outcome?.error?.status == 503)
     }
 
-    @Test("A body says it for what it runs from then on")
+    @Test("A retry policy that is set within a body applies to the operations that it runs afterwards")
     func saidInBody() async throws {
         let (before, after) = (child("/before"), child("/after"))
         let retry = retries.retry()
@@ -143,7 +143,7 @@ struct GroupInheritanceTests {
         #expect(attempts("/before") == 1 && attempts("/after") == 2)
     }
 
-    @Test("It comes through what wraps an operation, or a group of them")
+    @Test("A retry policy is inherited through operations that wrap an operation or a group")
     func wrapped() async throws {
         let (one, two) = (child("/one"), child("/two"))
         let wrappedOne = one.mapResult { $0 + "!" }.mapError { _ in Refusal() }
@@ -154,7 +154,7 @@ struct GroupInheritanceTests {
         #expect(attempts("/one") == 2 && attempts("/two") == 2)
     }
 
-    @Test("What a body only awaits is somebody else's, and inherits nothing")
+    @Test("An operation that a body only awaits inherits nothing")
     func strangers() async throws {
         let stranger = child("/a")
         let gate = Gate()
@@ -169,7 +169,7 @@ struct GroupInheritanceTests {
         #expect(group.outcome?.result == 503 && stranger.retry == nil && server.counts.heads == 1)
     }
 
-    @Test("A group lets go of what it said, also of a rule that holds the group")
+    @Test("A group releases its retry policy, even if a rule of the policy holds the group")
     func letsGo() async throws {
         for isRun in [true, false] {
             let group = bench.census.track(GroupOperation { _ in 1 })
@@ -183,7 +183,7 @@ struct GroupInheritanceTests {
             if isRun {
                 _ = try await group.run()
                 await group.ended()
-                // Too late.
+                // This is too late to have an effect.
                 group.retry = retry
             } else {
                 group.cancel()
@@ -195,7 +195,7 @@ struct GroupInheritanceTests {
 }
 
 extension GroupScope {
-    /// What becomes of a child, whatever it is.
+    /// Runs a child and returns its outcome.
     func outcome<Value: Sendable>(
         of child: TypedOperation<Value, NetworkError>
     ) async -> OperationOutcome<Value, NetworkError>? {
@@ -205,7 +205,7 @@ extension GroupScope {
 }
 
 extension ManagedOperation {
-    /// Waits for the end of what that begins.
+    /// Calls the closure, and waits until the operation has ended.
     func ended(by begin: () -> Void) async {
         begin()
         await ended()

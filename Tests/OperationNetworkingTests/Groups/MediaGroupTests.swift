@@ -7,8 +7,8 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-/// All music and all video of a user, by the code of the example `albums` (MediaService.swift is that very file).
-@Suite("Groups of requests, built from the answers of others", .timeLimit(.minutes(Rounds.minutes)))
+/// Loads all music and all videos of a user with the code of the example `albums`. MediaService.swift is a link to it.
+@Suite("Groups of requests that depend on earlier responses", .timeLimit(.minutes(Rounds.minutes)))
 struct MediaGroupTests {
     private let bench: OperationBench
     private var server: LoopbackServer { bench.server }
@@ -19,7 +19,7 @@ struct MediaGroupTests {
         serve()
     }
 
-    /// Eight albums of two songs, four shows of three videos.
+    /// Serves eight albums with two songs each, and four shows with three videos each.
     private func serve() {
         server.route("/people/*") { request in
             switch request.path.split(separator: "/").last {
@@ -57,18 +57,18 @@ struct MediaGroupTests {
         operation.cancellationHandler = { [told] in told.record("\($0.code)") }
     }
 
-    /// Sends a request, and sees that it is the only one that the server gets from now on.
+    /// Sends a request, and checks that the server receives no other request.
     private func checkNothingMoreIsSent() async throws {
-        // Connections on which an answer was owed are closed; others may be used again.
+        // Connections with a pending response are closed, and the others may be used again.
         await server.counts { $0.openConnections == $0.idleConnections }
-        // What stood in the line of the system before is seen before this.
+        // Earlier connections in the system's backlog are accepted before this request.
         _ = try await bench.text("/fence").run()
         let heads = server.counts.heads
         _ = try await bench.text("/fence").run()
         #expect(server.counts.heads == heads + 1)
     }
 
-    @Test("The code of the user has at most forty lines")
+    @Test("The code of the example has at most forty lines")
     func lines() throws {
         let file = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "MediaService.swift")
         let lines = try String(contentsOf: file, encoding: .utf8).split(separator: "\n")
@@ -76,7 +76,7 @@ struct MediaGroupTests {
         #expect(code.count <= 40)
     }
 
-    @Test("All of it comes, in order", arguments: [nil, 1, 3])
+    @Test("The group returns all results in order", arguments: [nil, 1, 3])
     func everything(width: Int?) async throws {
         let queue = QueueManager("media", width: width ?? .max)
         let group = media.everything(of: "ada")
@@ -88,7 +88,7 @@ struct MediaGroupTests {
         await queue.drained()
     }
 
-    @Test("One that fails fails the whole, which says where")
+    @Test("If one request fails, the group fails, and the error names the request")
     func failure() async throws {
         server.route("/albums/5/songs") { _ in .status(404) }
         let group = media.everything(of: "ada")
@@ -102,13 +102,13 @@ struct MediaGroupTests {
         try await checkNothingMoreIsSent()
     }
 
-    @Test("Cancelled while the server owes all answers: each socket is closed, and nothing more is sent or told")
+    @Test("Canceled while all responses are pending, a group closes each socket and sends nothing more")
     func cancelled() async throws {
         for path in ["/albums/*", "/shows/*"] { server.route(path) { _ in .silence } }
         let group = media.everything(of: "ada")
         watch(group)
         group.start()
-        // Of the eight that may run as many as there are connections.
+        // Eight requests may run, but only on as many connections as there are.
         let busy = await server.counts { $0.heads == 3 + 6 && $0.openConnections == 6 && $0.idleConnections == 0 }
         group.cancel()
         #expect(group.isCancelled)
@@ -120,7 +120,7 @@ struct MediaGroupTests {
         try await checkNothingMoreIsSent()
     }
 
-    /// The same, from top to bottom on one thread, with handlers on each.
+    /// A group whose operations all run on one thread, with handlers on each.
     private func synchronous() -> GroupOperation<Int, GroupFailure> {
         let base = media.base
         let get: @Sendable (String) -> EndpointOperation<[MediaService.Song]> = { path in
@@ -137,7 +137,7 @@ struct MediaGroupTests {
         })
     }
 
-    @Test("Synchronous bodies that wait are cancelled as well: no handler is called but those of the cancellation")
+    @Test("Synchronous bodies that wait are canceled, and then only cancellation handlers are called")
     func synchronousCancelled() async throws {
         server.route("/shows/*") { _ in .silence }
         let group = synchronous()
@@ -154,7 +154,7 @@ struct MediaGroupTests {
         try await checkNothingMoreIsSent()
     }
 
-    @Test("Cancelled at any moment", arguments: 1...4)
+    @Test("A group that is canceled at a random moment has one outcome and sends nothing more", arguments: 1...4)
     func cancelledAnywhere(seed: UInt64) async throws {
         var random = SeededGenerator(seed: seed + Rounds.firstSeed)
         for round in 0..<Rounds.count(ci: 15, soak: 500) {
@@ -173,7 +173,7 @@ struct MediaGroupTests {
             await bench.settled()
             let (sent, events) = (server.counts.heads - before, told.events.dropFirst(calls))
             switch group.outcome {
-            // A cancellation silences the handler that was not called yet.
+            // A cancellation suppresses a handler that was not called yet.
             case .success: #expect(sent == Self.requestCount && (events == ["success"] || events == []))
             case .cancelled(let cause): #expect(cause == .requested && events == ["requested"])
             default: Issue.record("seed \(seed), round \(round): \(String(describing: group.outcome))")

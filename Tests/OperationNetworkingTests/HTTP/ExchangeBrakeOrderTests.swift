@@ -8,7 +8,7 @@
     import OperationTestKit
     import Testing
 
-    /// A suspension that overtakes the thread which starts the request.
+    /// Tests a suspension that overtakes the thread that starts the request.
     @Suite(.timeLimit(.minutes(3)))
     struct ExchangeBrakeOrderTests {
         private let server: LoopbackServer
@@ -21,7 +21,7 @@
             server.route("/other") { _ in .text("other") }
         }
 
-        /// Starts an exchange, and suspends it after it was decided to start its request and before that was told.
+        /// Starts an exchange and suspends it after it decided to start its request, but before it calls the session.
         private func startOvertaken(takesOrders: Bool, _ probe: ExchangeProbe) async throws -> any NetworkTask {
             let started = Locked<(any NetworkTask)?>(nil)
             let moment = LateSession.Moment(
@@ -29,7 +29,7 @@
                     let task = started.withLock { $0 }
                     task?.suspend()
                 },
-                // The session has its turns, in which it would send what is not suspended.
+                // The session gets enough turns to send a request that is not suspended.
                 after: { [self] in for _ in 0..<3 { waitForAnother() } })
             let late = LateSession(over: transport, takesOrders: takesOrders, moment)
             let task = ExchangeSession(over: late)
@@ -43,7 +43,7 @@
 
         private var paths: Set<String> { Set(server.requests.map(\.path)) }
 
-        @Test func `a suspension that overtakes the start keeps the request off the wire`() async throws {
+        @Test func `a request that is suspended before its start takes effect is not sent`() async throws {
             let probe = ExchangeProbe()
             let task = try await startOvertaken(takesOrders: true, probe)
             #expect(paths == ["/other"])
@@ -54,7 +54,7 @@
             #expect(server.requests.filter { $0.path == "/a" }.count == 1)
         }
 
-        @Test func `the task of a session that knows no orders ends up suspended, too`() async throws {
+        @Test func `a suspension also takes effect in a session without ordered tasks`() async throws {
             let probe = ExchangeProbe()
             let task = try await startOvertaken(takesOrders: false, probe)
             gate.open()

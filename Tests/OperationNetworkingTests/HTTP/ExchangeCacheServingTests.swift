@@ -26,7 +26,7 @@
             return ExchangeSession(over: transport, configuration: configuration)
         }
 
-        /// How many bodies are open for reading, once everything that was to be done before is done.
+        /// The number of bodies that are open for reading, after all earlier work of the cache.
         private func readers(_ session: ExchangeSession) async -> Int {
             await withCheckedContinuation { continuation in
                 guard let cache = session.configuration.cache else { return continuation.resume(returning: -1) }
@@ -41,7 +41,7 @@
             }
         }
 
-        @Test func `a redirect that is kept and refused leaves no file open`() async throws {
+        @Test func `a cached redirect that is refused leaves no file open`() async throws {
             server.route("/a") { _ in .redirect(to: "/b", status: 301).with("Cache-Control", "max-age=60") }
             server.route("/b") { _ in .text("b") }
             #expect(try await session().fetch(server.url("/a")).text == "b")
@@ -51,8 +51,7 @@
             try await expectNoReaders(strict)
         }
 
-        @Test func `a task that is held while it reads from the cache and let go of leaves no file open`() async throws
-        {
+        @Test func `a held task that is released while it reads from the cache leaves no file open`() async throws {
             server.route("/a") { _ in .text("body").with("Cache-Control", "max-age=60") }
             let session = session()
             _ = try await session.fetch(server.url("/a"))
@@ -67,7 +66,7 @@
             try await expectNoReaders(session)
         }
 
-        @Test func `a deadline ends a task that is held while it reads from the cache and let go of`() async throws {
+        @Test func `a deadline ends a held task that was released while it reads from the cache`() async throws {
             server.route("/a") { _ in .text("body").with("Cache-Control", "max-age=60") }
             let clock = ManualClock()
             let session = session { ($0.deadline, $0.clock) = (.seconds(10), clock) }
@@ -75,7 +74,7 @@
             let probe = ExchangeProbe(whenHead: { $0.hold() })
             session.makeTask(with: try NetworkRequest(url: server.url("/a")), receiver: probe).resume()
             await probe.headArrived()
-            // What the cache was doing for it is done.
+            // This waits until the cache has finished its earlier work.
             #expect(await readers(session) <= 1)
             clock.advance(by: .seconds(11))
             let seen = try await probe.ended(within: .seconds(10))
@@ -83,13 +82,13 @@
             try await expectNoReaders(session)
         }
 
-        @Test func `while an exchange is suspended not even the head of what is kept is told`() async throws {
+        @Test func `a suspended exchange does not deliver the headers of a cached response`() async throws {
             server.route("/a") { _ in .text("body").with("Cache-Control", "max-age=60") }
             let session = session()
             _ = try await session.fetch(server.url("/a"))
             let probe = ExchangeProbe()
             let task = session.makeTask(with: try NetworkRequest(url: server.url("/a")), receiver: probe)
-            // The cache has something else to do until the exchange is suspended.
+            // The cache is busy until the exchange is suspended.
             let goOn = DispatchSemaphore(value: 0)
             session.configuration.cache?.perform { _, _ in goOn.wait() }
             task.resume()
@@ -107,8 +106,7 @@
             try await expectNoReaders(session)
         }
 
-        @Test func `a task that is suspended with a head from the cache leaves no file open when it ends`() async throws
-        {
+        @Test func `a task canceled while suspended with cached headers leaves no file open`() async throws {
             server.route("/a") { _ in .text("body").with("Cache-Control", "max-age=60") }
             let session = session()
             _ = try await session.fetch(server.url("/a"))
@@ -126,7 +124,7 @@
             try await expectNoReaders(session)
         }
 
-        @Test func `what was kept compressed is not served to whoever did not ask for that`() async throws {
+        @Test func `a response stored compressed is not served to a request without Accept-Encoding`() async throws {
             let text = String(repeating: "text ", count: 100)
             server.route("/a") { request in
                 request["Accept-Encoding"] == nil
@@ -141,7 +139,7 @@
             #expect(again.body.isEmpty == false && again.isOrderly)
         }
 
-        @Test func `the end of an answer that is made here waits until the receiver proceeds`() async throws {
+        @Test func `a held task delivers the end of a generated 504 response only after proceed`() async throws {
             let session = session()
             let probe = ExchangeProbe(whenHead: { $0.hold() })
             let request = try NetworkRequest(url: server.url("/a"), headers: ["Cache-Control": "only-if-cached"])

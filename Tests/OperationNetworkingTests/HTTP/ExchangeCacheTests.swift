@@ -33,7 +33,7 @@
 
         private func count() -> Int { server.requests.count }
 
-        @Test func `what is fresh is served without a request, also by the next session`() async throws {
+        @Test func `a fresh response is served without a request, also by a new session`() async throws {
             server.route("/a") { _ in .text("body").with("Cache-Control", "max-age=60") }
             let session = session()
             #expect(try await session.fetch(server.url("/a")).text == "body")
@@ -50,7 +50,7 @@
             #expect(count() == 2)
         }
 
-        @Test func `what is stale is asked about, and served if it still holds`() async throws {
+        @Test func `a stale response is revalidated and served if it is unchanged`() async throws {
             let version = Locked(1)
             server.route("/a") { request in
                 let tag = "\"v\(version.withLock { $0 })\""
@@ -75,7 +75,7 @@
             #expect(count() == 3)
         }
 
-        @Test func `a server that speaks of another response is asked anew`() async throws {
+        @Test func `a 304 response with a different ETag repeats the request without validators`() async throws {
             server.route("/a") { request in
                 request["If-None-Match"] == nil
                     ? .text("body").with("ETag", "\"a\"").with("Cache-Control", "no-cache")
@@ -86,7 +86,7 @@
             #expect(server.requests.map { $0["If-None-Match"] } == [nil, "\"a\"", nil])
         }
 
-        @Test func `variants, no-store and what changes are each respected`() async throws {
+        @Test func `the cache respects Vary and no-store, and a POST invalidates the response`() async throws {
             server.route("GET", "/v") {
                 .text($0["Accept-Language"] ?? "").with("Vary", "Accept-Language").with("Cache-Control", "max-age=60")
             }
@@ -108,7 +108,7 @@
             #expect(count() == 7)
         }
 
-        @Test func `with only-if-cached nothing is asked, and without a server what is stale helps as long as it may`()
+        @Test func `only-if-cached sends no request, and stale-if-error replaces failed responses`()
             async throws
         {
             server.route("/a") { _ in
@@ -129,8 +129,7 @@
             #expect(try await session.fetch(server.url("/a")).status == 503)
         }
 
-        @Test func `what is stale helps without a validator, and no 304 is taken for an answer about it`() async throws
-        {
+        @Test func `stale-if-error works without a validator, and an unrequested 304 is delivered`() async throws {
             server.route("/a") { _ in .text("body").with("Cache-Control", "max-age=1, stale-if-error=60") }
             let session = session()
             _ = try await session.fetch(server.url("/a"))
@@ -149,7 +148,7 @@
             #expect(try await session.fetch(server.url("/a")).status == 503)
         }
 
-        @Test func `two jars in one folder do not get each other's private pages`() async throws {
+        @Test func `sessions with separate cookie jars do not share private responses`() async throws {
             server.route("/sign-in") { request in
                 .text("ok").with("Set-Cookie", "sid=\(request["X-User"] ?? ""); Path=/").with(
                     "Cache-Control", "no-store")
@@ -162,13 +161,13 @@
                 _ = try await session.fetch(server.url("/sign-in"), headers: ["X-User": user])
                 for _ in 0..<2 { #expect(try await session.fetch(server.url("/page")).text == "page of sid=\(user)") }
             }
-            // One session, of which the user signs out and another one in.
+            // In one session, the user signs out and another user signs in.
             _ = try await sessions[0].fetch(server.url("/sign-in"), headers: ["X-User": "C"])
             #expect(try await sessions[0].fetch(server.url("/page")).text == "page of sid=C")
             #expect(server.requests.count { $0.path == "/page" } == 3)
         }
 
-        @Test func `what its receiver takes back is not answered with what is stale`() async throws {
+        @Test func `a request that its receiver cancels is not served a stale response`() async throws {
             server.route("/a") { _ in
                 .text("body").with("Cache-Control", "max-age=10, stale-if-error=100").with("ETag", "\"a\"")
             }
@@ -181,7 +180,7 @@
             #expect(count() == 1)
         }
 
-        @Test func `while what is stale is served the server is asked, once`() async throws {
+        @Test func `a response is revalidated once in the background while it is served stale`() async throws {
             let number = Locked(0)
             server.route("/a") { _ in
                 .text("\(number.withLock { $0 += 1; return $0 })").with(
@@ -194,13 +193,13 @@
             time.advance(20)
             #expect(try await session.fetch(server.url("/a")).text == "1")
             _ = await server.requests(atLeast: 2)
-            // The response is in the cache soon after it was sent; until then the old one is served.
+            // The new response reaches the cache shortly after it was sent. Until then, the old one is served.
             var text = "1"
             while text == "1" { text = try await session.fetch(server.url("/a")).text }
             #expect(text != "1")
         }
 
-        @Test func `an exchange that is suspended asks nothing in the background`() async throws {
+        @Test func `a suspended exchange starts no background revalidation`() async throws {
             server.route("/a") { _ in .text("a").with("Cache-Control", "max-age=10, stale-while-revalidate=60") }
             server.route("/other") { _ in .text("other") }
             let session = session()
@@ -208,7 +207,7 @@
             time.advance(20)
             let probe = ExchangeProbe()
             let task = session.makeTask(with: try NetworkRequest(url: server.url("/a")), receiver: probe)
-            // The cache has something else to do until the exchange is suspended.
+            // The cache is busy until the exchange is suspended.
             let goOn = DispatchSemaphore(value: 0)
             session.configuration.cache?.perform { _, _ in goOn.wait() }
             task.resume()
@@ -220,7 +219,7 @@
             #expect(await probe.ended().text == "a")
         }
 
-        @Test func `a long body is served portion by portion, held, suspended and cancelled like any other`()
+        @Test func `a long cached body is served in parts and can be held, suspended and canceled`()
             async throws
         {
             let block = Array((0..<65_536).map { UInt8(truncatingIfNeeded: $0 &* 7 &+ $0 >> 8) })
@@ -248,7 +247,7 @@
             #expect(count() == 1)
         }
 
-        @Test func `a response that was cut, cancelled or is too long is not kept`() async throws {
+        @Test func `a truncated, canceled or oversized response is not stored`() async throws {
             server.route("/cut") { _ in .text("0123456789").with("Cache-Control", "max-age=60").cut(at: 100) }
             server.route("/long") { _ in
                 LoopbackAnswer.repeating([65], count: 100_000).with("Cache-Control", "max-age=60")
@@ -267,7 +266,7 @@
             #expect(folder.files(".part").isEmpty && folder.files(".body").count <= 1)
         }
 
-        @Test func `a damaged body is asked for again`() async throws {
+        @Test func `a damaged cached body is requested again`() async throws {
             server.route("/a") { _ in .text("body").with("Cache-Control", "max-age=60") }
             let session = session()
             _ = try await session.fetch(server.url("/a"))
@@ -280,7 +279,7 @@
             #expect(count() == 2)
         }
 
-        @Test func `an answer that it still holds, but is not to be kept, is obeyed`() async throws {
+        @Test func `a 304 response with no-store removes the response from the cache`() async throws {
             server.route("/a") { request in
                 request["If-None-Match"] == nil
                     ? .text("body").with("ETag", "\"a\"").with("Cache-Control", "max-age=10")
@@ -297,7 +296,7 @@
         }
 
         @Test(arguments: [true, false])
-        func `a response that was asked for before a change is not kept after it`(cameLate: Bool) async throws {
+        func `a response requested before a change is not stored after it`(cameLate: Bool) async throws {
             let gate = Gate()
             server.route("GET", "/a") { _ in
                 let head = LoopbackStep.head(200, ["Content-Length": "4", "Cache-Control": "max-age=60"])
@@ -320,7 +319,7 @@
             #expect(count() == 3)
         }
 
-        @Test func `a change counts though its answer is refused`() async throws {
+        @Test func `a change invalidates the cache even if its response is refused`() async throws {
             server.route("GET", "/a") { _ in .text("body").with("Cache-Control", "max-age=60") }
             server.route("PUT", "/a") { _ in LoopbackAnswer.repeating([65], count: 1001) }
             server.route("DELETE", "/a") { _ in .redirect(to: "ftp://h.com/") }
@@ -333,7 +332,7 @@
             }
         }
 
-        @Test func `with only-if-cached a damaged body is not asked for again`() async throws {
+        @Test func `with only-if-cached, a damaged body is not requested again`() async throws {
             server.route("/a") { _ in .text("body").with("Cache-Control", "max-age=60") }
             let session = session()
             _ = try await session.fetch(server.url("/a"))
@@ -343,7 +342,7 @@
             #expect(seen.status == 504 && seen.isOrderly && count() == 1)
         }
 
-        @Test func `who wants a body decompressed gets it so, though it was kept as it came`() async throws {
+        @Test func `a request that decodes its body is not served a response stored undecoded`() async throws {
             server.route("/a") { _ in .gzip(Array("plain".utf8)).with("Cache-Control", "max-age=60") }
             let session = session()
             var options = TransferOptions()
@@ -359,7 +358,7 @@
             #expect(count() == 2)
         }
 
-        @Test func `redirects are kept where they may be, and a sign-in counts for its user alone`() async throws {
+        @Test func `redirects are cached, and a response with Authorization is served only to its user`() async throws {
             server.route("/old") { _ in .redirect(to: "/new", status: 301).with("Cache-Control", "max-age=60") }
             server.route("/new") { _ in .text("new").with("Cache-Control", "max-age=60") }
             server.route("/me") { .text($0["Authorization"] ?? "").with("Cache-Control", "max-age=60") }
@@ -373,7 +372,7 @@
         }
     }
 
-    /// A wall clock that a test moves.
+    /// A wall clock that a test advances.
     final class MovableTime: Sendable {
         private let moment: Locked<Date>
 

@@ -23,7 +23,7 @@
             return ExchangeSession(over: transport, configuration: configuration)
         }
 
-        /// Lets in who has this field, and asks all others with that challenge.
+        /// Accepts requests with a matching Authorization header and sends the challenge to all others.
         private func protect(_ path: String, _ challenge: String, _ accepts: @escaping @Sendable (String) -> Bool) {
             server.route(path) { request in
                 if let field = request["Authorization"], accepts(field) { return .text("in \(request.text)") }
@@ -35,7 +35,8 @@
             question.refused.isEmpty ? .password(user: "anna", password: "secret") : nil
         }
 
-        @Test func `basic is answered, and the next request brings it along`() async throws {
+        @Test
+        func `a Basic challenge is answered, and the next request sends the credential immediately`() async throws {
             protect("/a*", "Basic realm=\"r\"") { $0 == "Basic YW5uYTpzZWNyZXQ=" }
             let questions = Locked<[String]>([])
             let session = session(
@@ -54,7 +55,7 @@
         }
 
         @Test(arguments: ["MD5", "SHA-256"])
-        func `digest is answered so that a server that reckons it anew agrees, each count once`(algorithm: String)
+        func `a Digest response matches the server's computation, with a new nonce count each time`(algorithm: String)
             async throws
         {
             let challenge = "Digest realm=r, nonce=n1, qop=auth, algorithm=\(algorithm)"
@@ -85,7 +86,7 @@
             #expect(server.requests.count == 5)
         }
 
-        @Test func `a wrong credential, none, and no rule at all end with the 401 and its body`() async throws {
+        @Test func `a wrong credential, no credential or no policy delivers the 401 with its body`() async throws {
             protect("/a", "Basic realm=\"r\"") { _ in false }
             let policies: [ChallengePolicy?] = [
                 ChallengePolicy(Self.annaOnce), ChallengePolicy { _ in nil }, nil,
@@ -99,7 +100,7 @@
             }
         }
 
-        @Test func `a rule that always knows another is asked so often and no more`() async throws {
+        @Test func `a policy that always returns a new credential is asked at most three times`() async throws {
             protect("/a", "Basic realm=\"r\"") { _ in false }
             let count = Locked(0)
             let seen = try await session(
@@ -110,7 +111,7 @@
             #expect(seen.status == 401 && server.requests.count == 4)
         }
 
-        @Test func `a field of the user's own and a body that is gone are not answered`() async throws {
+        @Test func `a request with its own Authorization header or a one-time body is not retried`() async throws {
             protect("/a", "Basic realm=\"r\"") { _ in false }
             let session = session(ChallengePolicy(Self.annaOnce))
             #expect(try await session.fetch(server.url("/a"), headers: ["Authorization": "Mine x"]).status == 401)
@@ -120,7 +121,7 @@
             #expect(server.requests.count == 2)
         }
 
-        @Test func `bearer is by the rule, and a redirect to another port does not take it along`() async throws {
+        @Test func `a Bearer token comes from the policy and is not sent to another port`() async throws {
             let other = try LoopbackServer()
             other.route("/") { .text($0["Authorization"] ?? "nothing") }
             let place = other.url("/").absoluteString
@@ -133,7 +134,7 @@
             #expect(try await session.fetch(server.url("/a")).text == "nothing")
         }
 
-        @Test func `cancelled while the rule takes its time, nothing more is sent and one end is told`() async throws {
+        @Test func `a task canceled while the policy decides sends nothing more and ends once`() async throws {
             server.route("/a") { _ in
                 .status(401, ["WWW-Authenticate": "Digest realm=r, nonce=n, qop=auth, Basic realm=\"r\""])
             }
@@ -147,7 +148,7 @@
                     asked.open()
                     await go.passage()
                     defer { answered.open() }
-                    // Nothing for the first, so that the second would be asked.
+                    // No credential for the first challenge, so that the second one would be asked.
                     return question.space.scheme == "basic" ? Self.annaOnce(question) : nil
                 })
             let task = session.makeTask(with: try NetworkRequest(url: server.url("/a")), receiver: probe)

@@ -23,7 +23,7 @@
             return ExchangeSession(over: transport, configuration: configuration)
         }
 
-        @Test func `cookies that a redirect sets go along with what it leads to`() async throws {
+        @Test func `cookies set by a redirect are sent to its target`() async throws {
             server.route("/login") { _ in
                 .redirect(to: "/home").with("Set-Cookie", "id=42; HttpOnly").adding(
                     "Set-Cookie", "other=x, y; Path=/elsewhere")
@@ -38,14 +38,14 @@
             #expect(try await self.session().fetch(server.url("/home")).text == "none")
         }
 
-        @Test func `a redirect to the same address that sets a cookie is followed`() async throws {
+        @Test func `a redirect to the same URL that sets a cookie is followed`() async throws {
             server.route("/a") { request in
                 request["Cookie"] == nil ? .redirect(to: "/a").with("Set-Cookie", "seen=1") : .text("in")
             }
             #expect(try await session { $0.cookies = CookieJar() }.fetch(server.url("/a")).text == "in")
         }
 
-        @Test func `a body has at most so many bytes, whether its length was told or not`() async throws {
+        @Test func `a body over the limit fails with bodyTooLarge, with or without Content-Length`() async throws {
             server.route("/told") { _ in LoopbackAnswer.repeating([65], count: 1001) }
             server.route("/chunks") { _ in
                 .chunks([String(repeating: "a", count: 600), String(repeating: "b", count: 600)])
@@ -61,14 +61,14 @@
             #expect(try await session.fetch("HEAD", server.url("/told")).error == nil)
         }
 
-        @Test func `a response that has no body is not refused for the length that it names`() async throws {
+        @Test func `a 304 response is accepted even if its Content-Length exceeds the limit`() async throws {
             server.route("/same") { _ in .status(304, ["Content-Length": "5000", "ETag": "\"a\""]) }
             let session = session { $0.limits.bodyBytes = 1000 }
             let seen = try await session.fetch(server.url("/same"), headers: ["If-None-Match": "\"a\""])
             #expect(seen.status == 304 && seen.error == nil, "\(String(describing: seen.error))")
         }
 
-        @Test func `a redirect whose body drips is waited for so long and no longer`() async throws {
+        @Test func `the wait for a slow redirect body ends after a time limit`() async throws {
             let gate = Gate()
             server.route("/a") { _ in
                 LoopbackAnswer(
@@ -88,14 +88,14 @@
             gate.open()
         }
 
-        @Test func `a head has at most so many bytes`() async throws {
+        @Test func `headers over the limit fail with headerTooLarge`() async throws {
             server.route("/") { _ in .text("x").with("X-Long", String(repeating: "y", count: 5000)) }
             #expect(
                 try await session { $0.limits.headerBytes = 4000 }.fetch(server.url()).error?.code == .headerTooLarge)
             #expect(try await session().fetch(server.url()).error == nil)
         }
 
-        @Test func `a deadline counts for the whole, redirects included`() async throws {
+        @Test func `a deadline covers the whole exchange, including redirects`() async throws {
             server.route("/a") { _ in .redirect(to: "/b") }
             server.route("/b") { _ in .silence }
             let clock = ManualClock()
@@ -117,7 +117,7 @@
             #expect(clock.pendingCount == 0)
         }
 
-        @Test func `only an exchange of which nothing was sent says so`() async throws {
+        @Test func `only an exchange that sent nothing reports isUnsent`() async throws {
             let gone = try LoopbackServer()
             let nowhere = gone.url("/")
             await gone.stopped()
@@ -135,7 +135,8 @@
             #expect(await probe.ended().error?.isUnsent == false)
         }
 
-        @Test func `suspended before it began, or between two requests, it goes on where it stopped`() async throws {
+        @Test
+        func `an exchange suspended before its start or between two requests resumes where it stopped`() async throws {
             let (arrived, go) = (Gate(), Gate())
             server.route("/a") { _ in
                 LoopbackAnswer.redirect(to: "/b").preceded(by: .call { arrived.open() }, .stall(until: go))
@@ -153,7 +154,7 @@
             #expect(seen.text == "b" && seen.isOrderly)
         }
 
-        @Test func `what a rule decides while an exchange is suspended is told when it is resumed`() async throws {
+        @Test func `a decision made while an exchange is suspended takes effect on resume`() async throws {
             let (asked, decide) = (Gate(), Gate())
             server.route("/a") { _ in .redirect(to: "/b") }
             let session = session {
@@ -169,7 +170,7 @@
             await asked.passage()
             task.suspend()
             decide.open()
-            // Others pass meanwhile, on the threads that the rule was asked on, too.
+            // Other exchanges complete meanwhile, also on the threads that ran the policy.
             server.route("/other") { _ in .text("other") }
             for _ in 0..<5 { #expect(try await self.session().fetch(server.url("/other")).text == "other") }
             #expect(probe.seen.heads.isEmpty && probe.seen.ends.isEmpty)
@@ -179,7 +180,7 @@
         }
 
         @Test
-        func `a task that was never resumed tells its end when it is cancelled, and an address that cannot be is told`()
+        func `a task canceled before it was resumed ends once and sends nothing`()
             async throws
         {
             let probe = ExchangeProbe()
@@ -192,7 +193,7 @@
             #expect(server.requests.isEmpty)
         }
 
-        @Test func `cancelled at a random moment of redirects, challenges and the cache, each ends once and in order`()
+        @Test func `exchanges canceled at random moments of redirects, challenges and caching end exactly once`()
             async throws
         {
             let folder = CacheFolderFixture()
@@ -227,9 +228,9 @@
             for round in 0..<400 {
                 let probe = ExchangeProbe(whenHead: { _ in moment.step() }, whenBytes: { _, _ in moment.step() })
                 let task = session.makeTask(with: try NetworkRequest(url: server.url("/r")), receiver: probe)
-                // Some are let go on, so that there are complete ones.
+                // Some exchanges are not canceled, so that some complete.
                 let isSpared = round.isMultiple(of: 20)
-                // Once the gate is open, the place to which the exchange comes meanwhile is a random one.
+                // After the gate opens, the exchange is at a random point when it is canceled.
                 let gate = moment.begin(after: Int.random(in: 0..<8, using: &generator))
                 let turns = Int.random(in: 0..<300, using: &generator)
                 let isSuspending = generator.chance(1, in: 3)
@@ -245,7 +246,7 @@
                     task.cancel()
                 }
                 let seen = await probe.ended()
-                // It may have ended before it came so far.
+                // The exchange may have ended before it reached that step.
                 gate.open()
                 await cancelling.value
                 #expect(seen.isOrderly, "round \(round): \(seen.faults) \(seen.ends)")
@@ -262,11 +263,11 @@
         }
     }
 
-    /// A gate that opens after so many steps of what is going on.
+    /// A gate that opens after a given number of steps.
     private final class RandomMoment: Sendable {
         private let state = Locked((gate: Gate(), stepsLeft: 0))
 
-        /// Makes the gate of the next round.
+        /// Creates the gate for the next round.
         func begin(after steps: Int) -> Gate {
             let gate = Gate()
             if steps == 0 { gate.open() }
@@ -283,7 +284,7 @@
         }
     }
 
-    /// Opens a gate when something is to happen later.
+    /// A clock that opens a gate when a timer is scheduled.
     private struct NoticingClock: OperationClock {
         let clock: ManualClock
         let noticed: Gate

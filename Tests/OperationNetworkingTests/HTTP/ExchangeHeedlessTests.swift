@@ -7,7 +7,7 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-/// A session that knows no brakes: each task tells all there is while it is resumed.
+/// A session that ignores suspend and hold. Each task delivers everything while it is resumed.
 private final class HeedlessSession: NetworkSession {
     typealias Tell = @Sendable (any NetworkReceiver, any NetworkTask, URL) -> Void
 
@@ -42,7 +42,7 @@ private final class HeedlessSession: NetworkSession {
     }
 }
 
-/// An error that does something when nobody has it any more.
+/// An error that calls a closure when it is released.
 private final class LastWord: Error {
     private let say: @Sendable () -> Void
 
@@ -58,7 +58,7 @@ struct ExchangeHeedlessTests {
 
     private func isFirst(_ url: URL) -> Bool { url.path == "/first" }
 
-    /// An exchange whose first request is redirected, with a body; `end` is told after that, however the task is held.
+    /// An exchange whose first response is a redirect with a body, followed by `end`, even if the task is held.
     private func session(
         _ decision: RedirectDecision, end: @escaping @Sendable () -> NetworkError?
     ) -> ExchangeSession {
@@ -78,7 +78,7 @@ struct ExchangeHeedlessTests {
         return ExchangeSession(over: heedless, configuration: configuration)
     }
 
-    @Test func `a response that ended although it was held can be left behind`() async throws {
+    @Test func `a redirect whose response ended despite a hold can be followed`() async throws {
         let probe = ExchangeProbe()
         let session = session(.follow) { nil }
         session.makeTask(with: try NetworkRequest(url: #require(first)), receiver: probe).resume()
@@ -86,7 +86,7 @@ struct ExchangeHeedlessTests {
         #expect(seen.status == 200 && seen.text == "body" && seen.error == nil && seen.isOrderly)
     }
 
-    @Test func `an answer whose body came although it was held ends, and is not complete`() async throws {
+    @Test func `a response whose body arrived despite a hold fails with truncatedBody`() async throws {
         let probe = ExchangeProbe()
         let session = session(.stop) { nil }
         session.makeTask(with: try NetworkRequest(url: #require(first)), receiver: probe).resume()
@@ -95,7 +95,7 @@ struct ExchangeHeedlessTests {
         #expect(seen.error?.code == .truncatedBody)
     }
 
-    @Test func `an error of the user's own that goes with a response may call the task`() async throws {
+    @Test func `an error's cause may cancel the task while it is deallocated`() async throws {
         for (decision, isLeft) in [(RedirectDecision.follow, true), (.stop, false)] {
             let probe = ExchangeProbe()
             let present = Locked<(any NetworkTask)?>(nil)

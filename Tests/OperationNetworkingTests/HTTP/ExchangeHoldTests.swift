@@ -7,7 +7,7 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-/// A session whose one task does nothing by itself: a test calls the receiver in its place.
+/// A session whose only task does nothing. The test calls the receiver instead.
 private final class SilentSession: NetworkSession {
     final class SilentTask: NetworkTask {
         let proceeds = Tally()
@@ -30,10 +30,11 @@ private final class SilentSession: NetworkSession {
     }
 }
 
-/// A brake that a receiver sets within a call, while another thread has the next call to make.
+/// Tests a hold that a receiver sets within a call while another thread is about to make the next call.
 @Suite(.timeLimit(.minutes(3)))
 struct ExchangeHoldTests {
-    @Test func `a head that a rule lets through is not told after a hold within the call before it`() async throws {
+    @Test
+    func `headers approved by a redirect policy are not delivered if the previous call holds the task`() async throws {
         let transport = SilentSession()
         let (asked, decided) = (Gate(), Gate())
         var configuration = ExchangeConfiguration()
@@ -47,7 +48,7 @@ struct ExchangeHoldTests {
             guard case .sent = event else { return }
             let before = transport.task.proceeds.count
             decided.open()
-            // Time for the thread of the rule to come with the head; it is well if it comes later, too.
+            // Gives the policy's thread time to deliver the headers. The test also passes if they arrive later.
             for _ in 0..<300 where transport.task.proceeds.count == before { sched_yield() }
             task.hold()
         }

@@ -18,11 +18,11 @@ private let head = ResponseHead(url: URL(fileURLWithPath: "/"), status: 200, hea
 
 private typealias Machine = ExchangeMachine<Origin, String, Int>
 
-/// A state of the machine, and how it gets there.
+/// A state of the machine, and the calls that lead to it.
 private enum Place: String, CaseIterable {
     case waiting, preparing, asking, deciding, broken, draining, answering, delivering, reading, ended
 
-    /// A machine that is there; its step is 1 from `preparing` on.
+    /// A machine in this state. Its step is 1 from `preparing` on.
     var machine: Machine {
         var machine = Machine()
         guard self != .waiting else { return machine }
@@ -106,13 +106,13 @@ private func state(of machine: Machine) -> String {
     return String(state.prefix { $0.isLetter })
 }
 
-/// Unlike the macro, it may be given what changes a machine.
+/// Unlike the macro, this function accepts expressions that mutate a machine.
 private func expect(_ isTrue: Bool, location: SourceLocation = #_sourceLocation) {
     #expect(isTrue, sourceLocation: location)
 }
 
 struct ExchangeMachineTests {
-    /// For each event, what it leads to in each state: the action, and the state afterwards unless it stays the same.
+    /// The result of each event in each state: the action, and the new state if it changes.
     private static let table: [String: [String]] = [
         // waiting, preparing, asking, deciding, broken, draining, answering, delivering, reading, ended
         "resume": [
@@ -157,14 +157,14 @@ struct ExchangeMachineTests {
         ],
     ]
 
-    @Test func `each event in each state leads to what the table says`() throws {
+    @Test func `each event in each state has the result in the table`() throws {
         for event in events {
             let row = try #require(Self.table[event.name], "\(event.name)")
             try #require(row.count == Place.allCases.count, "\(event.name)")
             for (place, expected) in zip(Place.allCases, row) {
                 var machine = place.machine
                 let before = state(of: machine)
-                // The step of a machine that never began is 0, and nothing has that number.
+                // The step of a machine that never started is 0, and no event has that number.
                 var seen = event.apply(&machine, 1)
                 let after = state(of: machine)
                 if after != before { seen += " > \(after)" }
@@ -174,7 +174,7 @@ struct ExchangeMachineTests {
         #expect(Self.table.count == events.count)
     }
 
-    @Test func `what comes with the number of an earlier step changes nothing`() {
+    @Test func `an event of an earlier step changes nothing`() {
         let bound: Set = [
             "asked", "answered", "asksRule", "delivers", "delivers kept", "delivers own", "leaves", "leaves kept",
             "bytes", "end", "failsOver", "handsOn",
@@ -192,7 +192,7 @@ struct ExchangeMachineTests {
         }
     }
 
-    @Test func `what is wanted of a task follows the two brakes of the user and of others`() throws {
+    @Test func `the order for a task combines suspend and all holds`() throws {
         var machine = Place.delivering.machine
         func wanted() -> [Bool?]? { machine.wanted.map { [$0.order.isSuspended, $0.order.isHeld] } }
         expect(wanted() == [false, false])
@@ -209,7 +209,7 @@ struct ExchangeMachineTests {
         expect(Place.reading.machine.wanted == nil && Place.preparing.machine.wanted == nil)
     }
 
-    @Test func `what is wanted now has a larger number than what was wanted before`() throws {
+    @Test func `each new order for a task has a larger number`() throws {
         var machine = Place.delivering.machine
         var numbers = [try #require(machine.wanted?.order.number)]
         let changes: [(inout Machine) -> Void] = [
@@ -220,12 +220,12 @@ struct ExchangeMachineTests {
             numbers.append(try #require(machine.wanted?.order.number))
         }
         #expect(Set(numbers).count == 5 && numbers == numbers.sorted())
-        // The task of a later request is told of everything, too.
+        // The task of a later request also receives every order.
         let started = try #require(Place.asking.machine.wanted)
         #expect(started.order.number > 0 && !started.order.isSuspended)
     }
 
-    @Test func `an order from above that comes late changes nothing`() {
+    @Test func `an order that arrives late changes nothing`() {
         func order(_ number: Int, isSuspended: Bool, isHeld: Bool? = nil) -> BrakeOrder {
             BrakeOrder(number: number, isSuspended: isSuspended, isHeld: isHeld)
         }
@@ -242,7 +242,7 @@ struct ExchangeMachineTests {
         expect(machine.wanted?.order.isSuspended == true && machine.wanted?.order.isHeld == true)
     }
 
-    @Test func `a response is held while a rule is asked, and let go with the answer`() {
+    @Test func `a response is held while a policy decides, and released with the decision`() {
         var machine = Place.deciding.machine
         expect(machine.wanted?.order.isHeld == true)
         expect(machine.beingDecided(1) == .flight && machine.beingDecided(2) == nil)
@@ -256,7 +256,7 @@ struct ExchangeMachineTests {
         expect(other.wanted?.order.isHeld == false)
     }
 
-    @Test func `under a brake the head of an answer is kept, and told once when the last is released`() {
+    @Test func `headers that arrive while suspended or held are delivered once, after the last release`() {
         for source in [Origin.flight, .kept, .nowhere] {
             for isAsked in [false, true] {
                 var machine = Place.preparing.machine
@@ -267,7 +267,7 @@ struct ExchangeMachineTests {
                 expect(machine.startsReading() == nil && machine.phase == .receiving)
                 expect(machine.release(.receiver) == .answer && machine.tellsHead() == nil)
                 expect(machine.resume() == .answer)
-                // What is behind it is held until it was told.
+                // The body is held until the headers were delivered.
                 if source == .flight { expect(machine.wanted?.order.isHeld == true) }
                 expect(machine.tellsHead() != nil && machine.tellsHead() == nil)
                 expect(machine.startsReading() == nil)
@@ -277,7 +277,7 @@ struct ExchangeMachineTests {
         }
     }
 
-    @Test func `a brake that is set just before the head is told keeps it`() {
+    @Test func `a hold that is set just before the headers are delivered keeps them back`() {
         for source in [Origin.flight, .kept, .nowhere] {
             var machine = Place.preparing.machine
             expect(machine.asksRule(source, 1))
@@ -289,7 +289,7 @@ struct ExchangeMachineTests {
         }
     }
 
-    @Test func `a failure counts more than a head that may not be told`() {
+    @Test func `a failure takes precedence over headers that cannot be delivered yet`() {
         var broken = Place.broken.machine
         broken.suspend()
         expect(describe(broken.delivers(.flight, head, nil, 1)) == "connectionLost")
@@ -298,7 +298,7 @@ struct ExchangeMachineTests {
         expect(describe(answering.ended(error, 1)) == "finish")
     }
 
-    @Test func `one at a time reads from the cache, and nobody while a brake is set`() {
+    @Test func `only one reader reads from the cache, and none while suspended or held`() {
         var machine = Place.reading.machine
         expect(machine.startsReading()?.step == 1)
         expect(machine.startsReading() == nil)
@@ -312,7 +312,7 @@ struct ExchangeMachineTests {
         expect(machine.startsReading() == nil)
     }
 
-    @Test func `bytes are bounded, and enough of what nobody wants is told once`() {
+    @Test func `body bytes are limited, and the drain limit is reported once`() {
         var delivering = Place.delivering.machine
         expect(describe(delivering.received(10, limit: 10, drainLimit: 0, 1)) == "hand over 7")
         expect(describe(delivering.received(1, limit: 10, drainLimit: 0, 1)) == "too many")
@@ -322,7 +322,7 @@ struct ExchangeMachineTests {
         expect(describe(draining.received(1, limit: 0, drainLimit: 10, 1)) == "discard 7 false")
     }
 
-    @Test func `progress of the body never goes back, whichever request it is`() {
+    @Test func `upload progress never decreases, even across several requests`() {
         var machine = Place.asking.machine
         expect(machine.sent(5, 1))
         expect(!machine.sent(5, 1) && !machine.sent(3, 1))

@@ -9,7 +9,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(2)))
 struct ExchangeOrderTests {
-    /// What the user wants at present, and what came though it was not wanted.
+    /// The current state that the user requested, and the events that violated it.
     private struct Demands: Sendable {
         var isSuspended = true
         var isHeld = false
@@ -31,7 +31,7 @@ struct ExchangeOrderTests {
         }
     }
 
-    @Test func `in whatever order brakes, cancellations and events come, what is not wanted does not come`()
+    @Test func `in any order of calls, a suspended, held or canceled task delivers no events`()
         async throws
     {
         var complete = 0
@@ -104,7 +104,7 @@ struct ExchangeOrderTests {
         #expect(complete > 500)
     }
 
-    @Test func `an exchange and its receiver are let go of when it ended, and a task that nobody holds goes on`()
+    @Test func `a task without references continues, and an ended exchange is released`()
         async throws
     {
         let transport = ScriptedSession(Self.events)
@@ -123,7 +123,7 @@ struct ExchangeOrderTests {
         #expect(task == nil)
     }
 
-    @Test func `who releases a brake is not called back on the spot`() throws {
+    @Test func `resume and proceed never call the receiver synchronously`() throws {
         let transport = ScriptedSession(Self.events)
         let later = Locked<[@Sendable () -> Void]>([])
         let session = ExchangeSession(over: transport, configuration: ExchangeConfiguration()) { work in
@@ -134,7 +134,7 @@ struct ExchangeOrderTests {
             let url = try #require(URL(string: "https://h.com/z"))
             let task = session.makeTask(with: try NetworkRequest(url: url), receiver: probe)
             task.resume()
-            // Another thread has a head under way when the brake is set: the scripted session does not know of it yet.
+            // Another thread is delivering headers when the brake is set, before the scripted session knows of it.
             let inner = try #require(transport.lastTask)
             if isHeld { task.hold() } else { task.suspend() }
             inner.tellHead(200)

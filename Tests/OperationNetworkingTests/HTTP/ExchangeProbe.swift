@@ -6,7 +6,7 @@ import OperationCore
 import OperationNetworking
 import OperationTestKit
 
-/// A receiver that writes down what it is told, and notices what must never be: two calls at once, or one after the end.
+/// A receiver that records its calls and detects overlapping calls and calls after the end.
 final class ExchangeProbe: NetworkReceiver {
     struct Seen: Sendable {
         var heads: [ResponseHead] = []
@@ -34,7 +34,7 @@ final class ExchangeProbe: NetworkReceiver {
 
     var seen: Seen { state.withLock { $0 } }
 
-    /// What was seen when it was over.
+    /// Waits for the end and returns the recorded calls.
     func ended() async -> Seen {
         await end.passage()
         return seen
@@ -94,12 +94,12 @@ extension ExchangeProbe.Seen {
     var text: String { String(decoding: body, as: UTF8.self) }
     var status: Int? { heads.first?.status }
     var error: NetworkError? { ends.first ?? nil }
-    /// One head at most, one end, and nothing that must never be.
+    /// A Boolean value that indicates whether there was at most one response head, exactly one end, and no fault.
     var isOrderly: Bool { heads.count <= 1 && ends.count == 1 && faults.isEmpty }
 }
 
 extension ExchangeSession {
-    /// Makes a request and waits for its end.
+    /// Sends a request and waits for its end.
     func fetch(
         _ method: String, _ url: URL, headers: HeaderFields = [:], body: RequestBody = .none
     ) async throws -> ExchangeProbe.Seen {
@@ -108,7 +108,7 @@ extension ExchangeSession {
         return await probe.ended()
     }
 
-    /// Makes a GET request and waits for its end.
+    /// Sends a GET request and waits for its end.
     func fetch(_ url: URL, headers: HeaderFields = [:]) async throws -> ExchangeProbe.Seen {
         try await fetch("GET", url, headers: headers)
     }

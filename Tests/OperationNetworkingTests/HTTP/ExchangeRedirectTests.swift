@@ -24,7 +24,7 @@
             return ExchangeSession(over: transport, configuration: configuration)
         }
 
-        @Test func `redirects are followed to the answer, which alone is seen`() async throws {
+        @Test func `redirects are followed, and only the final response is delivered`() async throws {
             server.route("/a") { _ in .redirect(to: "b/c") }
             server.route("/b/c") { _ in .redirect(to: "?x=1", status: 301) }
             server.route("GET", "/b/c") {
@@ -41,7 +41,9 @@
         @Test(arguments: [
             (301, "GET", ""), (302, "GET", ""), (303, "GET", ""), (307, "POST", "hello"), (308, "POST", "hello"),
         ])
-        func `a body goes where its method goes`(status: Int, method: String, body: String) async throws {
+        func `a redirect keeps the body only if it keeps the method`(
+            status: Int, method: String, body: String
+        ) async throws {
             server.route("/start") { _ in .redirect(to: "/echo", status: status) }
             let data = Data("hello".utf8)
             for content in [RequestBody.data(data), .stream(length: 5, canBeSentAgain: true) { OnceProducer(data) }] {
@@ -55,7 +57,7 @@
             #expect(server.violations.isEmpty)
         }
 
-        @Test func `a body that can be sent once only ends the exchange with an error`() async throws {
+        @Test func `a redirect that repeats a one-time body fails with bodyNotRepeatable`() async throws {
             server.route("/start") { _ in .redirect(to: "/echo", status: 307) }
             let data = Data("hello".utf8)
             let once = RequestBody.stream(length: 5, canBeSentAgain: false) { OnceProducer(data) }
@@ -65,7 +67,7 @@
             #expect(server.requests.count == 1)
         }
 
-        @Test func `secrets do not reach another port, and do not come back`() async throws {
+        @Test func `secret headers are not sent to another port or restored on the way back`() async throws {
             let other = try LoopbackServer()
             let home = server.url("/echo/home").absoluteString
             let away = other.url("/away").absoluteString
@@ -83,7 +85,7 @@
             #expect(server.requests.first?["Authorization"] == "Basic x")
         }
 
-        @Test func `a loop, one redirect too many, and a place that cannot be are errors`() async throws {
+        @Test func `a redirect loop, too many redirects and an invalid Location are errors`() async throws {
             server.route("/loop") { _ in .redirect(to: "/loop") }
             server.route("/ping") { _ in .redirect(to: "/pong") }
             server.route("/pong") { _ in .redirect(to: "/ping") }
@@ -104,13 +106,13 @@
             }
         }
 
-        @Test func `a redirect that is not followed is the answer, with its body`() async throws {
+        @Test func `a redirect that is not followed is delivered with its body`() async throws {
             server.route("/start") { _ in .text("moved", status: 302).with("Location", "/echo") }
             let seen = try await session(.stop).fetch(server.url("/start"))
             #expect(seen.status == 302 && seen.text == "moved" && seen.isOrderly)
         }
 
-        @Test func `a rule that takes its time decides, and nothing is handed over meanwhile`() async throws {
+        @Test func `nothing is delivered until an asynchronous redirect policy decides`() async throws {
             server.route("/start") { _ in .text("moved", status: 302).with("Location", "/echo") }
             for decision in [RedirectDecision.follow, .stop, .refuse("It is a stranger.")] {
                 let (asked, go) = (Gate(), Gate())
@@ -137,7 +139,7 @@
             }
         }
 
-        @Test func `the body of a redirect is not waited for, however long it is`() async throws {
+        @Test func `a redirect is followed without waiting for its long body`() async throws {
             server.route("/start") { _ in
                 LoopbackAnswer(
                     .head(302, ["Content-Length": "\(1 << 26)", "Location": "/echo"]),
@@ -157,7 +159,7 @@
         }
     }
 
-    /// Gives bytes, once.
+    /// Produces its bytes once.
     final class OnceProducer: BodyProducer {
         private let rest: Locked<Data>
 

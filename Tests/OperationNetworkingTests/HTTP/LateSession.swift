@@ -6,9 +6,9 @@ import Foundation
 import OperationCore
 import OperationNetworking
 
-/// A session whose first task is told late to start: what another thread does in between is done just before.
+/// A session that delays the start of its first task, to simulate another thread that acts just before.
 final class LateSession: NetworkSession {
-    /// What happens around the moment at which the task is told to start.
+    /// Closures that run immediately before and after the start of the task.
     struct Moment: Sendable {
         let before: @Sendable () -> Void
         let after: @Sendable () -> Void
@@ -18,7 +18,7 @@ final class LateSession: NetworkSession {
     private let takesOrders: Bool
     private let moment: LateMoment
 
-    /// Makes a session over another; if it does not take orders, its tasks know nothing of their numbers.
+    /// Creates a session over another one. If it does not take orders, its tasks are not ordered tasks.
     init(over transport: any NetworkSession, takesOrders: Bool, _ moment: Moment) {
         self.transport = transport
         self.takesOrders = takesOrders
@@ -32,7 +32,7 @@ final class LateSession: NetworkSession {
     }
 }
 
-/// Comes once.
+/// Runs the closures of a moment once.
 private final class LateMoment: Sendable {
     private let moment: Locked<LateSession.Moment?>
 
@@ -88,7 +88,7 @@ private final class LateOrderedTask: OrderedTask {
 }
 
 extension NetworkSession {
-    /// Waits for the answer to a request, in which time the session has its turns; it blocks.
+    /// Blocks until the response to a request arrives, which gives the session time for its turns.
     func waitForAnswer(from url: URL) {
         let isOver = DispatchSemaphore(value: 0)
         let receiver = RecordingReceiver { event, _ in

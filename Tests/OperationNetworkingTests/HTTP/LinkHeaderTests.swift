@@ -31,7 +31,7 @@ struct LinkHeaderTests {
         (#"</1>;rel=prev,</3>;rel=next"#, "https://api.example.com/3"),
         (#"</2>; rel="next", </3>; rel="next""#, "https://api.example.com/2"),
         (#"</1>; rel="prev",, ,</3> ; rel = "next" ;"#, "https://api.example.com/3"),
-        // Letters of both cases.
+        // Uppercase and lowercase letters.
         (#"</2>; REL="NEXT""#, "https://api.example.com/2"),
         // Separators in references, quoted strings and values.
         (#"</a,b;c>; rel="next""#, "https://api.example.com/a,b;c"),
@@ -53,11 +53,11 @@ struct LinkHeaderTests {
         (#"<mailto:a@b.c>; rel="next", </3>; rel="next""#, "https://api.example.com/3"),
         (#"<https://a%20b/>; rel="next", </3>; rel="next""#, "https://api.example.com/3"),
         (#"</2>; rel="next" garbage, </3>; rel="next""#, "https://api.example.com/2"),
-        // A name and a password in a URL are left out, and bytes that no URL has are escaped.
+        // The user and password of a URL are left out, and bytes that are not valid in a URL are escaped.
         (#"<https://me:secret@api.example.com/2>; rel="next""#, "https://api.example.com/2"),
         (#"</é a>; rel="next""#, "https://api.example.com/%C3%A9%20a"),
     ])
-    func `a link is found`(value: String, expected: String) throws {
+    func `a valid Link header returns the URL of the relation`(value: String, expected: String) throws {
         #expect(try next([value]) == expected)
     }
 
@@ -67,11 +67,11 @@ struct LinkHeaderTests {
         #"</2>, rel="next""#, #"</2> rel="next""#, #"</2>; title="rel=next""#, #"</2>; rel="next\"#,
         #"<javascript:alert(1)>; rel="next""#, #"<http://h:0/>; rel="next""#,
     ])
-    func `no link is found`(value: String) throws {
+    func `an invalid Link header or another relation returns no URL`(value: String) throws {
         #expect(try next([value]) == nil)
     }
 
-    @Test func `several headers are read one after another`() throws {
+    @Test func `several Link headers are read in order`() throws {
         let values = [#"</1>; rel="prev""#, #"</2>; rel="open"#, #"</9>; rel="last", </3>; rel="next""#]
         #expect(try next(values) == "https://api.example.com/3")
         #expect(try next(values, of: "last") == "https://api.example.com/9")
@@ -84,7 +84,7 @@ struct LinkHeaderTests {
         #expect(try next([value], of: "https://example.com/own") == "https://api.example.com/2")
     }
 
-    @Test func `no text ends the process, and a long one takes no longer than it is long`() throws {
+    @Test func `arbitrary text never crashes the parser, and long text takes linear time`() throws {
         let pieces = [
             "<", ">", ";", ",", "=", "\"", "\\", "rel", "next", "anchor", " ", "é", "\t", "/2", "*", "\u{0}", "?", "#",
         ]

@@ -6,13 +6,13 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-@Suite("Rate limits: the tokens and the line", .timeLimit(.minutes(1)))
+@Suite("Rate limits: tokens and waiting requests", .timeLimit(.minutes(1)))
 struct RateLimitMachineTests {
     private func moment(_ milliseconds: Int) -> OperationInstant {
         OperationInstant(offset: .milliseconds(milliseconds))
     }
 
-    @Test("A burst is there at the start, then tokens return one by one, and never more than the burst are kept")
+    @Test("A bucket starts full, refills one token at a time and never exceeds the burst")
     func burst() {
         var bucket = TokenBucket(10, per: .seconds(1), burst: 3, now: moment(0))
         func takes(_ milliseconds: Int) -> Int {
@@ -26,12 +26,12 @@ struct RateLimitMachineTests {
         #expect(takes(99) == 0)
         #expect(takes(100) == 1)
         #expect(takes(350) == 2)
-        #expect(takes(400) == 1, "the half of a token was kept")
+        #expect(takes(400) == 1, "the fraction of a token was kept")
         #expect(takes(60_000) == 3)
         #expect(bucket.fillTime == .milliseconds(300))
     }
 
-    @Test("A rate that no whole number of nanoseconds divides is exact over a long time")
+    @Test("A rate with a fractional interval in nanoseconds is exact over a long time")
     func exact() {
         var bucket = TokenBucket(3, per: .seconds(1), burst: 2, now: moment(0))
         _ = bucket.take(now: moment(0))
@@ -44,7 +44,7 @@ struct RateLimitMachineTests {
         #expect(now == moment(1_000_000), "each single wait is rounded up, and the remainder is kept")
     }
 
-    @Test("A token that is given back is there again, but never more than the burst")
+    @Test("A returned token can be taken again, and the bucket never exceeds the burst")
     func givenBack() {
         var bucket = TokenBucket(1, per: .seconds(1), burst: 1, now: moment(0))
         let first = bucket.take(now: moment(0))
@@ -57,7 +57,7 @@ struct RateLimitMachineTests {
         #expect(first && others == [true, false])
     }
 
-    @Test("A clock that jumps ahead fills the bucket once, and a clock that runs backwards gives no token twice")
+    @Test("A clock that jumps ahead fills the bucket once, and a backward jump adds no tokens")
     func jumps() {
         var bucket = TokenBucket(1, per: .seconds(1), burst: 2, now: moment(0))
         let late = (0..<3).map { _ in bucket.take(now: .distantFuture) } + [bucket.take(now: moment(0))]
@@ -69,7 +69,7 @@ struct RateLimitMachineTests {
         #expect(taken == [true, false, false, true])
     }
 
-    @Test("Huge, tiny and meaningless rates are brought into range and never trap")
+    @Test("Extreme and invalid rates are clamped and never trap")
     func extremes() {
         let counts = [Int.min, -1, 0, 1, 3, .max]
         let periods: [Duration] = [.seconds(Int64.min), .zero, .nanoseconds(1), .seconds(1), .seconds(Int64.max)]
@@ -90,7 +90,7 @@ struct RateLimitMachineTests {
         }
     }
 
-    @Test("Requests get their tokens in the order of their arrival, except that urgent ones go first")
+    @Test("Requests get their tokens in the order of arrival, except that urgent requests go first")
     func order() {
         var machine = RateLimitMachine<Int>(bucket: TokenBucket(1, per: .seconds(1), burst: 1, now: moment(0)))
         var taken = [machine.take(now: moment(0))]
@@ -99,7 +99,7 @@ struct RateLimitMachineTests {
         times = (4...5).map { machine.wait($0, UInt64($0), isAhead: true, now: moment(500)) }
         #expect(times == [moment(1_000), moment(2_000)])
         taken.append(machine.take(now: moment(1_000)))
-        #expect(taken == [true, false], "no request overtakes those that wait")
+        #expect(taken == [true, false], "no request overtakes the waiting requests")
         let left = (0..<2).map { _ in machine.leave(2) }
         #expect(left == [2, nil])
         let order = (1...5).map { machine.grant(now: moment($0 * 1_000)) }
@@ -109,7 +109,7 @@ struct RateLimitMachineTests {
     }
 
     @Test(
-        "Under any schedule no window sees more than the burst and the rate allow, and no token is left unused",
+        "Under random schedules, no window exceeds the burst and the rate, and no token stays unused",
         arguments: 0..<20)
     func schedules(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
@@ -150,7 +150,7 @@ struct RateLimitMachineTests {
         }
     }
 
-    @Test("A thousand requests that leave a line cost no more than those that stay")
+    @Test("Requests that leave the line are skipped when tokens are granted")
     func leaving() {
         var machine = RateLimitMachine<Int>(bucket: TokenBucket(1, per: .seconds(1), burst: 1, now: moment(0)))
         _ = machine.take(now: moment(0))

@@ -11,15 +11,13 @@ import Testing
     import FoundationNetworking
 #endif
 
-/// Requests to a service that allows so many in a time.
-///
-/// The test moves the clock.
+/// Tests requests to a service with a rate limit. The tests advance the clock.
 @Suite("Rate limits", .timeLimit(.minutes(1)))
 struct RateLimitTests {
     private let clock = ManualClock()
     private let stub = StubSession()
     private let callbacks = DispatchQueue(label: "RateLimitTests.callbacks")
-    /// When each request was sent, by its path.
+    /// The path of each request and the second at which it was sent.
     private let sent = EventRecorder<String>()
 
     init() {
@@ -60,7 +58,7 @@ struct RateLimitTests {
         return operation
     }
 
-    /// Starts operations that wait, one after another.
+    /// Starts operations one after another. Each one waits for the rate limit.
     private func waiting(_ paths: [String], _ base: NetworkBase, _ limit: RateLimit) async -> [EndpointOperation<Data>]
     {
         var operations: [EndpointOperation<Data>] = []
@@ -73,7 +71,7 @@ struct RateLimitTests {
     }
 
     @Test(
-        "A burst goes immediately, and the other requests follow at the steady rate, in their order and without a slot")
+        "A burst is sent immediately, and later requests follow in order at the rate without a slot")
     func steady() async throws {
         let limit = limit(burst: 2), base = try base(limit), queue = QueueManager("api", width: 1)
         let operations = ["a", "b", "c", "d"].map { base.get($0, as: Data.self) }
@@ -100,7 +98,7 @@ struct RateLimitTests {
         #expect(clock.pendingCount == 0 && limit.waitingCount == 0)
     }
 
-    @Test("An operation that is canceled while it waits takes no token, and leaves no timer behind")
+    @Test("An operation that is canceled while it waits takes no token and leaves no timer")
     func cancellation() async throws {
         let limit = limit(), base = try base(limit)
         _ = try await started("first", base).value
@@ -115,10 +113,10 @@ struct RateLimitTests {
         #expect(limit.waitingCount == 0 && clock.pendingCount == 0)
     }
 
-    @Test("An operation whose request is not sent after all gives its token to the next")
+    @Test("An operation whose request is not sent returns its token")
     func givenBack() async throws {
         let limit = limit(), base = try base(limit)
-        // It is canceled when its task was made, before the exchange begins.
+        // The operation is canceled after its task is created and before the exchange begins.
         let hooked = Withdrawn(url: base.url.appendingPathComponent("hooked"), urlSession: session())
         hooked.rateLimit = limit
         hooked.start()
@@ -127,7 +125,7 @@ struct RateLimitTests {
         #expect(sent.events == ["next 0"])
     }
 
-    @Test("While an operation is suspended, others have its turn; when it resumes, it is the next")
+    @Test("A suspended operation lets others go first and is next when it resumes")
     func suspension() async throws {
         let limit = limit(), base = try base(limit)
         _ = try await started("first", base).value
@@ -145,7 +143,7 @@ struct RateLimitTests {
         }
     }
 
-    @Test("Two bases that share a limit stay within it together, and a limit per host counts each host by itself")
+    @Test("Bases that share a limit respect it together, and a per-host limit counts each host separately")
     func sharing() async throws {
         let shared = limit(), perHost = limit(perHost: true)
         let bases = try ["a.example", "b.example"].map { try base(shared, host: $0) }
@@ -162,7 +160,7 @@ struct RateLimitTests {
         third[0].cancel()
     }
 
-    @Test("Retries, redirects and responses to challenges take tokens, too")
+    @Test("Retries, redirects and responses to challenges also take tokens")
     func counted() async throws {
         let (clock, sent) = (clock, sent)
         let turns = Shared(0)
@@ -192,7 +190,7 @@ struct RateLimitTests {
             sent.forget()
             let start = clock.now.offset.components.seconds
             let operation = started(path, base)
-            // The clock goes from one timer to the next: to the end of the pause before a retry, and to the next token.
+            // The clock advances from timer to timer: to the end of the retry delay, and to the next token.
             while !operation.isFinished {
                 clock.advanceToNext()
                 await Task.yield()
@@ -203,7 +201,7 @@ struct RateLimitTests {
         }
     }
 
-    @Test("The limit of a session holds for all its requests, and the limit of a base takes its place")
+    @Test("A session's limit applies to all its requests unless a base has its own limit")
     func ofSession() async throws {
         let ofSession = limit(), ofBase = limit(burst: 5)
         let session = session { $0.rateLimit = ofSession }
@@ -212,7 +210,7 @@ struct RateLimitTests {
         let operation = await waiting(["b"], plain, ofSession)
         for path in ["c", "d"] { _ = try await started(path, limited).value }
         #expect(sent.events == ["a 0", "c 0", "d 0"])
-        // A stream has no operation: it waits in the session.
+        // A stream has no operation, so it waits in the session.
         let stream = Task { try await plain.stream("stream") }
         await until { ofSession.waitingCount == 2 }
         clock.advance(by: .seconds(10))
@@ -227,7 +225,7 @@ struct RateLimitTests {
         #expect(ofSession.waitingCount == 0 && clock.pendingCount == 0)
     }
 
-    @Test("A request that is suspended while it waits in a session takes no token, and is the next when it resumes")
+    @Test("A request suspended while it waits in a session takes no token until it resumes")
     func suspendedInSession() async throws {
         let limit = limit(), session = session { $0.rateLimit = limit }
         let done = EventRecorder<String>()
@@ -267,7 +265,7 @@ struct RateLimitTests {
         #expect(sent.events == ["other 10"])
     }
 
-    @Test("A request that the cache of its session cannot answer waits without a slot and not in the session")
+    @Test("A request that the cache cannot serve waits as an operation, not in the session")
     func uncacheable() async throws {
         let folder = CacheFolderFixture(), limit = limit()
         let base = try base(limit) { base in
@@ -284,7 +282,7 @@ struct RateLimitTests {
         #expect(sent.events == ["first 0", "second 10"])
     }
 
-    @Test("A request that is taken back before it is sent gives its token back, and goes before others that wait")
+    @Test("A request that is withdrawn before it is sent returns its token and keeps its priority")
     func takenBack() async throws {
         let limit = limit(), open = Locked<[@Sendable () -> Void]>([])
         let base = try base(limit) { [stub] base in
@@ -298,8 +296,8 @@ struct RateLimitTests {
         first.start()
         await until { open.withLock(\.count) == 1 }
         let others = await waiting(["a", "b"], base, limit)
-        // Its token goes to "a", and the request that is made again waits before "b". If it is made again before the token is
-        // given back, it keeps the token.
+        // The token goes to "a", and the repeated request waits before "b". If the request is repeated before it
+        // returns its token, it keeps the token.
         for send in open.withLock({ exchange(&$0, with: []) }) { send() }
         await until { open.withLock(\.count) == 1 && limit.waitingCount == 2 }
         let keepsToken = others[0].waitReason?.kind == .rateLimit
@@ -312,7 +310,7 @@ struct RateLimitTests {
         #expect(sent.events == (keepsToken ? ["first 0", "a 10", "b 20"] : ["a 0", "first 10", "b 20"]))
     }
 
-    @Test("Many suspended operations whose turn comes pass the token on without a recursion")
+    @Test("Many suspended operations pass on a token without recursion")
     func manySuspended() async throws {
         let limit = limit(), base = try base(limit), count = 2_000
         _ = try await started("first", base).value
@@ -320,7 +318,7 @@ struct RateLimitTests {
         await until { limit.waitingCount == count }
         for operation in operations { operation.suspend() }
         let last = await waiting(["last"], base, limit)
-        // The smallest stack that a thread can have.
+        // This is the smallest possible stack of a thread.
         let clock = clock
         try await TestThread.run(stackSize: 65_536) { clock.advance(by: .seconds(10)) }
         _ = try await last[0].value
@@ -328,7 +326,7 @@ struct RateLimitTests {
         for operation in operations { operation.cancel() }
     }
 
-    @Test("A thousand requests that wait are served in their order, and those that leave take nothing")
+    @Test("A thousand waiting requests are granted in order, and requests that leave take no token")
     func thousand() throws {
         let limit = limit(10, per: .seconds(1), burst: 10)
         let origin = try #require(RequestOrigin(ofPlain: "http://api.example/"))
@@ -350,13 +348,13 @@ struct RateLimitTests {
         #expect(limit.waitingCount == 0 && clock.pendingCount == 0)
     }
 
-    @Test("Hosts that are no longer used are forgotten")
+    @Test("A per-host limit discards hosts that are no longer used")
     func hosts() throws {
         let limit = limit(perHost: true)
         for number in 0..<1_000 {
             let origin = try #require(RequestOrigin(ofPlain: "http://host\(number).example/"))
             guard case .granted = limit.take(for: origin, isAhead: false, { _ in }) else {
-                Issue.record("host \(number) has a token of its own")
+                Issue.record("Host \(number) received no token.")
                 continue
             }
             clock.advance(by: .seconds(1))
@@ -365,7 +363,7 @@ struct RateLimitTests {
     }
 }
 
-/// An operation that is canceled when its task was made, before the task is resumed.
+/// An operation that is canceled after its task is created and before the task is resumed.
 private final class Withdrawn: NetworkDataOperation<String>, @unchecked Sendable {
     override func createTask(
         with request: NetworkRequest, using session: any NetworkSession
@@ -380,7 +378,7 @@ private final class Withdrawn: NetworkDataOperation<String>, @unchecked Sendable
     }
 }
 
-/// Refuses the first request when its turn has come.
+/// A gate that refuses the first request when its turn comes.
 private final class RefusesFirst: AttemptGate {
     private let refused = Locked(false)
 
@@ -397,7 +395,7 @@ private final class RefusesFirst: AttemptGate {
     func forget() {}
 }
 
-/// A session in which each request waits for its turn, and which then asks whether it may still be sent.
+/// A session in which each request waits for its turn and then asks whether it may still be sent.
 private final class LineSession: NetworkSession {
     private final class InLine: NetworkTask {
         let task: any NetworkTask
@@ -421,7 +419,7 @@ private final class LineSession: NetworkSession {
     private let session: any NetworkSession
     private let wait: @Sendable (@escaping @Sendable () -> Void) -> Void
 
-    /// - Parameter wait: Keeps the closure that sends a request.
+    /// - Parameter wait: A closure that stores the closure that sends a request.
     init(_ session: any NetworkSession, _ wait: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void) {
         (self.session, self.wait) = (session, wait)
     }
@@ -431,7 +429,7 @@ private final class LineSession: NetworkSession {
     }
 }
 
-/// Calls a closure at the end of a task.
+/// A receiver that calls a closure at the end of a task.
 private final class EndReceiver: NetworkReceiver {
     private let end: @Sendable () -> Void
 

@@ -9,7 +9,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(3)))
 struct ReceiverCallsTests {
-    @Test func `a call that waits does not begin once the rest was dropped, and the last one does`() async throws {
+    @Test func `dropRest discards waiting calls, but the final call is still made`() async throws {
         let told = EventRecorder<String>()
         let calls = ReceiverCalls(ExchangeProbe())
         let (isInside, goesOn) = (Gate(), Gate())
@@ -31,7 +31,7 @@ struct ReceiverCallsTests {
         #expect(told.events == ["first", "last"])
     }
 
-    @Test func `what follows a call is done when no call is being made any more, by the thread that made it`()
+    @Test func `the after closures run after all waiting calls, on the thread that made the calls`()
         async throws
     {
         let told = EventRecorder<String>()
@@ -43,7 +43,7 @@ struct ReceiverCallsTests {
                 goesOn.wait()
                 told.record("first")
             } after: {
-                // Nobody is inside: this call is made now.
+                // No call is in progress, so this call is made immediately.
                 #expect(calls.makeNow { _ in told.record("at once") })
                 told.record("after the first")
             }

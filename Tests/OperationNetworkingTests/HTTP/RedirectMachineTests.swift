@@ -35,7 +35,7 @@ struct RedirectMachineTests {
         return next
     }
 
-    @Test func `fields whose names say that they are secrets do not go to strangers`() throws {
+    @Test func `headers with secret names are not sent to another origin`() throws {
         let headers: HeaderFields = ["X-Api-Key": "k", "x-auth-token": "t", "PRIVATE-TOKEN": "p", "X-Plain": "p"]
         let stranger = try #require(try next(302, "https://evil.com/", after: hop(headers: headers)))
         #expect(stranger.headers.map(\.name) == ["X-Plain"])
@@ -43,7 +43,7 @@ struct RedirectMachineTests {
         #expect(same.headers.count == 4)
     }
 
-    @Test func `headers whose values are credentials do not go to strangers, and harmless ones do`() throws {
+    @Test func `headers that look like credentials are not sent to another origin, and harmless ones are`() throws {
         let secrets: HeaderFields = [
             "Authentication": "anything", "Authn": "anything", "X-Client-Cert": "MIIB", "X-SSL-Client-Cert": "MIIB",
             "X-Access": "1", "X-Identity": "1", "X-Login": "Bearer abc", "X-Who": "basic YTpi", "X-Info": "token=abc",
@@ -64,7 +64,7 @@ struct RedirectMachineTests {
     }
 
     @Test(arguments: [200, 204, 300, 304, 305, 306, 309, 399, 400, 401, 500])
-    func `other statuses are answers`(status: Int) throws {
+    func `a response with another status is not a redirect`(status: Int) throws {
         #expect(try next(status, "/b", after: hop()) == nil)
     }
 
@@ -76,7 +76,7 @@ struct RedirectMachineTests {
         (303, "GET", "GET", true), (307, "POST", "POST", true), (307, "GET", "GET", true), (308, "POST", "POST", true),
         (308, "PUT", "PUT", true),
     ])
-    func `the method changes as all clients do it, and the body goes with it`(
+    func `a redirect changes the method as RFC 9110 describes and drops the body with it`(
         status: Int, method: String, expected: String, keepsBody: Bool
     ) throws {
         let hasBody = !["GET", "HEAD"].contains(method)
@@ -96,7 +96,7 @@ struct RedirectMachineTests {
         ("https://x.h.com/b", false), ("https://h.com:444/b", false), ("https://other.com/b", false),
         ("http://h.com/b", false),
     ])
-    func `secrets stay within their origin`(location: String, staysHome: Bool) throws {
+    func `secret headers are sent only to their origin`(location: String, staysHome: Bool) throws {
         var policy = RedirectPolicy.follow
         policy.allowsDowngrade = true
         policy.secretHeaders = ["x-api-key"]
@@ -104,13 +104,13 @@ struct RedirectMachineTests {
         #expect(next.headers.map(\.name) == (staysHome ? Self.secrets.map(\.name) : ["Accept"]))
     }
 
-    @Test func `secrets do not come back when a later redirect leads home`() throws {
+    @Test func `secret headers are not restored when a redirect returns to the first origin`() throws {
         let away = try #require(try next(307, "https://other.com/", after: hop(headers: Self.secrets)))
         let home = try #require(try next(307, "https://h.com/a", after: away))
         #expect(!home.headers.contains("Authorization") && !home.headers.contains("Cookie"))
     }
 
-    @Test func `user and password in a Location are no credentials`() throws {
+    @Test func `a user and password in Location are not used as credentials`() throws {
         let next = try #require(try next(302, "https://user:pass@h.com/b", after: hop()))
         #expect(next.address.text == "https://h.com/b")
         #expect(!next.headers.contains("Authorization"))
@@ -122,62 +122,65 @@ struct RedirectMachineTests {
         ("file:///etc/passwd", .badAddress(.scheme("file"))),
         ("//a%20b/", .badAddress(.host)), ("https://h.com:0/", .badAddress(.port)), ("http://h.com/", .downgrade),
     ])
-    func `what may not be followed fails the exchange`(location: String, failure: RedirectFailure) throws {
+    func `a redirect to a forbidden or invalid URL fails the exchange`(
+        location: String, failure: RedirectFailure
+    ) throws {
         var machine = RedirectMachine(policy: .follow)
         guard case .fail(let found) = try machine.receive(head(302, location), to: hop(), cookies: nil) else {
-            Issue.record("It was not refused.")
+            Issue.record("The redirect was not refused.")
             return
         }
         #expect(found == failure)
         #expect(!found.message.isEmpty)
     }
 
-    @Test func `a body that can be sent once only is not sent again, but may be left out`() throws {
+    @Test func `a one-time body is not sent again, but a redirect may drop it`() throws {
         let once = RequestBody.stream(canBeSentAgain: false) { throw CancellationError() }
         var machine = RedirectMachine(policy: .follow)
         guard
             case .fail(.bodyCannotBeSentAgain) = try machine.receive(
                 head(307, "/b"), to: hop("POST", body: once), cookies: nil)
         else {
-            Issue.record("It was not refused.")
+            Issue.record("The redirect was not refused.")
             return
         }
         #expect(try next(303, "/b", after: hop("POST", body: once))?.method == "GET")
     }
 
-    @Test func `two places at once are none, one that is named twice is one, none at all is an answer`() throws {
+    @Test
+    func `different Locations fail, equal Locations are followed, and no Location delivers the response`() throws {
         var machine = RedirectMachine(policy: .follow)
         guard case .fail(.ambiguous) = try machine.receive(head(302, "/b", "/c"), to: hop(), cookies: nil) else {
-            Issue.record("It was followed.")
+            Issue.record("The redirect was followed.")
             return
         }
         guard case .follow = try machine.receive(head(302, "/b", "/b"), to: hop(), cookies: nil) else {
-            Issue.record("It was not followed.")
+            Issue.record("The redirect was not followed.")
             return
         }
         guard case .deliver = try machine.receive(head(302), to: hop(), cookies: nil) else {
-            Issue.record("It was not delivered.")
+            Issue.record("The response was not delivered.")
             return
         }
     }
 
-    @Test func `an empty Location means the same address: a loop for GET, but not after POST`() throws {
+    @Test func `an empty Location is a loop after GET but not after POST`() throws {
         var machine = RedirectMachine(policy: .follow)
         guard case .follow(let same) = try machine.receive(head(302, ""), to: hop(), cookies: nil) else {
-            Issue.record("It was not followed.")
+            Issue.record("The redirect was not followed.")
             return
         }
         #expect(machine.follow(same, cookies: nil) == .loop)
         guard
             case .follow(let get) = try machine.receive(head(303, ""), to: hop("POST", "https://h.com/p"), cookies: nil)
         else {
-            Issue.record("It was not followed.")
+            Issue.record("The redirect was not followed.")
             return
         }
         #expect(machine.follow(get, cookies: nil) == nil)
     }
 
-    @Test func `a redirect to itself that sets a cookie is no loop, until the cookie is the same`() throws {
+    @Test func `a redirect to itself is a loop only if the cookies did not change`() throws {
         var machine = RedirectMachine(policy: .follow)
         let first = try hop()
         _ = try machine.receive(head(302, "/a"), to: first, cookies: nil)
@@ -187,7 +190,7 @@ struct RedirectMachineTests {
     }
 
     @Test(arguments: [0, 1, 3, 10])
-    func `at most so many redirects are followed`(limit: Int) throws {
+    func `at most maximumCount redirects are followed`(limit: Int) throws {
         var policy = RedirectPolicy.follow
         policy.maximumCount = limit
         var machine = RedirectMachine(policy: policy)
@@ -202,15 +205,15 @@ struct RedirectMachineTests {
         }
         #expect(machine.followed == limit)
         guard case .fail(.tooMany(limit)) = try machine.receive(head(302, "/last"), to: current, cookies: nil) else {
-            Issue.record("One too many was followed.")
+            Issue.record("The redirect beyond the limit was followed.")
             return
         }
     }
 
-    @Test func `stopping delivers whatever comes, and asking proposes what would be done`() throws {
+    @Test func `the stop policy delivers every redirect, and a deciding policy receives the proposed request`() throws {
         var stopping = RedirectMachine(policy: .stop)
         guard case .deliver = try stopping.receive(head(302, "ftp://x/"), to: hop(), cookies: nil) else {
-            Issue.record("It was not delivered.")
+            Issue.record("The response was not delivered.")
             return
         }
         var asking = RedirectMachine(policy: .deciding { _ in .stop })
@@ -219,7 +222,7 @@ struct RedirectMachineTests {
             case .ask(let proposal, let next) = try asking.receive(
                 head(307, "https://o.com/#f"), to: first, cookies: nil)
         else {
-            Issue.record("Nobody was asked.")
+            Issue.record("The policy was not asked.")
             return
         }
         #expect(proposal.count == 1 && proposal.method == "POST" && proposal.keepsBody && proposal.changesOrigin)
@@ -227,7 +230,7 @@ struct RedirectMachineTests {
         #expect(proposal.headers == next.headers)
     }
 
-    @Test func `over random chains no secret leaves its origin, none is asked without encryption, and each ends`()
+    @Test func `random redirect chains end, stay encrypted and never send secrets to another origin`()
         throws
     {
         let places = [

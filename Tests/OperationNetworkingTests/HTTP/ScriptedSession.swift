@@ -5,7 +5,7 @@ import Foundation
 import OperationCore
 import OperationNetworking
 
-/// A session whose tasks do one step when a test says so: every order of events can be played.
+/// A session whose tasks perform one step at a time when the test asks, so that a test can play any order of events.
 final class ScriptedSession: NetworkSession {
     enum Event: Sendable {
         case head(Int, HeaderFields)
@@ -25,7 +25,7 @@ final class ScriptedSession: NetworkSession {
         return task
     }
 
-    /// Lets one of the tasks that can do something do its next step; false if none can.
+    /// Performs the next step of a task that can proceed. Returns false if no task can.
     func step() -> Bool { tasks.withLock { $0 }.contains { $0.step() } }
 
     var lastTask: ScriptedTask? { tasks.withLock { $0.last } }
@@ -56,7 +56,7 @@ final class ScriptedTask: NetworkTask {
         state = Locked(State(events: events[...], receiver: receiver))
     }
 
-    /// Tells a head whatever the brakes, as if it had been on its way.
+    /// Delivers headers regardless of the brakes, as if they were already in delivery.
     func tellHead(_ status: Int) {
         guard let receiver = state.withLock({ $0.receiver }) else { return }
         receiver.task(self, didReceive: ResponseHead(url: request.url, status: status, headers: [:]))

@@ -8,7 +8,7 @@
     import OperationTestKit
     import Testing
 
-    /// Several programs at once on the folder of one cache, or on one file of cookies.
+    /// Tests several processes that share the folder of a cache or a cookie file.
     @Suite(.timeLimit(.minutes(Rounds.minutes)), .serialized)
     struct SharedFolderTests {
         private static let limit: Int64 = 1 << 20
@@ -18,7 +18,7 @@
             try ProbeProgram("SharingProbe", [kind, folder.path, "\(seed)", "\(rounds)", "\(Self.limit)"])
         }
 
-        /// Which bodies lie in the folder, and which of them are on a metadata file.
+        /// The bodies in the folder, and the bodies that metadata files refer to.
         private func bodies(in fixture: CacheFolderFixture) -> (there: Set<String>, onMetadata: Set<String>) {
             let disk = fixture.disk(CacheLimits(totalBytes: Self.limit))
             let metadata = (0..<12).compactMap { disk.metadata("https://h.com/\($0)", now: Date()) }
@@ -26,7 +26,8 @@
             return (Set(fixture.files(".body").map(\.lastPathComponent)), Set(names))
         }
 
-        @Test func `programs that share a cache read whole responses only, and leave nothing behind`() async throws {
+        @Test
+        func `processes that share a cache read only complete responses and leave no temporary files`() async throws {
             let fixture = CacheFolderFixture()
             let rounds = Rounds.count(ci: 250, soak: 20_000)
             let programs = try (0..<Self.programs).map {
@@ -39,21 +40,21 @@
             }
             #expect(fixture.files(".part").isEmpty)
             let (there, onMetadata) = bodies(in: fixture)
-            // Room that was made by one may have taken the body of what another was about to keep.
+            // A process that frees space may remove a body for which another process is about to write the metadata.
             #expect(
                 there.subtracting(onMetadata).count <= 2, "\(there.subtracting(onMetadata).count) of \(there.count)")
-            // Each looks at what others added when it added an eighth itself.
+            // Each process counts the files of the others only after it added an eighth of the limit.
             let size = fixture.disk().size()
             #expect(size <= Self.limit + Int64(Self.programs) * Self.limit / 8, "\(size)")
         }
 
-        @Test func `programs that are killed while they share a cache harm nobody`() async throws {
+        @Test func `processes that are killed while they share a cache do not affect the others`() async throws {
             let fixture = CacheFolderFixture()
             var generator = SeededGenerator(seed: Rounds.firstSeed)
             let survivor = try start(
                 fixture.url, seed: 1_000, rounds: Rounds.count(ci: 500, soak: 40_000))
             for seed in 0..<UInt64(Rounds.count(ci: 6, soak: 300)) {
-                // It says so of each round.
+                // The process prints a character after each round.
                 let victim = try start(fixture.url, as: "cache-by-rounds", seed: seed, rounds: 1_000_000)
                 await victim.printed(Int.random(in: 0..<40, using: &generator))
                 victim.kill()
@@ -62,12 +63,12 @@
             }
             let output = await survivor.ended()
             #expect(output.hasPrefix("OK "), "\(output)")
-            // Whoever comes afterwards works as ever.
+            // A process that starts afterward works normally.
             let last = await (try start(fixture.url, seed: 7, rounds: 50)).ended()
             #expect(last.hasPrefix("OK "), "\(last)")
         }
 
-        @Test func `caches of one program that share a folder lose no response that another one keeps`() async throws {
+        @Test func `caches of one process that share a folder lose no stored response`() async throws {
             let fixture = CacheFolderFixture()
             let home = "https://h.com/a"
             let kept = Locked(0)
@@ -88,7 +89,7 @@
             }
         }
 
-        @Test func `programs that save to one file of cookies leave whole sets of cookies there`() async throws {
+        @Test func `processes that save to one cookie file leave a complete set of cookies`() async throws {
             let folder = FileManager.default.temporaryDirectory.appendingPathComponent("operationkit-jar-\(UUID())")
             defer { try? FileManager.default.removeItem(at: folder) }
             let file = folder.appendingPathComponent("cookies.json")

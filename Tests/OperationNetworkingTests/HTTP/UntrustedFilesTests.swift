@@ -7,9 +7,9 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-@Suite("Files that other users can have written", .timeLimit(.minutes(1)), .serialized)
+@Suite("Files that other users may have written", .timeLimit(.minutes(1)), .serialized)
 struct UntrustedFilesTests {
-    /// Any user but the one of this program; only the administrator can give files away.
+    /// A user other than the current one. Only the administrator can change the owner of a file.
     private static let stranger = 65_534
     private static let canGiveAway = geteuid() == 0
 
@@ -56,34 +56,34 @@ struct UntrustedFilesTests {
         #expect(FileSystem().isTrustedFolder(entry(folder.url)) == isTrusted)
     }
 
-    @Test func `a file with a second name is not trusted, and an open file without a name is`() throws {
+    @Test func `a file with a second hard link is not trusted, but an open file without links is`() throws {
         let (url, other) = (try file(), folder.url.appendingPathComponent("other"))
         #expect(link(url.path, other.path) == 0)
         #expect(read(url) == .failure(.untrusted) && read(other) == .failure(.untrusted))
         #expect(unlink(other.path) == 0)
         #expect(read(url) == .success(Array("text".utf8)))
-        // Another program replaces the file between its opening and the look at its status.
+        // Another program replaces the file after it is opened and before its status is read.
         let (open, status) = try FileSystem().openTrusted(entry(url)).get()
         #expect(status.linkCount == 1 && unlink(url.path) == 0)
         let later = try FileSystem().status(of: open).get()
         #expect(later.linkCount == 0 && later.isTrusted(as: .regular))
     }
 
-    @Test func `a response whose file has a second name is not served, and its file is counted and removed`() throws {
+    @Test func `a response whose file has a second hard link is not served and is removed`() throws {
         let inner = CacheFolderFixture()
         #expect(try inner.disk().keep(Data("body".utf8), at: "https://h.com/"))
         let size = inner.disk().size()
         let body = try #require(inner.files(".body").first)
         #expect(link(body.path, folder.url.appendingPathComponent("second").path) == 0)
         #expect(inner.disk().body("https://h.com/") == nil)
-        // What was refused is removed at once; what is not removed is counted.
+        // A refused file is removed immediately, or it still counts toward the size.
         let disk = inner.disk()
         #expect(size > 0 && (disk.size() > 0 || inner.files(".body").isEmpty))
         disk.forgetAll()
         #expect(inner.files(".body").isEmpty)
     }
 
-    @Test func `links, folders, pipes and what is too long are no files`() throws {
+    @Test func `links, folders, pipes and oversized files are not read`() throws {
         let (url, link) = (try file(), folder.url.appendingPathComponent("link"))
         try FileManager.default.createSymbolicLink(at: link, withDestinationURL: url)
         #expect(read(link) == .failure(.untrusted))
@@ -93,7 +93,7 @@ struct UntrustedFilesTests {
         #expect(read(pipe) == .failure(.untrusted))
         #expect(read(try file(String(repeating: "a", count: 101))) == .failure(SystemError(EFBIG)))
         #expect(read(folder.url.appendingPathComponent("none")) == .failure(SystemError(ENOENT)))
-        // A link of one's own to a folder is a way to it.
+        // A folder may be reached through the user's own symbolic link.
         let way = folder.url.appendingPathComponent("way")
         try FileManager.default.createSymbolicLink(at: way, withDestinationURL: folder.url)
         #expect(FileSystem().isTrustedFolder(entry(way)))
@@ -101,8 +101,8 @@ struct UntrustedFilesTests {
         #expect(!FileSystem().isTrustedFolder(entry(way)))
     }
 
-    @Test(.enabled(if: canGiveAway, "only the administrator can give files away"))
-    func `what belongs to another user is not trusted`() throws {
+    @Test(.enabled(if: canGiveAway, "Only the administrator can change the owner of a file."))
+    func `files that belong to another user are not trusted`() throws {
         let url = try file()
         try give(url, to: Self.stranger)
         #expect(read(url) == .failure(.untrusted))
@@ -110,7 +110,7 @@ struct UntrustedFilesTests {
         #expect(inner.disk().size() == 0)
         #expect(try inner.disk().keep(Data("body".utf8), at: "https://h.com/"))
         #expect(inner.disk().body("https://h.com/") == Data("body".utf8))
-        // One file after another, then the folder.
+        // The files change their owner one by one, then the folder.
         for suffix in [".metadata", ".body"] {
             let file = try #require(inner.files(suffix).first)
             try give(file, to: Self.stranger)
@@ -123,7 +123,7 @@ struct UntrustedFilesTests {
     }
 
     @Test(arguments: [0o777, 0o770, 0o702])
-    func `a cache in a folder to which others can write is an empty one, and touches nothing`(_ mode: Int) throws {
+    func `a cache in a folder that others can write to is empty and changes no file`(_ mode: Int) throws {
         let inner = CacheFolderFixture()
         #expect(try inner.disk().keep(Data("body".utf8), at: "https://h.com/"))
         let names = inner.files("").map(\.lastPathComponent)
@@ -137,14 +137,14 @@ struct UntrustedFilesTests {
     }
 
     @Test(arguments: [".metadata", ".body"])
-    func `a file of the cache to which others can write is not served`(_ suffix: String) throws {
+    func `a cache file that others can write to is not served`(_ suffix: String) throws {
         let inner = CacheFolderFixture()
         #expect(try inner.disk().keep(Data("body".utf8), at: "https://h.com/"))
         try set(0o666, of: try #require(inner.files(suffix).first))
         #expect(inner.disk().body("https://h.com/") == nil)
     }
 
-    @Test func `the key of a folder that others can have written is not used`() throws {
+    @Test func `a secret key that others may have written is not used`() throws {
         let inner = CacheFolderFixture()
         let key = inner.disk().key
         #expect(inner.disk().key == key)
@@ -152,7 +152,7 @@ struct UntrustedFilesTests {
         #expect(inner.disk().key != key)
     }
 
-    @Test func `cookies that others can have written are not sent`() async throws {
+    @Test func `cookies that others may have written are not sent`() async throws {
         let url = folder.url.appendingPathComponent("cookies.json")
         let home = try #require(URL(string: "https://h.com/"))
         let jar = try CookieJar(storage: FileCookieStorage(url: url))
@@ -164,7 +164,7 @@ struct UntrustedFilesTests {
         for mode in [0o666, 0o620, 0o664] {
             try set(mode, of: url)
             #expect(try header() == nil)
-            // The cookies of the file are not lost: nothing is saved over them.
+            // The cookies in the file are not overwritten.
             let late = try CookieJar(storage: FileCookieStorage(url: url))
             late.receive(["new=1; Max-Age=1000"], from: home)
             let error = await #expect(throws: FileOperationError.self) { try await late.save() }
@@ -181,7 +181,7 @@ struct UntrustedFilesTests {
         #expect(throws: FileOperationError.self) { try FileCookieStorage(url: folder.url).load() }
     }
 
-    @Test func `cookies are read and saved through a symbolic link of the user, and not through another's`()
+    @Test func `cookies are read and saved through the user's own symbolic links, not those of others`()
         async throws
     {
         let home = try #require(URL(string: "https://h.com/"))
@@ -189,7 +189,7 @@ struct UntrustedFilesTests {
         let middle = folder.url.appendingPathComponent("b.json")
         try FileManager.default.createSymbolicLink(atPath: link.path, withDestinationPath: "b.json")
         try FileManager.default.createSymbolicLink(at: middle, withDestinationURL: url)
-        // At first the link leads to no file.
+        // At first, the link leads to no file.
         for count in 1...2 {
             let jar = try CookieJar(storage: FileCookieStorage(url: link))
             #expect(jar.cookies.count == count - 1)
@@ -209,7 +209,7 @@ struct UntrustedFilesTests {
             #expect(throws: FileOperationError.self) { try FileCookieStorage(url: link).save([]) }
             #expect(try FileCookieStorage(url: url).load().count == 2)
         }
-        // Links that lead to each other lead to no file.
+        // A link that leads to itself leads to no file.
         let loop = folder.url.appendingPathComponent("loop.json")
         try FileManager.default.createSymbolicLink(atPath: loop.path, withDestinationPath: "loop.json")
         #expect(try FileCookieStorage(url: loop).load().isEmpty)

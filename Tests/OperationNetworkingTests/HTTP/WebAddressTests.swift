@@ -22,7 +22,7 @@ struct WebAddressTests {
         ("//127.1/", "https://127.0.0.1/"), ("//[0:0::1]/", "https://[::1]/"),
         ("/a/%2F/../b", "https://example.com/a/b#top"), ("https://h?x", "https://h/?x#top"),
     ])
-    func `a Location means what RFC 3986 and RFC 9110 say`(location: String, expected: String) throws {
+    func `a Location is resolved as RFC 3986 and RFC 9110 require`(location: String, expected: String) throws {
         let target = try WebAddress(location, foundAt: WebAddress(base))
         let fragment = expected.contains("#") ? expected : expected + "#top"
         #expect(target.text == fragment)
@@ -39,17 +39,17 @@ struct WebAddressTests {
         ("//h:65536/", .port), ("//h:9999999999999999999/", .port), ("//h:-1/", .port), ("//h:8a/", .port),
         ("/a\r\nX: y", .badCharacters), ("/a\u{0}", .badCharacters), ("/a\tb", .badCharacters),
     ])
-    func `what cannot be asked is refused with its flaw`(location: String, flaw: WebAddress.Flaw) throws {
+    func `an unusable Location is rejected with its flaw`(location: String, flaw: WebAddress.Flaw) throws {
         let base = try WebAddress(base)
         if location.hasPrefix("//good") {
-            // What stands before the at sign is a user; the host is what follows.
+            // The text before the at sign is the user. The host follows it.
             #expect(try WebAddress(location, foundAt: base).origin.host == "evil")
         } else {
             #expect(throws: flaw) { try WebAddress(location, foundAt: base) }
         }
     }
 
-    @Test func `a zone is the user's to name, and stays for the addresses beneath`() throws {
+    @Test func `a relative reference keeps the IPv6 zone, and a Location cannot set one`() throws {
         let base = try WebAddress("http://[fe80::1%25eth0]/a/b")
         #expect(try WebAddress("c", foundAt: base).text == "http://[fe80::1%25eth0]/a/c")
         for location in ["//[fe80::1%25eth0]/", "http://[fe80::1%25eth0]/", "http://[fe80::2%25lo]/"] {
@@ -57,7 +57,7 @@ struct WebAddressTests {
         }
     }
 
-    @Test func `a server that names itself without the zone means the same interface`() throws {
+    @Test func `a Location with the same IPv6 address and port keeps the zone of the request`() throws {
         let base = try WebAddress("http://[fe80::1%25eth0]:8080/a/b")
         for location in ["http://[fe80::1]:8080/c", "//[FE80:0::1]:8080/c", "HTTP://[fe80::1]:08080/c"] {
             #expect(try WebAddress(location, foundAt: base).text == "http://[fe80::1%25eth0]:8080/c")
@@ -73,7 +73,7 @@ struct WebAddressTests {
         #expect(throws: WebAddress.Flaw.host) { try WebAddress("http:c", foundAt: base) }
     }
 
-    @Test func `no text ends the process, and what is accepted is a URL of the web`() throws {
+    @Test func `arbitrary text never crashes the parser, and accepted text is a valid web URL`() throws {
         let base = try WebAddress(base)
         let pieces = [
             "http", "https", ":", "/", "//", "[", "]", "::1", "@", "a", "%", "%41", "é", "\u{301}", ".", "..",
@@ -98,7 +98,7 @@ struct WebAddressTests {
         ("https://a/", "https://a:444/", false),
         ("https://a/", "https://A/", true), ("https://a/", "https://b.a/", false), ("https://a/", "https://a./", false),
     ])
-    func `an origin is scheme, host and port`(one: String, other: String, isSame: Bool) throws {
+    func `an origin consists of scheme, host and port`(one: String, other: String, isSame: Bool) throws {
         #expect((try WebAddress(one).origin == WebAddress(other).origin) == isSame)
     }
 
@@ -106,7 +106,7 @@ struct WebAddressTests {
         ("127.0.0.1", true), ("127.1", true), ("2130706433", true), ("0x7f.1", true), ("[::1]", true), ("::1", true),
         ("1.example", false), ("example.1a", false), ("a", false), ("", false), ("1.2.3.4.5", false),
     ])
-    func `an address by number is told from a name`(host: String, isAddress: Bool) {
+    func `a numeric address is distinguished from a host name`(host: String, isAddress: Bool) {
         #expect(HostName.isAddress(host) == isAddress)
     }
 }

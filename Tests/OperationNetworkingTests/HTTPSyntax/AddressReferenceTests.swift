@@ -7,7 +7,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(3)))
 struct AddressReferenceTests {
-    /// RFC 3986, section 5.4, all of it.
+    /// All examples of RFC 3986, section 5.4.
     static let examples = [
         ("g:h", "g:h"), ("g", "http://a/b/c/g"), ("./g", "http://a/b/c/g"), ("g/", "http://a/b/c/g/"),
         ("/g", "http://a/g"), ("//g", "http://g"), ("?y", "http://a/b/c/d;p?y"), ("g?y", "http://a/b/c/g?y"),
@@ -25,12 +25,12 @@ struct AddressReferenceTests {
     ]
 
     @Test(arguments: examples)
-    func `each example of RFC 3986 resolves as it says`(reference: String, target: String) {
+    func `each example of RFC 3986 resolves as the RFC specifies`(reference: String, target: String) {
         let base = AddressReference("http://a/b/c/d;p?q")
         #expect(AddressReference(reference).resolved(against: base).text == target)
     }
 
-    @Test func `whatever the text, taking it apart and putting it together gives it back`() {
+    @Test func `parsing and reassembling any reference returns the same text`() {
         let alphabet = Array("ab:/?#[]@.%é \\")
         var generator = SeededGenerator(seed: 3986)
         for _ in 0..<20_000 {
@@ -39,7 +39,7 @@ struct AddressReferenceTests {
             let reference = AddressReference(text)
             #expect(reference.text == text)
             let resolved = reference.resolved(against: AddressReference("http://h/x/y?z"))
-            // No dot segment is left in what follows an authority.
+            // The path after an authority contains no dot segments.
             guard resolved.scheme == "http", resolved.authority == "h" else { continue }
             let segments = resolved.path.split(separator: "/", omittingEmptySubsequences: false)
             #expect(!segments.contains(".") && !segments.contains(".."), "\(text)")

@@ -16,7 +16,7 @@ struct HTTPDateTests {
         ("Thu, 01 Jan 1970 00:00:00 GMT", 0), ("Tue, 29 Feb 2000 23:59:60 GMT", 951_868_800),
         ("Friday, 01-Jan-75 00:00:00 GMT", 3_313_526_400), ("Friday, 01-Jan-76 00:00:00 GMT", 189_302_400),
     ])
-    func `each of the three forms is read`(text: String, seconds: Double) {
+    func `each of the three HTTP date formats is parsed`(text: String, seconds: Double) {
         #expect(HTTPDate.parse(text, now: now)?.timeIntervalSince1970 == seconds)
     }
 
@@ -26,11 +26,11 @@ struct HTTPDateTests {
         "Sun, 29 Feb 1900 00:00:00 GMT", "Sun, 06 Nov 1994 8:49:37 GMT", "Sun 06 Nov 1994 08:49:37 GMT", "a b c d e f",
         "Sun, 99999999999999999999 Nov 1994 08:49:37 GMT",
     ])
-    func `what is no date is none`(text: String) {
+    func `an invalid HTTP date is rejected`(text: String) {
         #expect(HTTPDate.parse(text, now: now) == nil)
     }
 
-    @Test func `what is written is read again, from year 1 to year 9999`() {
+    @Test func `a formatted date is parsed as the same date, from year 1 to 9999`() {
         var generator = SeededGenerator(seed: 5322)
         for _ in 0..<5_000 {
             let date = Date(
@@ -42,14 +42,14 @@ struct HTTPDateTests {
         #expect(HTTPDate.text(Date(timeIntervalSince1970: .infinity)).hasSuffix("9999 23:59:59 GMT"))
     }
 
-    @Test func `days of the calendar are counted as Foundation counts them`() throws {
+    @Test func `calendar dates match those of Foundation`() throws {
         var calendar = Calendar(identifier: .gregorian)
         calendar.timeZone = try #require(TimeZone(secondsFromGMT: 0))
         for days in stride(from: -100_000, to: 100_000, by: 37) {
             let parts = calendar.dateComponents(
                 [.year, .month, .day], from: Date(timeIntervalSince1970: Double(days) * 86_400))
             let ours = CivilDate.date(days: days)
-            // Before 1582 Foundation keeps to the Julian calendar.
+            // Before 1582, Foundation uses the Julian calendar.
             #expect(ours.year == parts.year && ours.month == parts.month && ours.day == parts.day)
             #expect(CivilDate.days(year: ours.year, month: ours.month, day: ours.day) == days)
         }

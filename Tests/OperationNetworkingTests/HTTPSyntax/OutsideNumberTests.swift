@@ -5,7 +5,7 @@ import Foundation
 import OperationNetworking
 import Testing
 
-/// Numbers that came from a server or lie on a disk: none of them ends the process, however large it is.
+/// Tests that no number from a server or a file crashes the process, however large it is.
 @Suite(.timeLimit(.minutes(1)))
 struct OutsideNumberTests {
     private static let texts = [
@@ -17,13 +17,13 @@ struct OutsideNumberTests {
         ResponseHead(url: try #require(URL(string: "http://example.com/")), status: status, headers: fields)
     }
 
-    @Test func `sums stay within what can be counted`() {
+    @Test func `saturated sums stay within the range of Int64`() {
         #expect(Int64.max.addingSaturated(1) == .max && Int64.min.addingSaturated(-1) == .min)
         #expect(Int64.max.addingSaturated(.min) == -1 && (5 as Int64).addingSaturated(-7) == -2)
         #expect([Int64.max, .max, 1].saturatedSum == .max && [Int64](1...3).saturatedSum == 6)
     }
 
-    @Test(arguments: texts) func `a length of a file may be any number`(length: String) throws {
+    @Test(arguments: texts) func `a Content-Length of any size does not crash a download`(length: String) throws {
         for fields in [["Content-Length": length], ["Content-Length": length, "ETag": "\"a\""]] as [HeaderFields] {
             var machine = DownloadMachine(source: "s")
             _ = machine.ask(havingPart: nil)
@@ -32,7 +32,7 @@ struct OutsideNumberTests {
             #expect(metadata.total ?? 0 >= 0)
             for count in [1, Int.max, Int.max] { _ = machine.receive(count: count) }
             _ = machine.end(nil)
-            // And the same as a part of which the last byte is missing.
+            // The same for a partial file that lacks the last byte.
             let total = metadata.total ?? .max
             let last = max(total - 1, 0), range = "bytes \(last)-\(last)/\(total)"
             _ = machine.ask(havingPart: DownloadPart(metadata: metadata, length: last))
@@ -42,7 +42,7 @@ struct OutsideNumberTests {
         }
     }
 
-    @Test func `a range may begin and end at any number`() {
+    @Test func `a Content-Range with any numbers is read without a crash`() {
         for first in Self.texts {
             for last in Self.texts {
                 for total in Self.texts + ["*"] {
@@ -55,7 +55,7 @@ struct OutsideNumberTests {
         }
     }
 
-    @Test(arguments: texts) func `times that a server asks for may be any number`(number: String) {
+    @Test(arguments: texts) func `a duration of any size from a server is read without a crash`(number: String) {
         let now = Date(timeIntervalSince1970: 1_000_000_000)
         #expect(CacheControl(["max-age=\(number)"]).seconds("max-age") ?? 0 >= 0)
         if let cookie = SetCookie("a=b; Max-Age=\(number)", now: now), let end = cookie.expires {
@@ -67,13 +67,13 @@ struct OutsideNumberTests {
     }
 
     @Test(arguments: [Double.infinity, -.infinity, .nan, 1e300, -1e300, 0])
-    func `a clock may show any time`(seconds: Double) {
+    func `an HTTP date is formatted for any time of the clock`(seconds: Double) {
         let moment = Date(timeIntervalSince1970: seconds)
         #expect(HTTPDate.text(moment).hasSuffix("GMT"))
         _ = HTTPDate.parse("Sunday, 06-Nov-94 08:49:37 GMT", now: moment)
     }
 
-    @Test func `files of a cache may claim any size`() {
+    @Test func `cache files of any size are trimmed without a crash`() {
         let now = Date(timeIntervalSince1970: 1_000_000_000)
         let files = [
             CacheFile(name: "a.metadata", size: .max, used: now), CacheFile(name: "a-1.body", size: .max, used: now),

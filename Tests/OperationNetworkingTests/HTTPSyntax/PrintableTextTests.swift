@@ -7,7 +7,7 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-@Suite("Texts of a server in messages and logs", .timeLimit(.minutes(1)))
+@Suite("Server text in messages and logs", .timeLimit(.minutes(1)))
 struct PrintableTextTests {
     private static let evil =
         "a\r\nFAKE \u{1B}[2J\u{7F}\u{85}\u{9B}31m\u{202E}\u{2066}\u{200F}\u{2028}\u{2029}\u{0}\u{FEFF}b"
@@ -25,7 +25,7 @@ struct PrintableTextTests {
         ("", ""), ("plain text, ~", "plain text, ~"), ("é 日本 👩\u{200D}🔧", "é 日本 👩\u{200D}🔧"), ("a\tb\nc\rd", "a b c d"),
         ("\u{1B}[2J", " [2J"), ("a\u{202E}b\u{2069}c", "abc"), ("\u{85}\u{2028}", "  "),
     ])
-    func `control characters become blanks, and characters that turn the text are removed`(
+    func `control characters become spaces, and bidirectional control characters are removed`(
         _ text: String, _ shown: String
     ) {
         #expect(text.printable() == shown)
@@ -33,13 +33,13 @@ struct PrintableTextTests {
         #expect("a\n\tb\r\u{1B}".printable(keepsLines: true) == "a\n\tb  ")
     }
 
-    @Test func `a quotation is printable, bounded, and without secrets`() {
+    @Test func `a quotation is printable, limited in length and free of secrets`() {
         let quotation = (String(repeating: Self.evil, count: 100) + "token=S3CRET").quoted()
         #expect(quotation.count == 101 && quotation.hasSuffix("…") && Self.isPrintable(quotation))
         #expect("text/x; token=S3CRET".quoted() == "text/x; token=***")
     }
 
-    @Test func `no error shows what a server may have put into it`() throws {
+    @Test func `an error contains no control characters from a server`() throws {
         let underlying = NetworkError.Underlying(domain: "libcurl", number: 1, text: Self.evil)
         let error = NetworkError(
             code: .transferFailed, phase: .receiving, message: Self.evil, underlying: underlying)
@@ -53,7 +53,7 @@ struct PrintableTextTests {
         #expect(failed.report(showingBody: true).hasSuffix("body: one\n  two [2J"))
     }
 
-    @Test func `no line of a log is one that a server wrote`() throws {
+    @Test func `a server cannot forge log lines`() throws {
         let entries = EventRecorder<String>()
         let log = NetworkLog(level: .bodies, redaction: .none) { entries.record($0) }
         let url = try #require(URL(string: "https://example.com/"))
@@ -71,7 +71,7 @@ struct PrintableTextTests {
         #expect(Self.isPrintable("\(event.head?.headers ?? [:])"))
     }
 
-    @Test func `the type of a response is quoted without what controls a terminal`() async throws {
+    @Test func `a Content-Type is quoted without terminal control characters`() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/api/a") { _ in
             .text("a").with("Content-Type", "text/x\rFAKE LINE\u{1B}[2J; token=S3CRET")

@@ -6,7 +6,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(3)))
 struct HeaderFieldsTests {
-    @Test func `fields keep their order and their duplicates`() {
+    @Test func `headers keep their order and their duplicates`() {
         var fields: HeaderFields = ["Set-Cookie": "a=1, b", "X": "y", "set-cookie": "c=2"]
         #expect(fields.map(\.name) == ["Set-Cookie", "X", "set-cookie"])
         #expect(fields.values("SET-COOKIE") == ["a=1, b", "c=2"])
@@ -15,7 +15,7 @@ struct HeaderFieldsTests {
         #expect(fields.values("X") == ["y", "z"])
     }
 
-    @Test func `setting a field replaces all of its name in the place of the first`() {
+    @Test func `setting a header replaces all headers of its name at the position of the first one`() {
         var fields: HeaderFields = ["A": "1", "B": "2", "a": "3"]
         fields["a"] = "4"
         #expect(Array(fields) == [.init("a", "4"), .init("B", "2")])
@@ -24,7 +24,7 @@ struct HeaderFieldsTests {
         #expect(Array(fields) == [.init("A", "4"), .init("C", "5")])
     }
 
-    @Test func `lists are equal whatever the case of their names`() {
+    @Test func `headers are compared without regard to the case of their names`() {
         let left: HeaderFields = ["Content-Type": "a"]
         #expect(left == ["content-type": "a"])
         #expect(left.hashValue == (["CONTENT-TYPE": "a"] as HeaderFields).hashValue)

@@ -1,9 +1,9 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-/// Hosts as people and servers write them.
+/// Spellings of hosts, as people and servers write them.
 enum HostSpellings {
-    /// Hosts in their one form, each with other texts for it.
+    /// The canonical form of each host, with other spellings.
     static let same: [(host: String, spellings: [String])] = [
         (
             "example.com",
@@ -46,7 +46,7 @@ enum HostSpellings {
         ("[2001:db8::a]", ["[2001:DB8::A]", "[2001:db8:0:0:0:0:0:a]", "[2001:0db8::000a]"]),
         ("[::ffff:127.0.0.1]", ["[::FFFF:127.0.0.1]", "[::ffff:7f00:1]", "[0:0:0:0:0:ffff:7F00:0001]"]),
         ("[fe80::1%25eth0]", ["[FE80::1%25eth0]", "[fe80:0::1%25eth0]", "[fe80::1%eth0]"]),
-        // The names of interfaces differ in their letters.
+        // The names of interfaces are case-sensitive.
         ("[fe80::1%25Eth0]", ["[FE80::0:1%25Eth0]"]), ("[fe80::1%251]", ["[fe80::0001%251]"]),
         ("[fe80::1%25en-0.1_a~b]", ["[Fe80::1%25en-0.1_a~b]"]), ("[fe80::1]", ["[FE80:0:0::1]"]),
         ("a_b.example", ["A_B.example"]), ("a~b.example", ["A~b.example"]), ("-a.example", ["-A.example"]),
@@ -55,7 +55,7 @@ enum HostSpellings {
         ("ff", ["FF"]), ("xn--a", ["XN--A"]),
     ]
 
-    /// Texts that are no host, or of which nobody can say which one they are.
+    /// Texts that are not a host, or are ambiguous.
     static let refused = [
         "1.2.3.4.5", "256.1.1.1", "1.2.3.4.", "1.16777216", "08.1.1.1", "0x", "0x.1", "4294967296", "0x100000000",
         "1..2",

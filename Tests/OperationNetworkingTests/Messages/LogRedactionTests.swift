@@ -7,7 +7,7 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-@Suite("What a log leaves out", .timeLimit(.minutes(1)))
+@Suite("Redaction of logs", .timeLimit(.minutes(1)))
 struct LogRedactionTests {
     private static let secretNames = """
         password Password PASSWD userPassword db_pwd pwd passphrase passcode passCode pass_code pass PASS psk
@@ -31,7 +31,7 @@ struct LogRedactionTests {
         compass bypass passenger tokyo page cursor next limit offset nodes
         """
 
-    @Test("Every name of a secret is seen, in every spelling, and names that only look so are shown")
+    @Test("Names of secrets are recognized in every spelling, and similar harmless names are shown")
     func names() {
         for name in Self.secretNames.split(whereSeparator: \.isWhitespace).map(String.init) {
             #expect(LogRedaction.secrets.hides(name), "\(name) is shown")
@@ -46,7 +46,7 @@ struct LogRedactionTests {
         }
     }
 
-    /// What is in a text of JSON, and what is shown of it.
+    /// Texts, and the same texts after redaction.
     private static let texts: [(text: String, shown: String)] = [
         ("grant_type=password&password=S3CRET&scope=a", "grant_type=password&password=***&scope=a"),
         ("Authorization: Bearer S3CRET", "Authorization: ***"), ("Bearer S3CRET", "Bearer ***"),
@@ -94,7 +94,7 @@ struct LogRedactionTests {
         ("token", "token"), ("token:", "token:"), ("token=\\", "token=***"), ("token:\"", "token:\"***"),
     ]
 
-    @Test("Within a text without a name, what its own words call a secret is left out")
+    @Test("Named secrets within a plain text are redacted")
     func texts() throws {
         for (text, shown) in Self.texts {
             #expect(LogRedaction.secrets.withoutNamedSecrets(text) == shown)
@@ -102,7 +102,7 @@ struct LogRedactionTests {
         }
     }
 
-    @Test("No text makes it stumble, and what has no sign and no word of a secret stays as it is")
+    @Test("Random texts do not crash the redaction, and texts without secrets stay unchanged")
     func anyText() {
         let pieces = [
             "token", "\"", "'", "\\", ":", "=", "{", "}", "[", "]", " ", "\n", "$", "***", "eyJ", ".", "Bearer",
@@ -122,7 +122,7 @@ struct LogRedactionTests {
         }
     }
 
-    @Test("Pairs of a name and a value, and texts in a body, are understood in every output")
+    @Test("Pairs of names and values, and texts within a body, are redacted")
     func bodies() throws {
         let url = try #require(URL(string: "https://example.com/"))
         let body = #"""
@@ -136,7 +136,7 @@ struct LogRedactionTests {
         #expect(!command.contains("S3CRET") && command.components(separatedBy: "shown").count == 4, "\(command)")
     }
 
-    @Test("In a list of texts, the text after a secret name is left out, and nothing else")
+    @Test("In a list of texts, only the text after the name of a secret is redacted")
     func lists() {
         let lists = [
             #"["X-Api-Key","S3CRET","Accept","*/*"]"#: #"["X-Api-Key","***","Accept","*/*"]"#,
@@ -150,7 +150,7 @@ struct LogRedactionTests {
         for (list, shown) in lists { #expect(LogRedaction.secrets.withoutSecrets(inHeader: list) == shown) }
     }
 
-    @Test("Names of your own are left out of URLs, too, in every output that takes a redaction")
+    @Test("Custom names are redacted in every output, including URLs")
     func ownNames() throws {
         let url = try #require(URL(string: "https://example.com/a;customer=S3CRET/b?c=S3CRET"))
         let redaction = LogRedaction.secrets(and: "customer")
@@ -179,7 +179,7 @@ struct LogRedactionTests {
         #expect(request.curlCommand().contains("customer=S3CRET/b?c=***"))
     }
 
-    @Test("An invisible character hides no secret from the redaction of a log")
+    @Test("An invisible character does not hide a secret from the redaction")
     func invisibleSigns() throws {
         let url = try #require(URL(string: "https://example.com/"))
         let values = [
@@ -200,7 +200,7 @@ struct LogRedactionTests {
         }
     }
 
-    @Test("A sign that joins the one before makes no other sign of that, in any output")
+    @Test("A combining character does not hide a secret from the redaction")
     func joinedSigns() throws {
         let fields: HeaderFields = [
             "Location": "/a?\u{301}S3CRET", "Link": "<b#\u{200D}S3CRET>; rel=next", "X-Next": "//u:S3CRET@\u{301}host/",

@@ -25,7 +25,7 @@ struct NetworkErrorBridgeTests {
         return error
     }
 
-    @Test("It becomes an NSError with a number that stays, and what lies beneath")
+    @Test("An error becomes an NSError with a stable number and an underlying error")
     func bridged() {
         let error = rich as NSError
         #expect(error.domain == "OperationKit.NetworkError")
@@ -36,7 +36,7 @@ struct NetworkErrorBridgeTests {
         #expect(NetworkError(code: .init("mine"), phase: .checking, message: "").errorCode == 0)
     }
 
-    @Test("Each code that is declared has a number, and no other has it")
+    @Test("Each declared code has its own number")
     func numbers() throws {
         let root = (0..<4).reduce(URL(fileURLWithPath: #filePath)) { url, _ in url.deletingLastPathComponent() }
         let folder = root.appendingPathComponent("Sources/OperationNetworking")
@@ -57,7 +57,7 @@ struct NetworkErrorBridgeTests {
         #expect(Set(numbers).count == numbers.count)
     }
 
-    @Test("What an evaluator throws is told as that, and not as a failure of the transfer")
+    @Test("An error thrown by an evaluator is reported as a failed evaluation")
     func evaluators() {
         for code in [URLError.Code.badServerResponse, .timedOut, .cancelled] {
             let error = NetworkError(URLError(code), phase: .evaluating)
@@ -67,14 +67,14 @@ struct NetworkErrorBridgeTests {
         }
     }
 
-    @Test("Every code that Foundation names is taken over, and no two of ours have a number")
+    @Test("Every URLError code becomes a NetworkError with a number and a message")
     func urlErrors() {
         let ranges = [
             -1022 ... -999, -1104 ... -1100, -1206 ... -1200, -3007 ... -3000, -2000 ... -2000, -997 ... -995,
         ]
         let numbers = ranges.flatMap(Array.init)
         for number in numbers {
-            // Not every system has every code.
+            // Not every platform has every code.
             let code: URLError.Code? = URLError.Code(rawValue: number)
             guard let code else { continue }
             let error = NetworkError(URLError(code))
@@ -87,7 +87,7 @@ struct NetworkErrorBridgeTests {
         #expect(NetworkError(URLError(.unknown)).code == .transferFailed)
     }
 
-    @Test("The short text is one line, the long one has all, and neither has the body unless asked")
+    @Test("The description is one line, the report has all details, and neither shows the body by default")
     func texts() {
         #expect(!"\(rich)".contains("\n"))
         let report = rich.report()
@@ -98,7 +98,7 @@ struct NetworkErrorBridgeTests {
         #expect(rich.report(showingBody: true).contains("b0dy"))
     }
 
-    @Test("Two errors are equal when all that is known is")
+    @Test("Two errors are equal if all of their values are equal")
     func equality() {
         #expect(rich == rich)
         var other = rich

@@ -11,12 +11,12 @@ struct NetworkErrorTests {
         ("http://user:secret@host:8080/a?token=secret&x=&secret#secret", "http://host:8080/a?token=***&x=***&***"),
         ("https://[::1]/a%20b", "https://[::1]/a%20b"), ("http://host?a=b%26c", "http://host?a=***"),
     ])
-    func `a summary has no secrets in it`(text: String, summary: String) throws {
+    func `a request summary contains no secrets`(text: String, summary: String) throws {
         let url = try #require(URL(string: text))
         #expect(RequestSummary(method: "GET", url: url).url == summary)
     }
 
-    @Test func `an error says what failed, where, and what lies beneath`() throws {
+    @Test func `an error describes what failed, where, and the underlying error`() throws {
         var error = NetworkError(
             code: .truncatedBody, phase: .receiving, message: "The body is cut short.",
             request: RequestSummary(method: "GET", url: try #require(URL(string: "http://host/"))),

@@ -5,10 +5,10 @@ import Foundation
 import OperationNetworking
 import Testing
 
-/// Each spelling of a URL has the same origin, for all parts of the library.
+/// Each spelling of a URL has the same origin in all parts of the library.
 @Suite(.timeLimit(.minutes(3)))
 struct OriginTests {
-    /// A URL, and the origin that it has.
+    /// A URL and its origin.
     private struct Spelling {
         let text: String
         let origin: String
@@ -22,7 +22,7 @@ struct OriginTests {
     private static let ports = ["", "", ":", ":8080", ":usual", ":0usual", ":08080", ":other", ":65535"]
     private static let tails = ["", "/", "/a?b=c#d", "?q", "#f", "/x@y:z", "?u@v:w/", "/a%2Fb", "/#x@y", "#@h:1/"]
 
-    /// Each text of each host, with each scheme and in many surroundings.
+    /// Combines each spelling of each host with different schemes, users, ports and paths.
     private static let spellings = HostSpellings.same.flatMap { host, others in
         ([host] + others).enumerated().flatMap { number, text in
             (0..<60).map { turn in
@@ -44,7 +44,7 @@ struct OriginTests {
         #expect(Set(Self.spellings.map(\.text)).count > 4_000)
     }
 
-    @Test func `all readers of a URL find the same origin`() throws {
+    @Test func `all parts of the library find the same origin for a URL`() throws {
         for spelling in Self.spellings {
             let url = try #require(URL(string: spelling.text), "\(spelling.text)")
             let request = try NetworkRequest(url: url)
@@ -68,7 +68,7 @@ struct OriginTests {
             #expect(text.hasPrefix(spelling.origin), "\(spelling.text)")
             let next = text.dropFirst(spelling.origin.count).first
             #expect(next == nil || next == "/" || next == "?", "\(spelling.text): \(text)")
-            // Whatever is made of it once more stays as it is.
+            // Converting the URL again does not change it.
             #expect(try NetworkRequest(url: request.url).url.absoluteString == text)
             let place = request.origin.place
             let zone = place.zone.map { "%25\($0)" } ?? ""
@@ -80,7 +80,7 @@ struct OriginTests {
         }
     }
 
-    @Test func `a cookie of an origin goes to each spelling of it`() throws {
+    @Test func `a cookie of an origin is sent to each spelling of the origin`() throws {
         for (host, others) in HostSpellings.same {
             let jar = CookieJar()
             jar.receive(["a=b"], from: try #require(URL(string: "http://\(host)/")))
@@ -90,7 +90,7 @@ struct OriginTests {
         }
     }
 
-    @Test func `a dot at the end of a name makes another origin, with cookies of its own`() throws {
+    @Test func `a trailing dot makes a host name a different origin with its own cookies`() throws {
         let urls = try ["https://api.example/", "https://api.example./"].map { try #require(URL(string: $0)) }
         #expect(Set(urls.map { WebOrigin($0)?.description }) == ["https://api.example", "https://api.example."])
         #expect(Set(urls.map { RequestOrigin(of: $0)?.name }).count == 2)
@@ -101,9 +101,9 @@ struct OriginTests {
         }
     }
 
-    @Test(arguments: HostSpellings.refused) func `a host that is none is refused by all`(host: String) throws {
+    @Test(arguments: HostSpellings.refused) func `an invalid host is rejected everywhere`(host: String) throws {
         for text in ["http://\(host)/", "HTTPS://u:p@\(host):8443/a#b", "http://\(host)"] {
-            // Foundation refuses some of them before us.
+            // Foundation rejects some of these hosts itself.
             guard let url = URL(string: text) else { continue }
             #expect(throws: NetworkError.self, "\(url)") { try NetworkRequest(url: url) }
             #expect(RequestOrigin(of: url) == nil && WebOrigin(url) == nil && WebAddress(url) == nil, "\(url)")
@@ -113,18 +113,18 @@ struct OriginTests {
     #if OPERATIONKIT_LIBCURL
         private static let parser = CurlURLParser()
 
-        @Test(.enabled(if: parser != nil)) func `libcurl reads each URL as we do`() throws {
+        @Test(.enabled(if: parser != nil)) func `libcurl reads each URL like OperationKit`() throws {
             let parser = try #require(Self.parser)
             var compared = 0
             for spelling in Self.spellings {
                 let request = try NetworkRequest(url: try #require(URL(string: spelling.text)))
-                // What is sent goes where the origin says.
+                // libcurl sends the request to the origin.
                 let place = try #require(parser.place(of: request.url.absoluteString), "\(request.url)")
                 #expect(place == parser.place(of: spelling.origin), "\(spelling.text)")
                 let own = request.origin.place
                 #expect(place.port == "\(own.port)" && place.zone == own.zone ?? "", "\(spelling.text): \(place)")
                 #expect(place.scheme == (request.origin.isSecure ? "https" : "http"))
-                // And what was written would have gone there, too.
+                // The original spelling leads to the same host.
                 guard let written = parser.place(of: spelling.text) else { continue }
                 compared += 1
                 #expect(written == place, "\(spelling.text)")
@@ -132,7 +132,7 @@ struct OriginTests {
             #expect(compared > Self.spellings.count * 3 / 4, "of \(Self.spellings.count) only \(compared)")
         }
 
-        @Test(.enabled(if: parser != nil)) func `two origins are two places of libcurl`() throws {
+        @Test(.enabled(if: parser != nil)) func `different origins are different hosts or ports for libcurl`() throws {
             let parser = try #require(Self.parser)
             let origins = Set(Self.spellings.map(\.origin))
             #expect(Set(origins.compactMap { parser.place(of: $0) }).count == origins.count)

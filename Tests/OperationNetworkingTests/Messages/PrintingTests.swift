@@ -6,14 +6,14 @@ import OperationNetworking
 import Testing
 
 struct PrintingTests {
-    /// What a value shows of itself in every way in which values are shown.
+    /// The texts of a value in all ways in which values can be printed.
     private func texts(_ value: Any) -> String {
         var dumped = ""
         dump(value, to: &dumped)
         return "\(value) \(String(reflecting: value)) \(Optional(value) as Any) \([value]) \(dumped)"
     }
 
-    @Test func `nothing that is printed shows a secret`() throws {
+    @Test func `no printed value shows a secret`() throws {
         let url = try #require(URL(string: "https://anna:hidden@example.com/a?token=hidden"))
         let headers: HeaderFields = [
             "Authorization": "Bearer hidden", "Cookie": "id=hidden", "X-Api-Key": "hidden", "Accept": "seen",

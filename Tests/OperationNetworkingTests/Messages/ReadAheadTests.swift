@@ -18,7 +18,7 @@ struct ReadAheadTests {
         return (portion, reads, room)
     }
 
-    @Test func `two portions are kept, and who waits is woken`() throws {
+    @Test func `two portions are read ahead, and a waiting reader is woken`() throws {
         var ahead = ReadAhead(length: 10, portion: 4)
         var taken = try take(3, &ahead)
         #expect(taken.portion == .notYet && taken.reads)
@@ -47,7 +47,7 @@ struct ReadAheadTests {
         #expect(try take(1, &ahead).portion == .end)
     }
 
-    @Test func `what was read before a failure is given first`() throws {
+    @Test func `bytes that were read before a failure are delivered first`() throws {
         var ahead = ReadAhead(length: 8, portion: 4)
         _ = try take(8, &ahead)
         _ = ahead.next()
@@ -60,7 +60,7 @@ struct ReadAheadTests {
         #expect(ahead.next() == nil)
     }
 
-    @Test func `of what is empty a portion without bytes is read, once`() throws {
+    @Test func `one empty portion is read from an empty file`() throws {
         var ahead = ReadAhead(length: 0, portion: 4)
         var taken = try take(3, &ahead)
         #expect(taken.portion == .notYet && taken.reads)
@@ -75,7 +75,7 @@ struct ReadAheadTests {
         #expect(ahead.next() == nil)
     }
 
-    @Test func `read by another thread, every byte comes once`() async throws {
+    @Test func `when another thread reads a file, every byte arrives exactly once`() async throws {
         let bytes = TestPattern.bytes(count: 3_000_000)
         let region = try FileRegion(try TemporaryFile(Data(bytes)).url, offset: 17, length: 2_900_000)
         let received = try await TestThread.run {

@@ -17,7 +17,7 @@ struct RequestCheckTests {
         url = try #require(URL(string: "http://example.com/path?key=value"))
     }
 
-    /// The code with which a request is refused; nil if it is not.
+    /// The error code with which a request is rejected, or `nil` if it is valid.
     private func refusal(
         _ method: String = "GET", _ text: String? = nil, headers: HeaderFields = [:], body: RequestBody = .none,
         options: TransferOptions = .standard
@@ -34,34 +34,34 @@ struct RequestCheckTests {
     }
 
     @Test(arguments: ["", "GE T", "GET\r\nX: y", "GET\0", "GÉT", "GET:", "CONNECT", "connect"])
-    func `a method that is no token is refused`(method: String) throws {
+    func `an invalid method is rejected`(method: String) throws {
         #expect(try refusal(method) == .invalidMethod)
     }
 
-    @Test func `usual methods are put in capital letters and others kept`() throws {
+    @Test func `standard methods are converted to upper case, and other methods stay unchanged`() throws {
         #expect(try NetworkRequest("patch", url: url).method == "PATCH")
         #expect(try NetworkRequest("Purge", url: url).method == "Purge")
     }
 
     @Test(arguments: ["", " ", "X Y", "X:", "X\r\nY", "X\n", "X\0", "Ü", "(X)"])
-    func `a header name that is no token is refused`(name: String) throws {
+    func `an invalid header name is rejected`(name: String) throws {
         #expect(try refusal(headers: [name: "secret"]) == .invalidHeaderName)
     }
 
     @Test(arguments: [
         "secret\r\nX: y", "secret\n", "\rsecret", "secret\0", "secret\r\n folded", "\u{7F}secret", "\u{1}",
     ])
-    func `a header value with a control character is refused`(value: String) throws {
+    func `a header value with a control character is rejected`(value: String) throws {
         #expect(try refusal(headers: ["X": value]) == .invalidHeaderValue)
     }
 
-    @Test func `a header value may have tabs and any text in it, and loses the blanks around it`() throws {
+    @Test func `a header value may contain tabs and Unicode, and loses the spaces around it`() throws {
         let request = try NetworkRequest(url: url, headers: ["X": " \ta\tü\u{1F600} \t", "Y": "  ", "Z": ""])
         #expect(Array(request.headers) == [.init("X", "a\tü\u{1F600}"), .init("Y", ""), .init("Z", "")])
     }
 
     @Test(arguments: ["Host", "connection", "TRANSFER-ENCODING", "Expect", "Proxy-Authorization", "Upgrade", "te"])
-    func `a header field of the session is refused`(name: String) throws {
+    func `a header that is reserved for the session is rejected`(name: String) throws {
         #expect(try refusal(headers: [name: "x"]) == .reservedHeader)
     }
 
@@ -71,7 +71,7 @@ struct RequestCheckTests {
         ("http:path", .missingHost), ("http://:80/", .missingHost), ("http://example.com:0/", .invalidURL),
         ("http://example.com:65536/", .invalidURL),
     ])
-    func `a URL that cannot be sent is refused`(text: String, code: NetworkError.Code) throws {
+    func `a URL that cannot be requested is rejected`(text: String, code: NetworkError.Code) throws {
         #expect(try refusal("GET", text) == code)
     }
 
@@ -80,7 +80,7 @@ struct RequestCheckTests {
         ("https://127.1/#fragment", "https://127.0.0.1/"), ("http://host", "http://host"),
         ("http://a:b@[fe80::1]/", "http://[fe80::1]/"), ("http://[FE80::1%25eth0]:/x", "http://[fe80::1%25eth0]/x"),
     ])
-    func `a URL is brought into the form in which it is sent`(text: String, sent: String) throws {
+    func `a URL is normalized before it is sent`(text: String, sent: String) throws {
         let request = try NetworkRequest(url: #require(URL(string: text)))
         #expect(request.url.absoluteString == sent)
     }
@@ -90,7 +90,7 @@ struct RequestCheckTests {
         #expect(try NetworkRequest(url: relative).url.absoluteString == "http://host/a/c?d")
     }
 
-    @Test func `a user in the URL becomes a header field, unless there is one`() throws {
+    @Test func `a user in the URL becomes an Authorization header, unless there is one`() throws {
         let target = try #require(URL(string: "http://us%20er:sec%0d%0aret@host/"))
         let request = try NetworkRequest(url: target)
         #expect(request.url.absoluteString == "http://host/")
@@ -103,12 +103,12 @@ struct RequestCheckTests {
     }
 
     @Test(arguments: ["GET", "HEAD", "trace"])
-    func `a body is refused where the method has none`(method: String) throws {
+    func `a body is rejected if the method does not allow one`(method: String) throws {
         #expect(try refusal(method, body: .data(Data("x".utf8))) == .bodyNotAllowed)
         #expect(try refusal(method, body: .data(Data())) == .bodyNotAllowed)
     }
 
-    @Test func `a length that is not that of the body is refused`() throws {
+    @Test func `a Content-Length that differs from the length of the body is rejected`() throws {
         let body = RequestBody.data(Data("1234".utf8))
         for text in ["3", "5", "-4", "+4", "4.0", "", "99999999999999999999", "4,4"] {
             #expect(
@@ -126,7 +126,7 @@ struct RequestCheckTests {
                 == .bodyLengthMismatch)
     }
 
-    @Test func `a limit of zero or less is refused`() throws {
+    @Test func `a time limit of zero or less is rejected`() throws {
         for limit in [Duration.zero, .seconds(-1)] {
             let options = TransferOptions(timeouts: TransferTimeouts(idle: limit))
             #expect(try refusal(options: options) == .invalidLimit)
@@ -135,13 +135,13 @@ struct RequestCheckTests {
     }
 
     @Test(arguments: [Double.nan, .infinity, -.infinity, -1, 0, -1e300])
-    func `a timeout of Foundation's that is no number is refused`(interval: Double) throws {
+    func `an invalid timeout of a URLRequest is rejected`(interval: Double) throws {
         var request = URLRequest(url: url)
         request.timeoutInterval = interval
         #expect(throws: NetworkError.self) { try NetworkRequest(request) }
     }
 
-    @Test func `a request of Foundation's keeps its parts`() throws {
+    @Test func `a URLRequest keeps its method, headers, body and timeout`() throws {
         var request = URLRequest(url: url)
         request.httpMethod = "post"
         request.httpBody = Data("body".utf8)
@@ -161,7 +161,7 @@ struct RequestCheckTests {
         ("http://h.com/", "http://h.com:8080/", false), ("https://h.com/", "https://h.com:80/", false),
         ("http://[::1]/", "http://[::1]:80/", true), ("http://h.com/", "https://h.com/", false),
     ])
-    func `the usual port makes no other origin`(one: String, other: String, isSame: Bool) throws {
+    func `the default port does not change the origin`(one: String, other: String, isSame: Bool) throws {
         let origins = try [one, other].map { try NetworkRequest(url: #require(URL(string: $0))).origin }
         #expect((origins[0] == origins[1]) == isSame)
     }

@@ -7,9 +7,9 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-@Suite("Secrets that are known by their values", .timeLimit(.minutes(1)))
+@Suite("Secrets that are recognized by their values", .timeLimit(.minutes(1)))
 struct SecretValuesTests {
-    /// Values of headers with a harmless name.
+    /// Values of a header with a harmless name.
     private static let values = [
         "Bearer S3CRET", "bearer S3CRET, more", "Bearer\tS3CRET", "Bearer  S3CRET==", "Bearer+S3CRET",
         "Bearer%20S3CRET",
@@ -20,32 +20,32 @@ struct SecretValuesTests {
         #"{"a":"{\"id\":\"token\",\"content\":\"S3CRET\"}"}"#, #"[["X-Api-Key","S3CRET"],["a","b"]]"#,
         #"{"token=S3CRET":1}"#, "eyJhbGciOiJub25lIn0.e30.S3CRET", "https://a.example/b;token=S3CRET",
         "Bearer realm=\"x\", Basic dTpTM0NSRVQ=", "Authorization: Bearer\n S3CRET", "-- password:\n     S3CRET",
-        // A scheme behind another sign.
+        // A scheme after another character.
         "a=Bearer S3CRETopaque1", "a=Bearer%20S3CRET1", "value=Basic dTpTM0NSRVQ=", "Basic=dTpTM0NSRVQ=",
         "x/Bearer S3CRET1", "a%3DBearer%20S3CRET1", "Basic%3DdTpTM0NSRVQ%3D", "a=Basic+dTpTM0NSRVQ=, more",
         "x-Bearer S3CRET1", "a=b Basic = dTpTM0NSRVQ=", "a%3DeyJhbGciOiJub25lIn0.e30.S3CRET",
         "error=x,scope=Bearer+S3CRET1", "Token a=Bearer S3CRET1",
-        // A sign between the scheme and its credential.
+        // A character between the scheme and its credential.
         "Bearer \"S3CRET1\"", "Bearer 'S3CRET1'", "Bearer <S3CRET1>", "Bearer (S3CRET1)", "Bearer\nS3CRET1",
         "Bearer\r\n\tS3CRET1", "Bearer%2520S3CRET1", "Bearer%09S3CRET1", "Bearer%0AS3CRET1", "Bearer%2BS3CRET1",
         "Bearer%25252520S3CRET1", "Bearer\u{A0}S3CRET1", "Bearer%C2%A0S3CRET1", "Bearer\u{200B} S3CRET1",
         "Bea\u{200B}rer S3CRET1", "Bearer: \\\"S3CRET1\\\"", "token \"S3CRET1\"", "Bearer\u{2028}S3CRET1",
-        // Keys that have the form of those of a well-known service.
+        // Keys in the format of a well-known service.
         "ghp_S3CRETabcdefghijklmnopqrstuvwxyz0123", "a key: AKIAS3CRET0123456789", "key=sk_live_S3CRETabcdefghij",
         "SSWS S3CRET1", "https://a.example/glpat-S3CRETabcdefghij0123", "hf_S3CRETabcdefghijklmnopqrstuvwxyz",
         "npm_S3CRETabcdefghijklmnopqrstuvwxyz0123", "pypi-AgEIcHlwaS5vcmcS3CRETabcdefghijklmnopqrstuvwxyz0123",
         "SG.S3CRETabcdefghijklmno.abcdefghijklmnopqrstuvwxyz0123456789ABCDEFG",
-        // The same kind of key at the end of a sentence, or between signs.
+        // The same kind of key at the end of a sentence or between punctuation.
         "The key is ghp_S3CRETabcdefghijklmnopqrstuvwxyz0123.", "AKIAS3CRET0123456789... is old",
         "AKIAS3CRET0123456789_",
         "AIzaS3CRETabcdefghijklmnopqrstuvwxyz012-.", "key-hf_S3CRETabcdefghijklmnopqrstuvwxyz",
         "a.AKIAS3CRET0123456789-",
-        // A credential with other signs in it.
+        // A credential that contains punctuation.
         "Bearer id012345:S3CRETopaque1", "via=1; Bearer opaque123!S3CRET1, more",
-        // Names and values in one list.
+        // Names and values in the same list.
         #"["Accept","*/*","X-Api-Key","S3CRET"]"#, #"{"rawHeaders":["authorization","S3CRET","Accept","*/*"]}"#,
     ]
-    /// Values that stay as they are.
+    /// Values that stay unchanged.
     private static let plain = [
         "Basic realm=\"a: b\", charset=\"UTF-8\"", "Bearer realm=\"x\", error=\"invalid_token\"", "Basic realm=x",
         "Bearer resource_metadata=\"https://a.example/b\"", "Digest realm=\"x\", nonce=\"abc\", qop=\"auth\"",
@@ -63,13 +63,13 @@ struct SecretValuesTests {
         ["S3CRET", "YTpi", "dTpTM0NSRVQ"].contains { text.contains($0) }
     }
 
-    @Test func `no header shows them in any output, whatever its name`() throws {
+    @Test func `no header shows a secret in any output, whatever its name`() throws {
         let url = try #require(URL(string: "https://example.com/a;jsessionid=S3CRET/eyJhbGciOiJub25lIn0.e30.S3CRET"))
         for value in Self.values {
             let header = HeaderFields.Field("X-Info", value)
             #expect(!Self.isShown("\(header)"), "\(value): \(header)")
             #expect(LogRedaction.secrets.hides(header) && !LogRedaction.none.hides(header), "\(value)")
-            // A request checks its headers.
+            // A request rejects line breaks in headers.
             guard !value.contains(where: \.isNewline) else { continue }
             let isJSON = value.hasPrefix("{") || value.hasPrefix("[")
             let type = isJSON ? value : "text/x; \(value)"
@@ -94,7 +94,7 @@ struct SecretValuesTests {
         }
     }
 
-    @Test func `a body shows them neither in texts nor in pairs of names and values`() throws {
+    @Test func `a body shows no secret in texts or in pairs of names and values`() throws {
         let url = try #require(URL(string: "https://example.com/"))
         let texts = Self.values.map { value in
             String(decoding: (try? JSONEncoder().encode([value])) ?? Data(), as: UTF8.self)
@@ -113,7 +113,7 @@ struct SecretValuesTests {
         }
     }
 
-    @Test func `lines that are indented below a secret name belong to it, and others do not`() {
+    @Test func `indented lines below the name of a secret are redacted, and other lines are not`() {
         func shown(_ text: String) -> String { LogRedaction.secrets.withoutNamedSecrets(text) }
         #expect(
             shown("user:\n  token: |\n    a\n    b\n  name: c") == "user:\n  token: ***\n    ***\n    ***\n  name: c")
@@ -121,7 +121,7 @@ struct SecretValuesTests {
         #expect(shown("{\"token\" :\r\n \"a\", \"b\": 1}") == "{\"token\" :\r\n \"***\", \"b\": 1}")
     }
 
-    @Test func `hiding takes no more than in proportion to the length`() {
+    @Test func `the redaction of a long text takes linear time`() {
         let count = 30_000
         for piece in [
             "token=&", "token=\n", "?a=", "//a:", "%25", "token:\n ", "[", "\"token\":", "Bearer ", "eyJ.",

@@ -8,9 +8,9 @@
     import OperationTestKit
     import Testing
 
-    @Suite("Requests as commands", .timeLimit(.minutes(3)))
+    @Suite("Requests as curl commands", .timeLimit(.minutes(3)))
     struct CurlCommandTests {
-        /// Whether there is a program to carry them out.
+        /// Whether `curl` is installed.
         private static let hasCurl = FileManager.default.isExecutableFile(atPath: "/usr/bin/curl")
 
         private struct Sent: Equatable, CustomStringConvertible {
@@ -21,7 +21,7 @@
 
             init(_ request: LoopbackRequest) {
                 (method, target, body) = (request.method, request.target, request.body)
-                // In which codings an answer may come, each program says as it can.
+                // Each program sends its own Accept-Encoding header.
                 fields = request.fields.filter { $0.name.lowercased() != "accept-encoding" }.map {
                     "\($0.name): \($0.value)"
                 }
@@ -34,7 +34,7 @@
         }
 
         private func run(_ command: String, in folder: TemporaryFolder) async throws {
-            // An argument of a shell's is bounded, and a script is not.
+            // The length of an argument is limited, and that of a script is not.
             let script = folder.url.appendingPathComponent("script")
             try Data((command + " --silent --output /dev/null --noproxy '*'\n").utf8).write(to: script)
             try await TestThread.run {
@@ -50,13 +50,13 @@
         }
 
         @Test(
-            "A real shell and a real curl send what the operation sends",
+            "The command sends the same request as the operation, with a real shell and a real curl",
             .enabled(if: hasCurl, "there is no /usr/bin/curl: no command is carried out"))
         func same() async throws {
             let folder = try TemporaryFolder()
             let file = folder.url.appendingPathComponent("it's a '\u{301} \"file\" $HOME")
             try Data((0..<1_000).map { UInt8(truncatingIfNeeded: $0) }).write(to: file)
-            // A quote that another sign joins is the same to a shell.
+            // For a shell, a quotation mark with a combining character is still a quotation mark.
             let text =
                 "don'\u{301}t '\u{200D}`id` it's \"quoted\" $HOME `id` \\ \\n %s %d @file 100% é\nsecond line\r\n\tend"
             let bodies: [RequestBody] = [
@@ -91,7 +91,7 @@
             }
         }
 
-        @Test("Secrets are left out, wherever they stand")
+        @Test("Secrets are redacted in the URL, the headers and the body")
         func redaction() throws {
             let url = try #require(URL(string: "https://example.com/a?token=S3CRET&S3CRET&S3CRET=="))
             let headers: HeaderFields = ["Authorization": "Bearer S3CRET", "Cookie": "a=S3CRET", "X-Plain": "shown"]
@@ -114,7 +114,7 @@
             }
         }
 
-        @Test("A body that cannot stand in a command is named in its first line")
+        @Test("A body that the command cannot contain is named in its first line")
         func missing() throws {
             let stream = RequestBody.stream(length: 12, canBeSentAgain: true) { Endless() }
             for body in [stream, .data(Data(count: 2 << 20))] {
@@ -125,7 +125,7 @@
         }
 
         @Test(
-            "Of an operation it is what the session sent: with cookies, and after a redirect", arguments: [false, true])
+            "The command of an operation contains its cookies and its redirected URL", arguments: [false, true])
         func sent(isObserved: Bool) async throws {
             let bench = try OperationBench()
             var configuration = ExchangeConfiguration()

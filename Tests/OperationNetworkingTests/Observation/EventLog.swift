@@ -7,7 +7,7 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-/// Takes the notices of operations of a certain name, which must be the test's own; all others go where they went before.
+/// Records the notices of operations with a name that only one test uses. Other notices go to the previous handler.
 enum NoticeTaker {
     private static let recorders = Locked<[String: EventRecorder<OperationNotice>]>([:])
 
@@ -29,7 +29,7 @@ enum NoticeTaker {
     }
 }
 
-/// Keeps all events, and looks whether they keep to the contract of observers.
+/// Records all events, and checks that they follow the contract of observers.
 final class EventLog: NetworkObserver {
     let events = EventRecorder<NetworkEvent>()
     private let act: @Sendable (NetworkEvent) -> Void
@@ -43,12 +43,12 @@ final class EventLog: NetworkObserver {
 
     var kinds: [NetworkEvent.Kind] { events.events.map(\.kind) }
 
-    /// Waits until so many operations told their end.
+    /// Waits until the given number of operations reported their end.
     func ended(_ count: Int = 1) async {
         await until { self.events.events.count { $0.kind == .operationEnded } >= count }
     }
 
-    /// Looks at all operations that were told of.
+    /// Checks the events of all operations.
     func check(location: SourceLocation = #_sourceLocation) {
         for (_, events) in Dictionary(grouping: events.events, by: \.operationID) {
             let problem = Self.problem(in: events)
@@ -56,7 +56,7 @@ final class EventLog: NetworkObserver {
         }
     }
 
-    /// What is wrong with the events of one operation; nil if nothing is.
+    /// The problem in the events of one operation, or `nil` if they are valid.
     static func problem(in events: [NetworkEvent]) -> String? {
         guard let last = events.last, last.kind == .operationEnded else { return "no end" }
         guard events.count(where: { $0.kind == .operationEnded }) == 1 else { return "two ends" }

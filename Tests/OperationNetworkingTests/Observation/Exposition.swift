@@ -4,7 +4,7 @@
 import Foundation
 import Testing
 
-/// Reads the text format of Prometheus (0.0.4), and refuses whatever is not in it.
+/// Reads the text format of Prometheus (0.0.4), and rejects everything else.
 struct Exposition {
     struct Problem: Error, CustomStringConvertible {
         let description: String
@@ -88,7 +88,7 @@ struct Exposition {
         return Line(name: String(name), labels: labels, value: value)
     }
 
-    /// Each has buckets that grow, the last of them without a bound and as large as the count.
+    /// Checks that the bounds of each histogram grow, and that its last bucket has no bound and equals the count.
     private func checkHistograms() throws {
         for name in types.filter({ $0.value == "histogram" }).keys {
             var groups: [[String: String]: [(bound: Double, value: Double)]] = [:]
@@ -110,7 +110,7 @@ struct Exposition {
         }
     }
 
-    /// The sum of the lines of that metric with these labels.
+    /// The sum of the lines of a metric with these labels.
     func sum(_ name: String, _ labels: [String: String] = [:]) -> Double {
         lines.filter { line in line.name == name && labels.allSatisfy { line.labels[$0.key] == $0.value } }
             .reduce(0) { $0 + $1.value }

@@ -7,11 +7,11 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-@Suite("Archives of requests (HAR)", .timeLimit(.minutes(3)))
+@Suite("Network archives (HAR)", .timeLimit(.minutes(3)))
 struct NetworkArchiveTests {
     private struct Problem: Error {}
 
-    /// A part of an archive, asked for by name as a reader would that knows nothing of our types.
+    /// A part of an archive, accessed by name as by a reader that does not know the types of the library.
     private struct Part {
         let value: Any
 
@@ -25,7 +25,7 @@ struct NetworkArchiveTests {
         func has(_ name: String) -> Bool { (value as? [String: Any])?[name] != nil }
     }
 
-    /// Looks at everything that the format asks for, and returns the entries.
+    /// Checks everything that the format requires, and returns the entries.
     private func entries(_ archive: NetworkArchive) throws -> [Part] {
         let log = try Part(value: JSONSerialization.jsonObject(with: archive.har()))["log"]
         #expect(try log["version"].text == "1.2" && !log["creator"]["name"].text.isEmpty)
@@ -62,7 +62,7 @@ struct NetworkArchiveTests {
         if try entry["request"].has("postData") {
             let data = try entry["request"]["postData"]
             _ = try data["mimeType"].text
-            // They exclude each other.
+            // The two exclude each other.
             #expect(data.has("text") != data.has("params"))
         }
         _ = try (entry["response"]["status"].number, entry["response"]["statusText"].text)
@@ -90,7 +90,7 @@ struct NetworkArchiveTests {
         await log.ended()
     }
 
-    @Test("Each attempt and redirect is an entry with all that the format asks for, and no secret")
+    @Test("Each request and each redirect is a complete entry without secrets")
     func secrets() async throws {
         let bench = try OperationBench(), archive = NetworkArchive()
         let session = session(bench)
@@ -119,7 +119,7 @@ struct NetworkArchiveTests {
         #expect(try entries.allSatisfy { try $0["time"].number > 0 })
     }
 
-    @Test("Bodies are kept if they are asked for: text as it is, other bytes in base64")
+    @Test("Bodies are kept on request, as text or in base64")
     func bodies() async throws {
         var options = NetworkArchive.Options()
         options.keepsBodies = true
@@ -151,7 +151,7 @@ struct NetworkArchiveTests {
         #expect(try query.map { try $0["value"].text } == ["b c d", ""])
     }
 
-    @Test("Without secrets only JSON is kept of bodies")
+    @Test("With redaction, only JSON bodies are kept, without their secrets")
     func redactedBodies() async throws {
         var options = NetworkArchive.Options()
         options.keepsBodies = true
@@ -175,7 +175,7 @@ struct NetworkArchiveTests {
         #expect(!String(decoding: try archive.har(), as: UTF8.self).contains("S3CRET"))
     }
 
-    @Test("What got no response is there, too, with the reason; and one that was cancelled")
+    @Test("Failed and canceled requests are in the archive, with the reason")
     func failures() async throws {
         let bench = try OperationBench(), archive = NetworkArchive()
         bench.server.route("GET", "/lost") { _ in .text("Hello").cut(at: 0, by: .reset) }
@@ -194,7 +194,7 @@ struct NetworkArchiveTests {
         #expect(try entries[1]["response"]["_error"].text == "canceled")
     }
 
-    @Test("A body that is more than all that is kept does not push out the others; a beginning is said to be one")
+    @Test("A body over the total limit displaces no other body, and a truncated body is marked")
     func largeBodies() async throws {
         var options = NetworkArchive.Options()
         (options.keepsBodies, options.redaction) = (true, .none)
@@ -221,7 +221,7 @@ struct NetworkArchiveTests {
         #expect(try count < 50_000 && page["comment"].text == "the first \(count) of 50000 bytes")
     }
 
-    @Test("A form is there by its fields, and has no text beside them")
+    @Test("A form is stored as its parameters, without a text")
     func forms() async throws {
         for redaction in [LogRedaction.secrets, .none] {
             var options = NetworkArchive.Options()
@@ -239,7 +239,7 @@ struct NetworkArchiveTests {
         }
     }
 
-    @Test("A session that tells nothing but the answer has entries, too; as many are kept as may be")
+    @Test("A session that reports only responses has entries too, and the limits are respected")
     func bounds() async throws {
         var options = NetworkArchive.Options()
         (options.limit, options.keepsBodies, options.totalBodyBytes) = (3, true, 40)
@@ -260,7 +260,8 @@ struct NetworkArchiveTests {
         #expect(archive.count == 2 && archive.forgottenCount == 3)
     }
 
-    /// For a look by hand: `OPERATIONKIT_SAMPLES=folder` writes what the other tests only check.
+    /// For manual inspection. With `OPERATIONKIT_SAMPLES=folder`, this writes the files that the other tests only
+    /// check.
     @Test(
         "A sample archive, exposition and trace",
         .enabled(if: ProcessInfo.processInfo.environment["OPERATIONKIT_SAMPLES"] != nil))

@@ -19,7 +19,7 @@ struct NetworkMeterTests {
         return event
     }
 
-    @Test("What real operations do is counted: ends, attempts, retries, bytes, what is in flight")
+    @Test("Operations, attempts, retries, bytes and operations in flight are counted")
     func story() async throws {
         let bench = try OperationBench(), meter = NetworkMeter(), log = EventLog(), gate = Gate()
         bench.server.route("GET", "/") { _ in .redirect(to: "/there") }
@@ -88,7 +88,7 @@ struct NetworkMeterTests {
                 }
             },
             refresh: {
-                // It ends when the operation waits for it, and not before that.
+                // The refresh ends only when the operation waits for it.
                 await until { itself.value?.postponedCount == 1 }
                 return "new"
             })
@@ -100,7 +100,7 @@ struct NetworkMeterTests {
         await log.ended()
         await until { told.events.count { $0.kind == .credentialCame } == 2 }
         let shown = try Exposition(meter.text)
-        // The first one was given by hand.
+        // The first credential was set explicitly.
         for outcome in ["began", "success", "set"] {
             #expect(shown.sum("operationkit_refreshes_total", ["outcome": outcome]) == 1, "\(outcome)")
         }
@@ -108,7 +108,7 @@ struct NetworkMeterTests {
         itself.value = nil
     }
 
-    @Test("However many hosts and methods come, the lines are bounded, and no path is in them")
+    @Test("The number of lines is limited for any number of hosts and methods, and contains no path")
     func cardinality() throws {
         var options = NetworkMeter.Options()
         options.hostLimit = 10
@@ -130,7 +130,7 @@ struct NetworkMeterTests {
         #expect(!meter.text.contains("secret") && !meter.text.contains("M7"))
     }
 
-    @Test("Times are sorted into buckets; bounds that are no numbers are left out")
+    @Test("Durations are sorted into buckets, and invalid bounds are ignored")
     func histogram() throws {
         var options = NetworkMeter.Options()
         options.buckets = [1, .nan, 0.1, .infinity, -1, 0.1, 1e-7]
@@ -153,7 +153,7 @@ struct NetworkMeterTests {
         #expect(try Exposition(plain.text).lines.contains { $0.labels["le"] == "+Inf" && $0.value == 1 })
     }
 
-    @Test("A queue is counted though it has the address of one that is gone")
+    @Test("A new queue is counted even if it has the address of a released queue")
     func addresses() throws {
         let meter = NetworkMeter()
         for number in 0..<50 {
@@ -165,7 +165,7 @@ struct NetworkMeterTests {
         #expect(!meter.samples.contains { $0["queue"] == "gone" })
     }
 
-    @Test("What a queue counted is not lost with it, and queues of one name are added up")
+    @Test("The counts of a released queue are kept, and queues of the same name are added up")
     func queuesOfOneName() async throws {
         let meter = NetworkMeter()
         func run(_ count: Int, in queue: QueueManager) async throws {
@@ -202,7 +202,7 @@ struct NetworkMeterTests {
         #expect(try Exposition(bounded.text).sum("operationkit_queue_ended_total") == 5)
     }
 
-    @Test("Attempts that failed are told apart by the codes of their errors, of which there is a bounded number")
+    @Test("Failed attempts are counted by error code, for a limited number of codes")
     func codes() throws {
         let meter = NetworkMeter()
         for code in [NetworkError.Code.timedOut, .timedOut, .notConnected] {
@@ -233,7 +233,7 @@ struct NetworkMeterTests {
         }
 
         @Test(
-            "Prometheus' own tool has nothing to say against it",
+            "The tool of Prometheus accepts the output without a warning",
             .enabled(if: tool != nil, "promtool is not installed: the text was not looked at by Prometheus itself"))
         func acceptedByPrometheus() async throws {
             let meter = NetworkMeter(), queue = QueueManager("a \"queue\"\n\\", width: 1)
@@ -263,7 +263,7 @@ struct NetworkMeterTests {
         }
     #endif
 
-    @Test("Nothing that many threads count is lost")
+    @Test("No count is lost with many threads")
     func threads() async throws {
         let meter = NetworkMeter()
         let event = try event(.attemptBegan)

@@ -12,7 +12,7 @@ import Testing
 
 @Suite("Observers of network operations", .timeLimit(.minutes(3)))
 struct NetworkObserverTests {
-    @Test("A request with a redirect: each step once, in its order, with what is known of it")
+    @Test("A request with a redirect reports each step once, in order, with its details")
     func redirect() async throws {
         let bench = try OperationBench(), log = EventLog()
         bench.server.route("GET", "/") { _ in .redirect(to: "/there") }
@@ -41,7 +41,7 @@ struct NetworkObserverTests {
         #expect(events[9].sinceSending != nil && events[10].sinceAttemptBegan == nil)
     }
 
-    @Test("The head of a download is told when it comes, not when the file is there")
+    @Test("The headers of a download are reported on arrival, before the file is complete")
     func download() async throws {
         let bench = try OperationBench(), log = EventLog(), rest = Gate()
         bench.server.route("GET", "/") { _ in
@@ -70,7 +70,7 @@ struct NetworkObserverTests {
         #expect(end.receivedBytes == 200_000 && end.metrics?.bodyBytesReceived == 200_000 && end.responseBody == nil)
     }
 
-    @Test("Attempts that are repeated, and what was decided after them")
+    @Test("Repeated attempts are reported with the decision after each of them")
     func retries() async throws {
         let retries = try RetryBench(), log = EventLog()
         retries.bench.server.route("/") { $0.number < 2 ? .status(503) : .text("Hello") }
@@ -89,7 +89,7 @@ struct NetworkObserverTests {
         #expect(log.kinds.count { $0 == .bodySent } == 3)
     }
 
-    @Test("A credential that is waited for, and one that is rejected")
+    @Test("Waiting for a credential and its rejection are reported")
     func postponement() async throws {
         let tokens = try TokenBench(), log = EventLog()
         let operation = tokens.operation(tokens.authenticatorForOneThatWaits())
@@ -100,7 +100,7 @@ struct NetworkObserverTests {
         let decision = log.events.events.compactMap(\.decision).first
         #expect(decision?.kind == .putAside && decision?.waitReason?.kind == .credential)
         #expect(log.events.events.last?.attempt == 2)
-        // The next one has no credential, and is held back before it is sent.
+        // The next operation has no credential, and is held before it is sent.
         let second = EventLog(), held = tokens.operation(tokens.authenticator(nil))
         held.addNetworkObserver(second)
         #expect(try await held.run() == "Hello")
@@ -110,7 +110,7 @@ struct NetworkObserverTests {
         #expect(second.events.events[2].waitReason?.kind == .credential)
     }
 
-    @Test("The network is waited for")
+    @Test("Waiting for the network is reported")
     func offline() async throws {
         let offline = try OfflineBench(), log = EventLog()
         offline.bench.server.stop()
@@ -127,7 +127,7 @@ struct NetworkObserverTests {
         #expect(log.events.events.last?.cancellationCause == .requested)
     }
 
-    @Test("An object is told once, whether it was added to the operation, its service or the groups around it")
+    @Test("An observer is called once, even if it was added to the operation, its base and its groups")
     func everywhere() async throws {
         let bench = try OperationBench(), log = EventLog(), values = EventRecorder<NetworkEvent.Kind>()
         bench.server.route("/*") { _ in .json("[1]") }
@@ -149,7 +149,7 @@ struct NetworkObserverTests {
         log.check()
         #expect(log.kinds.count { $0 == .operationBegan } == 1)
         await until { values.events.count { $0 == .operationEnded } == 2 }
-        // One that is added after the start of the group counts for what begins after that.
+        // An observer that is added during the group observes only operations that begin afterwards.
         let late = EventLog()
         let group = GroupOperation { group in
             _ = try await group.run(service.get("b", as: [Int].self))
@@ -163,7 +163,7 @@ struct NetworkObserverTests {
         late.check()
     }
 
-    @Test("Who has said all policies himself is observed by the groups around him nevertheless")
+    @Test("An operation that sets all of its policies is still observed by its groups")
     func saysAll() async throws {
         let bench = try OperationBench(), log = EventLog()
         bench.server.route("GET", "/") { _ in .text("Hello") }
@@ -177,7 +177,7 @@ struct NetworkObserverTests {
         #expect(log.kinds.first == .operationBegan)
     }
 
-    @Test("A log of the service and of a group writes each line once, and a copy with another level its own")
+    @Test("A log of a base and a group writes each line once, and a copy with another level writes its own")
     func logs() async throws {
         let bench = try OperationBench(), lines = EventRecorder<String>(), log = EventLog()
         bench.server.route("/*") { _ in .json("[1]") }
@@ -199,7 +199,7 @@ struct NetworkObserverTests {
         #expect(sent.count == 2 && sent.count { $0.contains("\n") } == 1, "\(sent)")
     }
 
-    @Test("A group that ended takes no observer, and that is said")
+    @Test("Adding an observer to an ended group logs a notice")
     func endedGroup() async throws {
         let notices = NoticeTaker.recorder(for: "ended group")
         let group = GroupOperation { _ in 1 }
@@ -209,7 +209,7 @@ struct NetworkObserverTests {
         #expect(notices.events.map(\.kind) == [.timing])
     }
 
-    @Test("Added after the start, an observer is told nothing, and that is said")
+    @Test("An observer that is added after the start gets no events, and a notice is logged")
     func late() async throws {
         let bench = try OperationBench(), first = EventLog(), log = EventLog(), gate = Gate()
         let notices = NoticeTaker.recorder(for: "late observer")
@@ -223,7 +223,7 @@ struct NetworkObserverTests {
         _ = await bench.server.heads(atLeast: 2)
         for operation in operations {
             operation.addNetworkObserver(log)
-            // The same as one that had looked just before the start.
+            // The same happens to a caller that had checked just before the start.
             #expect(!operation.networkAttempts.add(log, of: operation))
         }
         #expect(notices.events.map(\.kind) == [.timing, .timing])
@@ -236,7 +236,7 @@ struct NetworkObserverTests {
         #expect(log.kinds.isEmpty)
     }
 
-    @Test("An event does not keep the operation alive, nor the operation its observer after the end")
+    @Test("An event does not keep its operation alive, and an ended operation releases its observers")
     func life() async throws {
         let bench = try OperationBench(), log = EventLog(), observers = LiveObjects()
         bench.server.route("/") { _ in .text("Hello") }
@@ -251,21 +251,21 @@ struct NetworkObserverTests {
             let others = (0..<3).map { _ in bench.text() }
             for other in others { other.addNetworkObserver(log) }
             #expect(try await others[0].run() == "Hello")
-            // The last is neither started nor cancelled.
+            // The last operation is neither started nor canceled.
             others[1].cancel()
         }
         await log.ended(3)
         withExtendedLifetime(operation) {}
         #expect(log.events.events.first?.operation === operation)
-        // The operation that is kept, and its attempts.
+        // The operation that is still referenced, and its attempts.
         await until { bench.census.count <= 2 }
         #expect(log.events.events.last?.operation == nil)
     }
 
-    @Test("One that is cancelled in its deinit tells its end")
+    @Test("An operation that is canceled in its deinit reports its end")
     func cancelledInDeinit() async throws {
         final class Leaving: NetworkDataOperation<Int>, @unchecked Sendable {
-            // Sendable: it has no state.
+            // Sendable: the class has no state.
 
             deinit { cancel() }
         }

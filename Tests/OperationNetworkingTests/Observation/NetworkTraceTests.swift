@@ -8,7 +8,7 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-@Suite("The timeline of network operations", .timeLimit(.minutes(3)))
+@Suite("Timeline of network operations", .timeLimit(.minutes(3)))
 struct NetworkTraceTests {
     /// A line of a trace.
     private struct Line: Decodable {
@@ -31,13 +31,13 @@ struct NetworkTraceTests {
         try JSONDecoder().decode(Lines.self, from: data).traceEvents
     }
 
-    /// Sees that stretches of a track are within each other or apart, and returns for each the names around it.
+    /// Checks that spans of a track are nested or separate, and returns the enclosing names for each span.
     private func nesting(_ lines: [Line]) -> [String: [[String]]] {
         var result: [String: [[String]]] = [:]
         let stretches = lines.filter { $0.ph == "X" }
         for (_, track) in Dictionary(grouping: stretches, by: { [$0.pid, $0.tid] }) {
             var around: [Line] = []
-            // In the order of a viewer: that of their beginnings, and of the file.
+            // In the order of a viewer, which is that of the start times, and then that of the file.
             for line in track.enumerated().sorted(by: {
                 ($0.element.ts ?? 0, $0.offset) < ($1.element.ts ?? 0, $1.offset)
             }) {
@@ -46,7 +46,7 @@ struct NetworkTraceTests {
                 #expect(line.dur ?? -1 >= 0)
                 for outer in around {
                     #expect(line.end <= outer.end, "\(line.name) ends after \(outer.name)")
-                    // With room for readers that cut off fractions.
+                    // This leaves a margin for readers that truncate fractions.
                     #expect((line.ts ?? 0) - (outer.ts ?? 0) > 0.005 && outer.end - line.end > 0.005)
                 }
                 result[line.name, default: []].append(around.map(\.name))
@@ -56,7 +56,7 @@ struct NetworkTraceTests {
         return result
     }
 
-    @Test("In the record of a queue each operation has its attempts in it, and they have their phases")
+    @Test("In the trace of a queue, operations contain their attempts, and attempts contain their phases")
     func joined() async throws {
         let bench = try OperationBench(), trace = NetworkTrace()
         let count = Locked(0)
@@ -95,7 +95,7 @@ struct NetworkTraceTests {
         #expect(!String(decoding: try trace.chromeTrace(), as: UTF8.self).contains("S3CRET"))
     }
 
-    @Test("Without a queue operations have tracks of their own, and those at the same time different ones")
+    @Test("Without a queue, operations have their own tracks, and concurrent operations different ones")
     func alone() async throws {
         let bench = try OperationBench(), trace = NetworkTrace(), log = EventLog(), gate = Gate()
         bench.server.route("GET", "/*") { _ in .text("Hello").after(gate) }
@@ -125,7 +125,7 @@ struct NetworkTraceTests {
         #expect(lines.count { $0.ph == "i" } == 2)
     }
 
-    @Test("Two queues have two processes, whose lines have numbers of their own; a limit holds")
+    @Test("Two queues have two processes with separate tracks, and the limit is respected")
     func queues() async throws {
         let bench = try OperationBench(), trace = NetworkTrace(limit: 3)
         bench.server.route("GET", "/*") { _ in .text("Hello") }
@@ -146,7 +146,7 @@ struct NetworkTraceTests {
         #expect(!ids.isEmpty && Set(ids.map { $0[0] }).count == Set(ids).count)
     }
 
-    @Test("However long an operation goes on, and however many there are, a trace is bounded")
+    @Test("A trace is bounded, however long and however many the operations are")
     func bounds() throws {
         func event(_ kind: NetworkEvent.Kind, _ id: UInt64, _ number: Int, attempt: Int = 1) -> NetworkEvent {
             NetworkEvent(
@@ -178,12 +178,12 @@ struct NetworkTraceTests {
                 many.observe(event(.attemptEnded, id, Int(id) * 1_000 + attempt * 2 + 1, attempt: attempt))
             }
         }
-        // Of the last two there are 51 things each, and a third would be too many.
+        // The last two operations have 51 items each, and a third operation would exceed the limit.
         #expect(many.forgottenCount == 8)
         #expect(try lines(many.chromeTrace()).count { $0.cat == "attempt" } == 100)
     }
 
-    @Test("There are as many tracks as operations at the same time, and no two of them overlap")
+    @Test("There are only as many tracks as concurrent operations, and no spans of a track overlap")
     func tracks() {
         var generator = SeededGenerator(seed: Rounds.firstSeed), heap = TrackHeap()
         func moment(_ number: Int) -> OperationInstant { OperationInstant(offset: .milliseconds(number)) }
@@ -203,7 +203,7 @@ struct NetworkTraceTests {
         #expect(ends.count == most)
     }
 
-    @Test("Phases follow each other whatever was measured, and add up to the whole")
+    @Test("Phases follow each other for any measured times, and do not exceed the total time")
     func phases() {
         var generator = SeededGenerator(seed: 1)
         func some() -> Duration? {

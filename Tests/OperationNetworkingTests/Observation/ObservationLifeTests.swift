@@ -8,8 +8,8 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-/// Tells of two requests, and of the first one's body when the second has begun: as an exchange does whose calls of its
-/// receiver are being made on another thread.
+/// Reports two requests, and reports the body of the first request after the second one has begun. An exchange does
+/// this if its receiver is called on another thread.
 private final class LateWord: NetworkSession {
     private final class Task: NetworkTask {
         let request: NetworkRequest
@@ -42,7 +42,7 @@ private final class LateWord: NetworkSession {
     }
 }
 
-/// Hands on to another receiver, and says so.
+/// Forwards all calls to another receiver, and declares this.
 private final class Passing: NetworkReceiver {
     private let receiver: any NetworkReceiver
 
@@ -67,9 +67,9 @@ private final class PassingSession: NetworkSession {
     }
 }
 
-@Suite("Observers: wrapped sessions, their removal, what is emptied", .timeLimit(.minutes(3)))
+@Suite("Observers: wrapped sessions, removal and emptying", .timeLimit(.minutes(3)))
 struct ObservationLifeTests {
-    @Test("Word of a body that comes late is not told of the next request")
+    @Test("A late report of a sent body is not attributed to the next request")
     func lateWord() async throws {
         let log = EventLog()
         let operation = NetworkUploadOperation(
@@ -84,7 +84,7 @@ struct ObservationLifeTests {
         #expect(log.events.events.filter { $0.kind == .bodySent }.map(\.hop) == [1])
     }
 
-    @Test("Each request is told also where another session's receiver stands before the operation's")
+    @Test("Each request is reported even if another receiver stands between the session and the operation")
     func wrapped() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/") { _ in .redirect(to: "/there") }
@@ -103,13 +103,13 @@ struct ObservationLifeTests {
             log.check()
             #expect(log.kinds.count { $0 == .hopBegan } == 2, "\(type(of: session)): \(log.kinds)")
         }
-        // Without observers nothing changes.
+        // The same works without observers.
         let plain = NetworkDataOperation(url: bench.server.url("/"), urlSession: sessions[2]) { data, _ in data.count }
         plain.callbackQueue = bench.callbacks
         #expect(try await plain.run() == 5)
     }
 
-    @Test("What a cancelled attempt had received is told")
+    @Test("The bytes that a canceled attempt had received are reported")
     func received() async throws {
         let bench = try OperationBench(), log = EventLog(), gate = Gate()
         var options = NetworkArchive.Options()
@@ -132,7 +132,7 @@ struct ObservationLifeTests {
         #expect(String(decoding: try archive.har(), as: UTF8.self).contains("\"size\" : 5"))
     }
 
-    @Test("An observer that is taken out is told nothing more; of a group, of nothing that begins")
+    @Test("A removed observer gets no more events, and in a group, none of new operations")
     func removal() async throws {
         let bench = try OperationBench(), lines = EventRecorder<String>()
         bench.server.route("/*") { _ in .json("[1]") }
@@ -163,7 +163,7 @@ struct ObservationLifeTests {
         #expect(all.events.count == count)
     }
 
-    @Test("Archive and trace can be emptied; what goes on is not lost")
+    @Test("Archives and traces can be emptied without losing running operations")
     func emptied() async throws {
         let bench = try OperationBench(), archive = NetworkArchive(), trace = NetworkTrace(), log = EventLog()
         let gate = Gate()
@@ -194,7 +194,7 @@ struct ObservationLifeTests {
         #expect(try !names(archive.har()).contains("/slow"))
     }
 
-    @Test("Suspensions are among what a trace bounds")
+    @Test("Suspensions count toward the limit of a trace")
     func marks() throws {
         let trace = NetworkTrace(limit: 10)
         for id in 1...10 as ClosedRange<UInt64> {
@@ -207,7 +207,7 @@ struct ObservationLifeTests {
 
 @Suite("Entries of a log", .timeLimit(.minutes(3)))
 struct LogEntryTests {
-    @Test("Each entry says which operation it is of, and how much it matters")
+    @Test("Each entry names its operation and its severity")
     func entries() async throws {
         let bench = try OperationBench(), log = EventLog()
         let entries = EventRecorder<(severity: NetworkLog.Severity, id: UInt64, text: String)>()
@@ -228,7 +228,7 @@ struct LogEntryTests {
         #expect("\(NetworkLog.Severity.notice)" == "notice" && .debug < NetworkLog.Severity.error)
     }
 
-    @Test("A form is shown by its fields, and without its secrets")
+    @Test("A form is logged with its parameters, without secrets")
     func forms() async throws {
         let bench = try OperationBench(), lines = EventRecorder<String>()
         bench.server.route("POST", "/") { _ in .text("done") }

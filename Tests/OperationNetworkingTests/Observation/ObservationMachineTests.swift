@@ -6,7 +6,7 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-@Suite("What observers are told, as a pure value", .timeLimit(.minutes(1)))
+@Suite("State machine of observations", .timeLimit(.minutes(1)))
 struct ObservationMachineTests {
     private let request: NetworkRequest
     private let head: ResponseHead
@@ -17,7 +17,7 @@ struct ObservationMachineTests {
         head = ResponseHead(url: url, status: 200)
     }
 
-    /// Any step, at any time: threads may bring them in an order in which they never happened.
+    /// Returns a random step, because several threads may report steps in an order in which they did not happen.
     private func step(_ generator: inout SeededGenerator) -> AttemptStep {
         switch Int.random(in: 0..<16, using: &generator) {
         case 0: .started
@@ -46,7 +46,7 @@ struct ObservationMachineTests {
         }
     }
 
-    @Test("Whatever the order in which threads bring the steps, each beginning has one end, and the last is last")
+    @Test("In any order of steps, each beginning has one end, and the end of the operation is the last event")
     func anyOrder() {
         for seed in Rounds.firstSeed..<Rounds.firstSeed + UInt64(Rounds.count(ci: 2_000, soak: 200_000)) {
             var generator = SeededGenerator(seed: seed)
@@ -54,11 +54,12 @@ struct ObservationMachineTests {
             var events: [NetworkEvent] = []
             var number = 1
             for moment in 0..<60 {
-                // An attempt is followed by the next one only when it is over; its steps may come late.
+                // The next attempt begins only after this one has ended, but steps of this attempt may still be
+                // reported.
                 var present = number
                 if number > 1, generator.chance(1, in: 5) { present -= 1 }
                 let step = moment == 0 ? AttemptStep.started : step(&generator)
-                // It read the clock before it came.
+                // The thread read the clock before it reported the step.
                 let told = note(&machine, step, present, moment - Int.random(in: 0...3, using: &generator))
                 events += told
                 if told.contains(where: { $0.kind == .attemptEnded }) { number += 1 }
@@ -71,7 +72,7 @@ struct ObservationMachineTests {
         }
     }
 
-    @Test("What has begun ends before what is around it, and the reason of the cancellation is told with each")
+    @Test("Nested steps end from the inside out, each with the reason of the cancellation")
     func cancellation() {
         var machine = ObservationMachine()
         let steps: [AttemptStep] = [.started, .begins, .sends(request), .hopBegins(request)]

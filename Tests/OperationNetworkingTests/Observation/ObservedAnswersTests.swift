@@ -8,7 +8,7 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-@Suite("Observed downloads, and answers of the cache", .timeLimit(.minutes(3)))
+@Suite("Observed downloads and cached responses", .timeLimit(.minutes(3)))
 struct ObservedAnswersTests {
     private static let size = 900_000
 
@@ -18,7 +18,7 @@ struct ObservedAnswersTests {
         return operation
     }
 
-    @Test("The head of a download is told when it is there, and not with the whole file")
+    @Test("The headers of a download are reported on arrival, not with the complete file")
     func early() async throws {
         let bench = try OperationBench(), folder = try TemporaryFolder(), log = EventLog(), gate = Gate()
         bench.server.route("GET", "/file") { _ in
@@ -38,7 +38,7 @@ struct ObservedAnswersTests {
         #expect(end?.head?.status == 200 && end?.metrics?.ended != nil)
     }
 
-    @Test("A download that fails in the middle has told its head")
+    @Test("A download that fails in its body has reported its headers")
     func cut() async throws {
         let bench = try OperationBench(), folder = try TemporaryFolder(), log = EventLog()
         bench.server.route("GET", "/file") { _ in .repeating([7], count: 500_000).cut(at: 100_000) }
@@ -49,7 +49,7 @@ struct ObservedAnswersTests {
         #expect(log.events.events.first { $0.kind == .attemptEnded }?.head?.status == 200)
     }
 
-    @Test("A part that does not fit is left behind with its head and its times, and the next request is one of its own")
+    @Test("A partial response that does not match is reported with its headers and times, before a new request")
     func anew() async throws {
         let bench = try OperationBench(), folder = try TemporaryFolder(), log = EventLog()
         let resource = LoopbackResource(.pattern(count: Self.size), etag: "\"one\"")
@@ -70,7 +70,7 @@ struct ObservedAnswersTests {
                 .hopBegan, .leftBehind, .hopEnded, .hopBegan, .responded, .hopEnded, .attemptEnded,
             ])
         #expect(second.map { $0.head?.status } == [nil, 416, 416, nil, 200, 200, 200])
-        // The first is cut off as soon as its head is known, maybe before there is word of its time.
+        // The first request is cut off when its headers are known, possibly before its times are reported.
         #expect(second.last { $0.kind == .hopEnded }?.metrics?.ended != nil)
     }
 
@@ -89,7 +89,7 @@ struct ObservedAnswersTests {
         }
     }
 
-    @Test("The answer of the cache is not that of the request that failed, or found that it still holds")
+    @Test("A cached response is reported separately from the request that failed or was revalidated")
     func kept() async throws {
         let folder = CacheFolderFixture(), stub = StubSession(), log = EventLog(), archive = NetworkArchive()
         var configuration = ExchangeConfiguration()

@@ -10,14 +10,14 @@ import Testing
     import FoundationNetworking
 #endif
 
-@Suite("Observed operations that are cancelled or suspended", .timeLimit(.minutes(5)))
+@Suite("Observed operations that are canceled or suspended", .timeLimit(.minutes(5)))
 struct ObservedCancellationTests {
     private static let kinds: [NetworkEvent.Kind] = [
         .operationBegan, .attemptBegan, .held, .wentOn, .sending, .hopBegan, .bodySent, .leftBehind, .responded,
         .hopEnded, .attemptEnded, .decided, .operationEnded,
     ]
 
-    /// A request that goes through nearly everything: a credential that is waited for, a redirect, a failure, a success.
+    /// A request that waits for a credential, is redirected, fails once, and then succeeds.
     private func operation(_ tokens: TokenBench, _ log: EventLog) -> NetworkUploadOperation<String> {
         tokens.server.route("PUT", "/") { _ in .redirect(to: "/there", status: 307) }
         tokens.server.route("PUT", "/there") { $0.number < 2 ? .status(503) : .text("Hello") }
@@ -32,7 +32,7 @@ struct ObservedCancellationTests {
         return operation
     }
 
-    @Test("All steps of a long story are told")
+    @Test("All steps of a long request are reported")
     func story() async throws {
         let tokens = try TokenBench(), log = EventLog()
         #expect(try await operation(tokens, log).run() == "Hello")
@@ -41,7 +41,7 @@ struct ObservedCancellationTests {
         for kind in Self.kinds { #expect(log.kinds.contains(kind), "\(kind)") }
     }
 
-    @Test("An observer may cancel the operation at each step; each attempt and the operation have one end")
+    @Test("An observer may cancel the operation at each step, and everything ends once")
     func cancelledByObserver() async throws {
         for kind in Self.kinds {
             let tokens = try TokenBench()
@@ -72,18 +72,18 @@ struct ObservedCancellationTests {
             await log.ended()
             log.check()
             #expect(log.kinds.count { $0 == .suspended } == log.kinds.count { $0 == .resumed })
-            // At the end there is nothing left to suspend.
+            // At the end, nothing is left to suspend.
             #expect(log.kinds.contains(.suspended) == (kind != .operationEnded), "\(kind)")
             try await tokens.bench.checkNothingIsLeft()
         }
     }
 
-    @Test("Cancelled from another thread at any moment, everything that began has one end")
+    @Test("Canceled from another thread at random moments, everything that began ends once")
     func storm() async throws {
         let seed = Rounds.firstSeed
         var generator = SeededGenerator(seed: seed)
         let bench = try OperationBench()
-        // Some of those that nobody else cancels are cancelled in their first attempt for sure.
+        // Some operations that no other thread cancels are always canceled in their first attempt.
         let log = EventLog { event in
             if event.kind == .sending, event.operationName == "doomed" { event.operation?.cancel() }
         }
@@ -124,7 +124,7 @@ struct ObservedCancellationTests {
         #expect(ends.count == count, "seed \(seed)")
         #expect(doomed > 0 && spared > 0, "seed \(seed)")
         #expect(log.events.events.count { $0.kind == .attemptEnded && $0.ending == .cancelled } >= doomed)
-        // Whoever got three refusals in a row is no success.
+        // An operation with three 503 responses in a row fails.
         #expect(ends.contains { $0.ending == .success } && ends.count { $0.ending != .cancelled } >= spared)
         try await bench.checkNothingIsLeft()
     }

@@ -7,7 +7,7 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-/// A clock that says now one thing and now another: as threads do that read it before they come to a lock.
+/// A clock that alternates between two times, like threads that read the clock before they acquire a lock.
 private final class SwingingClock: OperationClock {
     private let count = Locked(0)
     private let system: any OperationClock = .system
@@ -25,7 +25,7 @@ private final class SwingingClock: OperationClock {
     }
 }
 
-/// A clock that does something once, when a certain thread asks for the time.
+/// A clock that runs a closure once, when a certain thread asks for the time.
 private final class MeddlingClock: OperationClock {
     private let plan = Locked<(thread: pthread_t, act: @Sendable () -> Void)?>(nil)
     private let system: any OperationClock = .system
@@ -47,7 +47,7 @@ private final class MeddlingClock: OperationClock {
     }
 }
 
-/// Does something when it is freed.
+/// Runs a closure when it is released.
 private final class ReleaseObserver: Sendable {
     private let act: @Sendable () -> Void
 
@@ -56,9 +56,9 @@ private final class ReleaseObserver: Sendable {
     deinit { act() }
 }
 
-/// The first request keeps an object, and fails; those that follow do not.
+/// The first request retains an object and fails. Later requests do not retain it.
 private final class Keeping: NetworkDataOperation<Int>, @unchecked Sendable {
-    // Sendable: its state is in a lock.
+    // Sendable: its state is behind a lock.
     private let kept: Locked<ReleaseObserver?>
 
     init(_ bench: OperationBench, _ farewell: ReleaseObserver) {
@@ -72,7 +72,7 @@ private final class Keeping: NetworkDataOperation<Int>, @unchecked Sendable {
             return kept
         }
         guard let farewell else {
-            // Others let go of the first request meanwhile, so that it is mostly the operation that does so last.
+            // Meanwhile, other threads release the first request, so that the operation is usually the last owner.
             for _ in 0..<1_000 { await Task.yield() }
             return request
         }
@@ -84,9 +84,9 @@ private final class Keeping: NetworkDataOperation<Int>, @unchecked Sendable {
     }
 }
 
-@Suite("Steps of network operations and threads that cross", .timeLimit(.minutes(3)))
+@Suite("Steps of network operations that cross between threads", .timeLimit(.minutes(3)))
 struct ObservedStepsTests {
-    @Test("A moment that is told never lies before the last one, whenever the clock was read")
+    @Test("The time of an event is never before that of the previous event")
     func moments() async throws {
         let bench = try OperationBench(), log = EventLog()
         bench.server.route("GET", "/") { _ in .redirect(to: "/there") }
@@ -101,7 +101,7 @@ struct ObservedStepsTests {
         #expect(times.compactMap { $0 }.allSatisfy { $0 >= .zero })
     }
 
-    @Test("Resumed by another thread in the moment of its result, an attempt ends with that, and before the operation")
+    @Test("An operation that is resumed just when its result arrives reports the attempt before the operation")
     func resumedMeanwhile() async throws {
         let bench = try OperationBench(), log = EventLog(), clock = MeddlingClock()
         bench.server.route("GET", "/") { _ in .text("Hello") }
@@ -131,7 +131,7 @@ struct ObservedStepsTests {
         #expect(log.kinds.suffix(2) == [.attemptEnded, .operationEnded])
     }
 
-    @Test("An attempt in the middle of which the operation ends by itself ends in the same way")
+    @Test("If an operation finishes itself within an attempt, the attempt ends in the same way")
     func byItself() async throws {
         for isSuccess in [true, false] {
             let bench = try OperationBench(), log = EventLog()
@@ -159,7 +159,7 @@ struct ObservedStepsTests {
         }
     }
 
-    @Test("What a request kept may act on the operation when it goes", arguments: [true, false])
+    @Test("An object that a request retained may cancel the operation when it is released", arguments: [true, false])
     func farewell(isObserved: Bool) async throws {
         let bench = try OperationBench(), log = EventRecorder<NetworkEvent.Kind>()
         bench.server.route("/") { _ in .silence }
@@ -178,7 +178,7 @@ struct ObservedStepsTests {
         itself.value = nil
     }
 
-    @Test("A body is told to be sent in each request that has it")
+    @Test("A sent body is reported for each request that contains it")
     func bodies() async throws {
         let bench = try OperationBench(), log = EventLog()
         bench.server.route("PUT", "/") { _ in .redirect(to: "/there", status: 307) }
@@ -194,7 +194,7 @@ struct ObservedStepsTests {
         #expect(log.events.events.filter { $0.kind == .bodySent }.map(\.hop) == [1, 2])
     }
 
-    @Test("A failure during a suspension is told when it happens, and a cancellation does not take its place")
+    @Test("A failure during a suspension is reported immediately, and a later cancellation does not replace it")
     func failedWhileSuspended() async throws {
         let bench = try OperationBench(), log = EventLog()
         bench.server.route("GET", "/") { _ in .text("Hello") }
@@ -218,7 +218,7 @@ struct ObservedStepsTests {
         #expect(log.events.events.last?.ending == .cancelled)
     }
 
-    @Test("An answer that is refused with a long body has a head, too")
+    @Test("A rejected response with a long body still reports its headers")
     func refused() async throws {
         let bench = try OperationBench(), log = EventLog()
         bench.server.route("GET", "/") { _ in .repeating([7], count: 100_000) }
@@ -233,7 +233,7 @@ struct ObservedStepsTests {
     }
 }
 
-/// Takes no first answer, whatever it is.
+/// Rejects the first response.
 private struct RefusingFirst: AttemptPolicy {
     func refuses(_ head: ResponseHead, of request: NetworkRequest, _ number: Int) -> Bool { number == 1 }
 

@@ -7,7 +7,7 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-/// Keeps the receivers of its tasks for ever, as nobody forbids.
+/// Retains the receivers of its tasks forever, which a session may do.
 private final class HoardingSession: NetworkSession {
     private final class Task: NetworkTask {
         let task: any NetworkTask
@@ -24,7 +24,7 @@ private final class HoardingSession: NetworkSession {
 
     private let session: any NetworkSession
     let hoard = EventRecorder<any NetworkTask>()
-    /// Done once, when a task was made.
+    /// Called once, after a task was created.
     let whenMade = Locked<(@Sendable () -> Void)?>(nil)
 
     init(over session: any NetworkSession) { self.session = session }
@@ -37,12 +37,12 @@ private final class HoardingSession: NetworkSession {
     }
 }
 
-/// Does nothing: a closure that calls it captures the object.
+/// Does nothing. A closure that calls this function captures the object.
 private func hold(_ object: AnyObject) {}
 
-/// Fails in its first attempt with an object of its own.
+/// Fails in its first attempt with the given error.
 private final class Failing: NetworkDataOperation<Int>, @unchecked Sendable {
-    // Sendable: its state is in a lock.
+    // Sendable: its state is behind a lock.
     private let flaw: Locked<(any Error)?>
 
     init(_ bench: OperationBench, _ flaw: any Error) {
@@ -56,7 +56,7 @@ private final class Failing: NetworkDataOperation<Int>, @unchecked Sendable {
     }
 }
 
-/// An error that does something when it is freed.
+/// An error that runs a closure when it is released.
 private final class Flaw: Error {
     private let act: @Sendable () -> Void
 
@@ -65,13 +65,13 @@ private final class Flaw: Error {
     deinit { act() }
 }
 
-@Suite("How long attempts live, and what they keep", .timeLimit(.minutes(3)))
+@Suite("Lifetime of attempts", .timeLimit(.minutes(3)))
 struct AttemptLifeTests {
     private func count(_ census: LiveObjects) async throws -> Int {
         try await TestThread.run { census.countAtRest(limit: .seconds(10)) }
     }
 
-    @Test("A download that is gone leaves no attempts behind, however it ended", arguments: [200, 404, 0])
+    @Test("A released download leaves no attempts in memory, however it ended", arguments: [200, 404, 0])
     func downloads(status: Int) async throws {
         let bench = try OperationBench(), census = LiveObjects()
         bench.server.route("GET", "/") { _ in status == 0 ? .silence : .text("Hello", status: status) }
@@ -96,7 +96,7 @@ struct AttemptLifeTests {
         try await bench.checkNothingIsLeft()
     }
 
-    @Test("A session may keep what it was given: the attempts are gone all the same")
+    @Test("A session that retains its tasks does not keep the attempts alive")
     func hoarded() async throws {
         let bench = try OperationBench(), census = LiveObjects()
         bench.server.route("GET", "/") { $0.number < 2 ? .status(503) : .text("Hello") }
@@ -108,7 +108,7 @@ struct AttemptLifeTests {
             operation.networkAttempts.set(Again(most: 3))
             #expect(try await operation.run() == 5)
             await operation.ended()
-            // The task of the last attempt is still to be asked for.
+            // The task of the last attempt is still available.
             #expect(operation.networkTask != nil)
         }
         try await run()
@@ -116,7 +116,7 @@ struct AttemptLifeTests {
         #expect(session.hoard.count >= 2)
     }
 
-    @Test("A session may keep the task of one that was cancelled while the task was made")
+    @Test("A session may retain the task of an operation that was canceled while the task was created")
     func hoardedTooLate() async throws {
         let bench = try OperationBench(), census = LiveObjects()
         let session = HoardingSession(over: bench.session)
@@ -134,7 +134,7 @@ struct AttemptLifeTests {
         #expect(session.hoard.count == 1 && bench.server.requests.isEmpty)
     }
 
-    @Test("What an error kept may act on the operation when it goes")
+    @Test("An object that an error retains may cancel the operation when it is released")
     func errors() async throws {
         let bench = try OperationBench(), clock = ManualClock(), ended = Gate(), isFreed = Gate()
         bench.server.route("/") { _ in .silence }
@@ -154,7 +154,7 @@ struct AttemptLifeTests {
             operation.start()
         }
         await clock.pending(atLeast: 1)
-        // The thread on which it failed lets go of the error meanwhile, so that it is mostly the next attempt that does so.
+        // Meanwhile, the thread of the failure releases the error, so that usually the next attempt is its last owner.
         for _ in 0..<1_000 { await Task.yield() }
         _ = try await TestThread.run { clock.advanceToNext() }
         try await isFreed.passage(within: .seconds(60))
@@ -163,7 +163,7 @@ struct AttemptLifeTests {
         itself.value = nil
     }
 
-    /// Closures that an operation keeps, each of which holds the operation.
+    /// Closures of an operation, each of which holds the operation.
     enum Kept: CaseIterable {
         case downloadProgress, uploadProgress, onDownloadProgress, onUploadProgress, validate, validateResponse
         case emptyResult, decodeError, success, failure, cancellation, retry, offline
@@ -194,7 +194,7 @@ struct AttemptLifeTests {
     enum End: CaseIterable { case success, failure, cancellation, setLate }
 
     @Test(arguments: Kept.allCases, End.allCases)
-    func `a closure that holds its operation is released with the end`(kept: Kept, end: End) async throws {
+    func `a closure that holds its operation is released when the operation ends`(kept: Kept, end: End) async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/") { _ in .text("Hello") }
         bench.server.route("GET", "/missing") { _ in .status(404) }

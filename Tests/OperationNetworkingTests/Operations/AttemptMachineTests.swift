@@ -4,11 +4,11 @@
 import OperationNetworking
 import Testing
 
-@Suite("The state machine of attempts")
+@Suite("State machine of attempts")
 struct AttemptMachineTests {
     typealias Machine = AttemptMachine
 
-    /// Brings a machine to a phase of its first attempt.
+    /// Returns a machine in a phase of its first attempt.
     private func machine(at phase: Machine.Phase) -> Machine {
         var machine = Machine()
         if phase == .idle { return machine }
@@ -57,7 +57,7 @@ struct AttemptMachineTests {
         ("waited", { $0.waited($1) }), ("returned", { $0.returned($1) }), ("takenBack", { $0.takenBack($1) }),
     ]
 
-    @Test("Each event moves the phase it belongs to, and no other")
+    @Test("Each event changes only the phases to which it belongs")
     func table() {
         let moving: [String: [Machine.Phase: (Machine.Phase, Machine.Action)]] = [
             "prepared": [.preparing: (.creating, .createTask)],
@@ -94,7 +94,7 @@ struct AttemptMachineTests {
         }
     }
 
-    @Test("An event of another attempt moves nothing")
+    @Test("An event of another attempt changes nothing")
     func strangers() {
         for phase in Self.phases {
             for (name, event) in Self.events {
@@ -106,9 +106,9 @@ struct AttemptMachineTests {
         }
     }
 
-    @Test("While it is suspended no step begins, and the one that is due begins with the resumption")
+    @Test("While suspended, no step begins, and the pending step begins when the operation is resumed")
     func suspension() {
-        // A task that is made is settled at once, resting is no step, and what was cleared is made anew.
+        // A new task is settled immediately, waiting is not a step, and a cleared request is prepared again.
         let isNoStep: Set = ["created", "held", "later", "pause", "cleared"]
         for (name, event) in Self.events where !isNoStep.contains(name) {
             for phase in Self.phases {
@@ -128,17 +128,17 @@ struct AttemptMachineTests {
         }
     }
 
-    @Test("A request that is taken back is made anew, as another attempt that does not count")
+    @Test("A withdrawn request is prepared again as an attempt that does not count")
     func takenBack() {
         var machine = machine(at: .transferring)
         let action = machine.takenBack(1)
         #expect(action == .prepare && machine.attempt == 2 && machine.replays == 1)
-        // What its task still tells is nobody's.
+        // Later reports of its task are ignored.
         let late = machine.transferFailed(1)
         #expect(late == .none && !machine.mayBeTold(1) && !machine.wantsTask(1))
     }
 
-    @Test("A task that was made during a suspension is settled at once, and again afterwards")
+    @Test("A task that is created during a suspension is settled immediately, and again afterwards")
     func suspendedCreation() {
         var machine = machine(at: .creating)
         let got1 = machine.suspend()
@@ -150,7 +150,7 @@ struct AttemptMachineTests {
         #expect(got3 == .settleTask)
     }
 
-    @Test("What was said last about the suspension has the largest number")
+    @Test("The last order to suspend or resume has the highest number")
     func orders() {
         var machine = machine(at: .transferring)
         let first = machine.order
@@ -160,11 +160,11 @@ struct AttemptMachineTests {
         let third = machine.order
         #expect(!first.isSuspended && second.isSuspended && !third.isSuspended)
         #expect(first.number < second.number && second.number < third.number)
-        // The brake of the receiver is none of its business.
+        // The order does not contain whether the receiver holds the transfer.
         #expect(first.isHeld == nil)
     }
 
-    @Test("The end comes once, and nothing after it")
+    @Test("An attempt ends once, and no action follows")
     func end() {
         for phase in Self.phases where phase != .ended {
             var machine = machine(at: phase)
@@ -176,7 +176,7 @@ struct AttemptMachineTests {
         }
     }
 
-    @Test("An attempt that is repeated has the next number, after the wait that was asked for")
+    @Test("A repeated attempt gets the next number after the requested pause")
     func again() {
         var machine = machine(at: .deciding)
         let got4 = machine.decided(.again(after: .seconds(3)), 1)
@@ -192,7 +192,7 @@ struct AttemptMachineTests {
         #expect(got7 == .createTask)
     }
 
-    @Test("What was put aside goes on when it is decided again, and does not count")
+    @Test("A paused attempt resumes with another decision, and does not count")
     func paused() {
         var machine = machine(at: .paused)
         let steps = [machine.decided(.again(after: .zero), 1), machine.returned(2), machine.prepared(2)]
@@ -203,7 +203,7 @@ struct AttemptMachineTests {
         #expect(machine.replays == 2)
     }
 
-    @Test("An attempt that was held back is prepared anew, and what comes of the first time is not heard")
+    @Test("A held attempt is prepared again, and events of its earlier round are ignored")
     func held() {
         var machine = machine(at: .holding)
         let steps = [machine.released(1), machine.released(1), machine.returned(1), machine.prepared(1, isGated: true)]
@@ -215,14 +215,14 @@ struct AttemptMachineTests {
         #expect(cleared == .createTask)
     }
 
-    @Test("A request that was cleared and could not leave, for the operation was suspended, is made anew")
+    @Test("A cleared request that was not sent because of a suspension is prepared again")
     func clearedInVain() {
         var machine = machine(at: .clearing)
         _ = machine.suspend()
         var steps = [machine.cleared(1), machine.resume(), machine.prepared(1, isGated: true), machine.cleared(2)]
         #expect(steps == [.none, .prepare, .clear, .createTask])
         #expect(machine.round == 2 && machine.attempt == 1)
-        // A moment later, before its task is made.
+        // The same happens just before the task is created.
         _ = machine.suspend()
         steps = [machine.creation(), machine.resume(), machine.prepared(1, isGated: true), machine.cleared(3)]
         #expect(steps == [.none, .prepare, .clear, .createTask])
@@ -231,7 +231,7 @@ struct AttemptMachineTests {
         #expect(steps == [.none, .prepare, .clear, .createTask])
         let creation = machine.creation()
         #expect(creation == .createTask)
-        // Where nobody was asked, nothing is out of date.
+        // Without a clearance, no credential can be outdated.
         machine = self.machine(at: .creating)
         _ = machine.suspend()
         let plain = machine.creation()

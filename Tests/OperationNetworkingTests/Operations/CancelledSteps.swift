@@ -10,7 +10,7 @@ import Testing
     import FoundationNetworking
 #endif
 
-/// Calls back at each step of its life, so that it can be cancelled there.
+/// Calls a closure at each step of an operation, so that a test can cancel it there.
 final class Stepper: NetworkDownloadOperation<Int>, @unchecked Sendable {
     enum Step: CaseIterable, Sendable { case prepare, adapt, create, created, begins, head, evaluate, moved }
 
@@ -61,7 +61,7 @@ final class Stepper: NetworkDownloadOperation<Int>, @unchecked Sendable {
     }
 }
 
-/// The same for what is kept in memory.
+/// The same for a result in memory.
 final class Taker: NetworkDataOperation<Int>, @unchecked Sendable {
     enum Step: CaseIterable, Sendable { case head, bytes, decode }
 
@@ -106,7 +106,7 @@ final class Taker: NetworkDataOperation<Int>, @unchecked Sendable {
         override func finish() -> Data { data }
     }
 
-    /// Calls back while it is decoded.
+    /// Calls a closure while it is decoded.
     private struct Number: Decodable {
         struct Hook: Sendable { let call: @Sendable () -> Void }
 
@@ -122,7 +122,7 @@ final class Taker: NetworkDataOperation<Int>, @unchecked Sendable {
     }
 }
 
-/// A body without an end.
+/// A body without end.
 final class Endless: BodyProducer {
     func produce(into buffer: UnsafeMutableRawBufferPointer, waker: BodyWaker) -> BodyPortion {
         buffer.initializeMemory(as: UInt8.self, repeating: 7)

@@ -10,10 +10,10 @@ import Testing
     import FoundationNetworking
 #endif
 
-/// The sessions of operations that name none, and what `.shared` means.
+/// Tests the sessions of operations that name no session, and the meaning of `.shared`.
 ///
-/// Two of the tests change the one of the process.
-@Suite("The default session", .serialized, .timeLimit(.minutes(1)))
+/// Two of the tests change the session of the whole process.
+@Suite("Default session", .serialized, .timeLimit(.minutes(1)))
 struct DefaultSessionTests {
     private let bench: OperationBench
 
@@ -30,9 +30,7 @@ struct DefaultSessionTests {
         return try await operation.run()
     }
 
-    @Test(
-        "A cookie that a response sets is sent with the next request of `.shared`, and with no request that names no session"
-    )
+    @Test("Cookies are kept for requests of .shared, but not for requests that name no session")
     func cookies() async throws {
         let isOfTest: @Sendable (Cookie) -> Bool = { $0.name == "default-session" }
         defer { DefaultNetworkSession.sharedCookies.remove(where: isOfTest) }
@@ -54,7 +52,7 @@ struct DefaultSessionTests {
         #expect(try await text("/", .shared) == "no cookie")
     }
 
-    @Test("An operation that names `.shared` keeps it, whatever the session of its base")
+    @Test("An operation that names .shared keeps it, whatever the session of its base")
     func named() async throws {
         let stub = StubSession()
         stub.route("GET", "/") { _ in .text("stub") }
@@ -66,7 +64,7 @@ struct DefaultSessionTests {
         #expect(try await unnamed.using(base).run() == 204)
     }
 
-    @Test("The default session can be exchanged")
+    @Test("The default session can be replaced")
     func defaultSession() async throws {
         bench.server.route("GET", "/") { _ in .text("Hello") }
         let counting = CountingSession(bench.session)
@@ -76,10 +74,10 @@ struct DefaultSessionTests {
         #expect(try await operation.run() == 5)
         let named = NetworkDataOperation(url: bench.server.url("/"), urlSession: .shared) { data, _ in data.count }
         #expect(try await named.run() == 5)
-        #expect(counting.count >= 2, "the session that was set takes the place of both")
+        #expect(counting.count >= 2, "the new session replaces both")
     }
 
-    @Test("A default session over itself is taken as one over the platform's, and is no endless circle")
+    @Test("A default session that wraps itself uses the session of the platform instead")
     func circle() {
         let standard = DefaultNetworkSession.standard
         defer { standard.session = nil }
@@ -94,7 +92,7 @@ struct DefaultSessionTests {
     }
 
     #if canImport(FoundationNetworking)
-        @Test("A URLSession on Linux whose own cookies are not used says so once, and says what to set instead")
+        @Test("On Linux, a URLSession with its own cookies logs once that they are not used")
         func lostCookies() async throws {
             let configuration = URLSessionConfiguration.ephemeral
             for (name, change) in [
@@ -124,7 +122,7 @@ struct DefaultSessionTests {
             }
         }
 
-        @Test("A URLSession on Linux with a credential of its own says that it is not used")
+        @Test("On Linux, a URLSession with its own credentials logs that they are not used")
         func lostCredentials() async throws {
             let configuration = URLSessionConfiguration.ephemeral
             let storage = try #require(configuration.urlCredentialStorage)

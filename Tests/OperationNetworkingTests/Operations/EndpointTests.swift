@@ -51,7 +51,7 @@ private final class PageOperation: EndpointOperation<Album>, @unchecked Sendable
 private struct Page: Error { let number: String }
 
 extension OperationBench {
-    /// A base at `/api` of the server, whose address has a key in it.
+    /// A base at `/api` of the server, whose URL contains a key.
     var base: NetworkBase {
         var base = NetworkBase(server.url("/api?key=1"))
         base.session = session
@@ -63,7 +63,7 @@ extension OperationBench {
 
 @Suite("Endpoints", .timeLimit(.minutes(3)))
 struct EndpointTests {
-    @Test("A value says what is asked for, and the base where and how")
+    @Test("An endpoint describes the request, and the base adds its URL and headers")
     func byValue() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/api/albums") { _ in .json(#"[{"title":"One"}]"#) }
@@ -78,7 +78,7 @@ struct EndpointTests {
         #expect(requests[1]["Content-Type"] == "application/json")
     }
 
-    @Test("A base that is set up where it is made is a constant for closures that run elsewhere")
+    @Test("A base that is configured in its initializer is a constant for closures on other threads")
     func setUp() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/one") { .text($0["X-Client"] ?? "") }
@@ -90,7 +90,7 @@ struct EndpointTests {
         #expect(try await group.run() == ["set up", "set up"])
     }
 
-    @Test("A subclass for the service and one for the endpoint do the same")
+    @Test("A subclass for a service and an endpoint behaves like an endpoint value")
     func bySubclass() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/api/albums") { _ in .json(#"[{"title":"One"}]"#) }
@@ -98,7 +98,7 @@ struct EndpointTests {
         #expect(bench.server.requests[0].query == "key=1&page=3")
     }
 
-    @Test("In one line: models, dictionaries and classes of models, data, text, nothing, by every method")
+    @Test("One-line calls support models, dictionaries, data, text and empty results")
     func oneLine() async throws {
         let bench = try OperationBench()
         let base = bench.base
@@ -123,7 +123,7 @@ struct EndpointTests {
         #expect(try await base.operation(for: form).run() == "\"POST /api/form a=1&b=x+y\"")
     }
 
-    @Test("A download over a base has its address, its fields and its queue, and lies where it was wanted")
+    @Test("A download over a base uses its URL and headers, and saves to the destination")
     func download() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/api/albums/7/cover") {
@@ -151,7 +151,7 @@ struct EndpointTests {
         try await bench.checkNothingIsLeft()
     }
 
-    @Test("A path is encoded, and leads nowhere else")
+    @Test("A path is encoded and cannot leave the base")
     func paths() async throws {
         let bench = try OperationBench()
         bench.server.route("/api/*") { .json("\"\($0.target)\"") }
@@ -160,7 +160,7 @@ struct EndpointTests {
         #expect(bench.server.requests.count == 1)
     }
 
-    @Test("What is not JSON is refused where JSON is asked for, and the error shows it")
+    @Test("If JSON is expected, another response is rejected, and the error contains its body")
     func contentType() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/api/page") { _ in .text("<html>captive portal</html>") }
@@ -169,7 +169,7 @@ struct EndpointTests {
         #expect(error?.bodyPrefix == Data("<html>captive portal</html>".utf8))
     }
 
-    @Test("Data, text and nothing are taken of any type; a field of one's own says otherwise")
+    @Test("Data, text and empty results accept any content type, unless a header restricts it")
     func anyType() async throws {
         let bench = try OperationBench()
         let image = Data([0x89, 0x50, 0x4E, 0x47])
@@ -188,7 +188,7 @@ struct EndpointTests {
         #expect(try await strict.operation(for: plain).run() == "Hello")
     }
 
-    @Test("An optional model is nil where there is no body, and an endpoint may have a result for that")
+    @Test("An optional model is nil without a body, and an endpoint can provide an empty result")
     func noBody() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/api/none") { _ in .status(204) }
@@ -202,7 +202,7 @@ struct EndpointTests {
         #expect(try await bench.base.operation(for: endpoint).run() == Album(title: "One"))
     }
 
-    @Test("Who makes the result in a way of its own gets the response, and it is there for who asks in the end")
+    @Test("Custom decoding gets the response, and the operation keeps it after the end")
     func ownDecoding() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/api/one") { _ in LoopbackAnswer.json(#"{"title":"One"}"#).with("X-Page", "7") }
@@ -230,7 +230,7 @@ struct EndpointTests {
         #expect((gone.outcome?.error?.apiError as? Page)?.number == "7")
     }
 
-    @Test("Optional data and texts are taken of any type, and nil where there is no body")
+    @Test("Optional data and text accept any content type, and are nil without a body")
     func optionals() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/api/none") { _ in .status(204) }
@@ -244,7 +244,7 @@ struct EndpointTests {
         #expect(bench.server.requests.allSatisfy { $0["Accept"] == "*/*" })
     }
 
-    @Test("In one line there is room for fields and a query, whatever the method")
+    @Test("One-line calls accept headers and a query with every method")
     func fieldsAndQueries() async throws {
         let bench = try OperationBench()
         bench.server.route("/api/*") { .text("\($0.method) \($0.target) \($0["X-Client"] ?? "") \($0["X-One"] ?? "")") }
@@ -270,7 +270,7 @@ struct EndpointTests {
         }
     }
 
-    @Test("A body says itself what it is: a field of the base counts where it does not, and one of the endpoint always")
+    @Test("The content type comes from the endpoint, or else from the body, or else from the base")
     func contentTypes() async throws {
         let bench = try OperationBench()
         bench.server.route("POST", "/api/a") { .text("\($0["Content-Type"] ?? "none")") }
@@ -287,7 +287,7 @@ struct EndpointTests {
         #expect(try await base.send([1], to: "a", headers: own, as: String.self).run() == "text/x-own")
     }
 
-    @Test("A query of nothing but nil is none")
+    @Test("A query that contains only nil values is empty")
     func queryOfNil() async throws {
         let bench = try OperationBench()
         bench.server.route("/api/*") { .text($0.target) }
@@ -297,7 +297,7 @@ struct EndpointTests {
         #expect(try await base.get("a", ["b": nil as Int?], as: String.self).run() == "/api/a")
     }
 
-    @Test("What an endpoint asks for can be downloaded, with its fields, its method and its body")
+    @Test("An endpoint can be downloaded with its headers, its method and its body")
     func endpointDownload() async throws {
         let bench = try OperationBench()
         bench.server.route("POST", "/api/export") { .text("\($0.text) \($0["X-One"] ?? "") \($0["X-Client"] ?? "")") }
@@ -307,7 +307,7 @@ struct EndpointTests {
         try FileManager.default.removeItem(at: file)
     }
 
-    @Test("A text is read in the character set that its type names")
+    @Test("A text is decoded with the character set of its content type")
     func characterSets() async throws {
         let bench = try OperationBench()
         let bodies: [(type: String, bytes: [UInt8])] = [
@@ -327,7 +327,7 @@ struct EndpointTests {
         }
     }
 
-    @Test("Limits that are set on the operation stand in the place of the base's")
+    @Test("Time limits of an operation override those of its base")
     func transferOptions() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/api/slow") { _ in .silence }

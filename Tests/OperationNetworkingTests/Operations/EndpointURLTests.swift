@@ -22,7 +22,7 @@ private final class ElsewhereOperation: EndpointOperation<String>, @unchecked Se
     override var endpoint: Endpoint<String> { .get("").at(url, allowsOtherOrigin: true) }
 }
 
-/// A service, and a server of another origin, which both answer with what they were sent.
+/// A service, and a server of another origin. Both respond with the request line.
 private struct TwoOrigins {
     let bench: OperationBench
     let other: LoopbackServer
@@ -46,7 +46,7 @@ private struct TwoOrigins {
         self.base = base
     }
 
-    /// Everything that the other origin received.
+    /// All values that reached the other origin.
     var leaks: [String] {
         other.requests.flatMap { request in request.fields.map { "\($0.name): \($0.value)" } + [request.target] }
             .filter { $0.contains("the") }
@@ -57,7 +57,7 @@ private struct TwoOrigins {
 struct EndpointURLTests {
     private func url(_ text: String) throws -> URL { try #require(URL(string: text)) }
 
-    @Test func `an absolute URL of the service gets what every request of the service gets`() async throws {
+    @Test func `an absolute URL of the service gets the headers and credentials of the base`() async throws {
         let world = try TwoOrigins()
         let url = world.bench.server.url("/elsewhere/7?page=2")
         #expect(try await world.base.get(url, as: String.self).run() == "GET /elsewhere/7?page=2")
@@ -123,7 +123,7 @@ struct EndpointURLTests {
         ("mailto:a@b.c", NetworkError.Code.unsupportedScheme), ("file:///etc/passwd", .unsupportedScheme),
         ("http://127.0.0.1:0/", .invalidURL), ("http:///path", .invalidURL),
     ])
-    func `a URL that cannot be sent fails with a sentence`(text: String, code: NetworkError.Code) async throws {
+    func `a URL that cannot be requested fails with a message`(text: String, code: NetworkError.Code) async throws {
         let world = try TwoOrigins()
         let error = await failure(of: world.base.get(try url(text), allowsOtherOrigin: true, as: String.self))
         #expect(error?.code == code && error?.message.hasSuffix(".") == true)
@@ -163,7 +163,7 @@ struct EndpointURLTests {
         #expect(world.leaks.isEmpty && world.bench.server.requests[0]["X-Realm"] == "the credential")
     }
 
-    @Test func `a realm that names another origin gives its credential there`() async throws {
+    @Test func `a realm that names another origin sends its credential there`() async throws {
         let world = try TwoOrigins { [$0.url(), $1.url()] }
         _ = try await world.base.get(world.other.url("/"), allowsOtherOrigin: true, as: String.self).run()
         #expect(world.other.requests[0]["X-Realm"] == "the credential")
@@ -189,7 +189,7 @@ struct EndpointURLTests {
         #expect(world.other.requests[1]["X-Api-Key"] == "another key")
     }
 
-    @Test func `a name and a password in a URL are left out`() async throws {
+    @Test func `a user and a password in a URL are ignored`() async throws {
         let world = try TwoOrigins()
         var base = world.base
         base.headers = [:]
@@ -213,7 +213,7 @@ struct EndpointURLTests {
         #expect(world.bench.server.requests.isEmpty)
     }
 
-    @Test func `a question mark in a path reports a notice that names the query parameter`() async throws {
+    @Test func `a question mark in a path logs a notice that names the query parameter`() async throws {
         let world = try TwoOrigins()
         let notices = NoticeTaker.recorder(for: "NetworkBase")
         _ = try await world.base.get("noticed/7:1?page=2&token=the-secret", as: String.self).run()
@@ -224,7 +224,7 @@ struct EndpointURLTests {
         #expect(notices.events.count { $0.message.contains("noticed/7:1") } == 1)
     }
 
-    @Test func `three pages are read by their links, relative and absolute`() async throws {
+    @Test func `three pages are loaded by their links, relative and absolute`() async throws {
         let world = try TwoOrigins()
         let server = world.bench.server
         let third = server.url("/api/items?page=3").absoluteString
@@ -250,7 +250,7 @@ struct EndpointURLTests {
         #expect(server.requests.allSatisfy { $0["X-Realm"] == "the credential" && $0["X-Api-Key"] == "the key" })
     }
 
-    @Test func `a link to another origin ends the walk with an error`() async throws {
+    @Test func `a link to another origin fails with an error`() async throws {
         let world = try TwoOrigins()
         let link = "<\(world.other.url("/items?page=2"))>; rel=next"
         world.bench.server.route("GET", "/api/items") { _ in .json("[1]").with("Link", link) }

@@ -12,13 +12,13 @@ import Testing
     import FoundationNetworking
 #endif
 
-/// Where results are made, and when a thread is woken for that.
-@Suite("The threads that make results", .timeLimit(.minutes(1)))
+/// Tests the threads on which results are evaluated, and when such a thread is woken.
+@Suite("Threads that evaluate results", .timeLimit(.minutes(1)))
 struct EvaluationPoolTests {
     private let pool = EvaluationPool()
     private let done = EventRecorder<Int>()
 
-    /// Does something on a thread of a session, whose clock stands still.
+    /// Runs a closure on a thread of a session whose clock does not advance.
     private func inTurn(_ body: (SessionTurn) -> Void) {
         let turn = SessionTurn { 0 }
         body(turn)
@@ -29,7 +29,7 @@ struct EvaluationPoolTests {
         for number in numbers { pool.run { [done] in done.record(number) } }
     }
 
-    @Test("A session that is busy brings a few before a thread is woken")
+    @Test("A busy session collects several evaluations before it wakes a thread")
     func few() async {
         inTurn { turn in
             bring(0..<3)
@@ -39,7 +39,7 @@ struct EvaluationPoolTests {
         #expect(await done.events(atLeast: 4) == [0, 1, 2, 3])
     }
 
-    @Test("One that has nothing else to do wakes a thread for what it brought")
+    @Test("A session without other work wakes a thread for its evaluations")
     func nothingElse() async {
         inTurn { turn in
             bring(0..<1)
@@ -51,7 +51,7 @@ struct EvaluationPoolTests {
         #expect(await done.events(atLeast: 1) == [0])
     }
 
-    @Test("However busy it is, a thread is woken before long")
+    @Test("Even a busy session wakes a thread after a short time")
     func longAfter() async {
         let clock = Locked<Int64>(0)
         func bringOne() {
@@ -67,7 +67,7 @@ struct EvaluationPoolTests {
         #expect(await done.events(atLeast: 1) == [0])
     }
 
-    @Test("What others bring needs no turn, and takes along what was put off")
+    @Test("An evaluation from another thread needs no turn, and takes postponed evaluations along")
     func others() async {
         inTurn { turn in
             bring(0..<1)
@@ -82,7 +82,7 @@ struct EvaluationPoolTests {
         #expect(await done.events(atLeast: 2) == [0, 1])
     }
 
-    @Test("Evaluations that block do not hold up the others")
+    @Test("Evaluations that block do not delay the others")
     func blocked() async {
         let gate = Gate()
         for number in 0..<40 {
@@ -95,7 +95,7 @@ struct EvaluationPoolTests {
         #expect(Set(await done.events(atLeast: 40)) == Set(0..<40))
     }
 
-    @Test("Where one operation ends the next of its queue begins, without another thread")
+    @Test("When an operation ends, the next one in its queue starts on the same thread")
     func next() async throws {
         let bench = try OperationBench()
         bench.server.route("/*") { .text($0.path) }
@@ -104,20 +104,20 @@ struct EvaluationPoolTests {
         try queue.add(operations)
         workers.runAll()
         #expect(workers.count == 0)
-        // No thread of the queue does anything from here on.
+        // From here on, the threads of the queue do no work.
         for (number, operation) in operations.enumerated() { #expect(try await operation.value == "/\(number)") }
-        // A result is told before its operation has left the queue.
+        // A result is available before its operation has left the queue.
         await queue.drained()
         #expect(queue.counts.finished == 5)
         bench.closeSession()
     }
 
-    @Test("An operation whose start may run code of the user's begins on a thread of its queue")
+    @Test("An operation with overridden methods starts on a thread of its queue")
     func subclass() async throws {
         let bench = try OperationBench(), gate = Gate()
         bench.server.route("/*") { LoopbackAnswer.text($0.path).after(gate) }
         final class Prepared: NetworkDataOperation<String>, @unchecked Sendable {
-            // Sendable: it has no state.
+            // Sendable: the class has no state.
 
             override func evaluate(result: Data, response: HTTPURLResponse) -> String { "\(result.count)" }
         }
@@ -125,7 +125,7 @@ struct EvaluationPoolTests {
         let first = bench.text("/"), second = Prepared(url: bench.server.url("/"), urlSession: bench.session)
         try queue.add([first, second])
         workers.runAll()
-        // Else the answer might find the thread in its seat still.
+        // Without the gate, the response could arrive while the first start still occupies the thread.
         gate.open()
         await first.ended()
         #expect(second.state == .notStarted && workers.count == 1)
@@ -134,7 +134,7 @@ struct EvaluationPoolTests {
         bench.closeSession()
     }
 
-    @Test("Evaluators that wait for requests do not keep each other from being made", .timeLimit(.minutes(2)))
+    @Test("Evaluators that wait for requests do not block each other", .timeLimit(.minutes(2)))
     func waiting() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/") { _ in .text("Hello") }
@@ -153,11 +153,11 @@ struct EvaluationPoolTests {
         try await bench.checkNothingIsLeft()
     }
 
-    @Test("A thread that waits is replaced at once, and too many waits are refused")
+    @Test("A waiting thread is replaced immediately, and too many waits are refused")
     func replaced() async {
         let (counts, goesOn) = (EventRecorder<Int>(), Gate())
         pool.run { [pool, done] in
-            // It keeps the thread that comes, even if that came before this one waits.
+            // This evaluation occupies the new thread, even if that thread started before the wait.
             pool.run {
                 goesOn.wait()
                 done.record(2)

@@ -4,13 +4,13 @@
 import Foundation
 import Testing
 
-@Suite("The page of faults and attacks", .timeLimit(.minutes(3)))
+@Suite("Page of faults and attacks", .timeLimit(.minutes(3)))
 struct FaultCatalogueTests {
     private static var root: URL {
         (0..<4).reduce(URL(fileURLWithPath: #filePath)) { url, _ in url.deletingLastPathComponent() }
     }
 
-    /// The sources of all tests, by the names of their files.
+    /// The sources of all tests, by file name.
     private func sources() throws -> [String: String] {
         let folder = Self.root.appendingPathComponent("Tests")
         let files = try #require(FileManager.default.enumerator(at: folder, includingPropertiesForKeys: nil))
@@ -21,7 +21,7 @@ struct FaultCatalogueTests {
         return sources
     }
 
-    @Test("Each test that it names is there")
+    @Test("Each test that the page names exists")
     func names() throws {
         let page = Self.root.appendingPathComponent("Docs/Design/FaultCatalogue.md")
         let sources = try sources()

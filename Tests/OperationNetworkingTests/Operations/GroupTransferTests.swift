@@ -11,10 +11,10 @@ import Testing
     import FoundationNetworking
 #endif
 
-/// Network operations as the children of groups.
-@Suite("Network operations in groups: progress", .timeLimit(.minutes(1)))
+/// Tests network operations as children of groups.
+@Suite("Progress of network operations in groups", .timeLimit(.minutes(1)))
 struct GroupTransferTests {
-    @Test("A group of downloads shows how many of their bytes have come, each by its weight")
+    @Test("The progress of a group contains the bytes of its downloads, by their weight")
     func progress() async throws {
         let bench = try OperationBench()
         let gates = [Gate(), Gate()]
@@ -35,13 +35,13 @@ struct GroupTransferTests {
         let (quarter, more, told) = (Gate(), Gate(), EventRecorder<Double>())
         group.groupProgressHandler = {
             told.record($0.fraction)
-            // Of the first quarter not all need be told.
+            // Not every step up to the first quarter is reported.
             if $0.fraction > 0.2 { quarter.open() }
             if $0.fraction > 0.251 { more.open() }
         }
         group.start()
         await quarter.passage()
-        // A sum of fractions.
+        // The value is a sum of fractions.
         #expect((0.799...1.001).contains(group.groupProgress.completedWeight) && !group.isFinished)
         gates[0].open()
         await more.passage()
@@ -52,7 +52,7 @@ struct GroupTransferTests {
         #expect(told.events.contains { $0 > 0.25 && $0 < 1 })
     }
 
-    @Test("An upload counts by what was sent of its body, and has not come to its end before the answer to it")
+    @Test("An upload counts the sent bytes of its body, and is complete only after its response")
     func upload() async throws {
         let bench = try OperationBench()
         let gate = Gate()

@@ -7,9 +7,9 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-@Suite("Handlers of network operations that do as they like", .timeLimit(.minutes(3)))
+@Suite("Misbehaving handlers of network operations", .timeLimit(.minutes(3)))
 struct HandlerMischiefTests {
-    @Test("A handler that blocks holds up its own queue, and no other operation")
+    @Test("A handler that blocks delays its own queue, but no other operation")
     func blocks() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/*") { .text($0.path) }
@@ -26,7 +26,7 @@ struct HandlerMischiefTests {
         await entered.passage()
         #expect(try await quick.run() == "/quick")
         await told.passage()
-        // Its outcome waits for no handler, either.
+        // The outcome does not wait for a handler, either.
         #expect(try await slow.value == "/slow")
         passes.open()
         await slow.ended()
@@ -57,7 +57,7 @@ struct HandlerMischiefTests {
         gate.open()
     }
 
-    @Test("Refused twice and then taken in, an operation succeeds with its third attempt")
+    @Test("After two refused connections, an operation succeeds in its third attempt")
     func refusedTwice() async throws {
         let session = StubSession()
         let count = Locked(0)

@@ -7,7 +7,7 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-/// A clock that does something while somebody asks it for the time, until that says that it was done.
+/// A clock that calls a closure whenever it is read, until the closure returns true.
 private final class InterruptingClock: OperationClock {
     private let clock = ManualClock()
     let interruption = Locked<(@Sendable () -> Bool)?>(nil)
@@ -28,7 +28,7 @@ private final class InterruptingClock: OperationClock {
 
 @Suite(.timeLimit(.minutes(2)))
 struct LateProgressTests {
-    @Test func `no progress is told after the failure that was decided while it was counted`() async throws {
+    @Test func `no progress is reported after a failure, even if it was counted before`() async throws {
         let bench = try OperationBench()
         let gate = Gate()
         bench.server.route("GET", "/") { _ in
@@ -50,7 +50,7 @@ struct LateProgressTests {
         operation.downloadProgressHandler = { _ in lines.record("progress") }
         clock.interruption.withLock {
             $0 = { [weak operation] in
-                // Counted, and not put on the queue yet.
+                // The bytes are counted, but not reported on the queue yet.
                 guard let operation, operation.downloadProgress.completedBytes > 0 else { return false }
                 operation.finish(withError: error)
                 return true
@@ -58,7 +58,7 @@ struct LateProgressTests {
         }
         gate.open()
         try await failed.passage(within: .seconds(30))
-        // The thread of the session is through with those bytes when it has had another turn.
+        // The thread of the session has finished with these bytes when it handles another request.
         _ = try await bench.session.stream(NetworkRequest(url: bench.server.url("/")))
         await bench.settled()
         #expect(lines.events == ["failure"])

@@ -8,11 +8,11 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-/// What a screen sees of an operation: all of it on the main actor.
+/// Tests the callbacks for a screen, all of which are called on the main actor.
 @MainActor
 @Suite("Callbacks on the main actor", .timeLimit(.minutes(1)))
 struct MainActorCallbackTests {
-    /// A view model: what it keeps is the main actor's.
+    /// A view model whose state is isolated to the main actor.
     @MainActor
     final class Screen {
         var lines: [String] = []
@@ -48,12 +48,12 @@ struct MainActorCallbackTests {
         }
     }
 
-    /// Waits until everything that was put on the main queue was called.
+    /// Waits until all earlier closures on the main queue were called.
     private func settled() async {
         await withCheckedContinuation { continuation in DispatchQueue.main.async { continuation.resume() } }
     }
 
-    @Test("A chain of closures is called for each step, and the last progress comes before the end")
+    @Test("Each step calls its closure, and the last progress is reported before the end")
     func chain() async throws {
         let bench = try RetryBench(), screen = Screen()
         bench.bench.server.route("POST", "/") { $0.number == 0 ? .status(503) : .text("Hello") }
@@ -64,13 +64,13 @@ struct MainActorCallbackTests {
             await operation.ended()
             await settled()
         }
-        // Progress tells what is true when its turn comes, which the first attempt may have taken.
+        // Progress is the current value at the time of the call, which may come after the first attempt.
         #expect(Set(screen.lines.dropLast()) == ["up 3", "retry 1", "down 5"])
         #expect(screen.lines.count == 4 && screen.lines.last == "end 2 success")
         try await bench.bench.checkNothingIsLeft()
     }
 
-    @Test("Each call adds a closure, beside the handlers, and the handlers keep their queue")
+    @Test("Each call adds a closure beside the handlers, and the handlers keep their queue")
     func beside() async throws {
         let bench = try OperationBench(), screen = Screen(), lines = EventRecorder<String>()
         bench.server.route("GET", "/") { _ in .text("Hello") }
@@ -87,7 +87,7 @@ struct MainActorCallbackTests {
         #expect(screen.lines == ["first", "second"] && lines.events == ["handler"])
     }
 
-    @Test("A failure reaches the completion with its error")
+    @Test("A failure calls the completion closure with its error")
     func failure() async throws {
         let bench = try OperationBench(), screen = Screen()
         bench.server.route("GET", "/") { _ in .status(404) }
@@ -97,7 +97,7 @@ struct MainActorCallbackTests {
         #expect(screen.lines == ["end 1 unacceptableStatus"])
     }
 
-    @Test("After a cancellation on the main actor nothing is called, not even by the closures that come next")
+    @Test("After a cancellation on the main actor, no further closure is called")
     func cancelled() async throws {
         let bench = try OperationBench(), screen = Screen(), received = Gate()
         bench.server.route("GET", "/") { _ in
@@ -120,7 +120,7 @@ struct MainActorCallbackTests {
         try await bench.checkNothingIsLeft()
     }
 
-    @Test("A closure that is added while the body comes hears of the rest of it")
+    @Test("A closure that is added while the body arrives gets the remaining progress")
     func late() async throws {
         let bench = try OperationBench(), screen = Screen(), rest = Gate(), first = Gate()
         bench.server.route("GET", "/") { _ in
@@ -129,7 +129,7 @@ struct MainActorCallbackTests {
                 .stall(until: rest), .send(Array(repeating: 1, count: 100_000)))
         }
         let operation = bench.text()
-        // Which reports come is a matter of pacing, but the first one always does.
+        // The number of reports varies, but the first one is always made.
         operation.downloadProgressHandler = { _ in first.open() }
         operation.start()
         await first.passage()
@@ -145,7 +145,7 @@ struct MainActorCallbackTests {
         #expect(screen.lines.last == "late")
     }
 
-    @Test("An operation that waits for the network says so on the main actor")
+    @Test("An operation that waits for the network calls its closure on the main actor")
     func offline() async throws {
         let bench = try OfflineBench(), screen = Screen()
         let operation = screen.follow(bench.operation())
@@ -160,7 +160,7 @@ struct MainActorCallbackTests {
         #expect(screen.lines.last == "end 1 success")
     }
 
-    @Test("A class of the main actor is a delegate, is not kept alive, and reads the outcome without a cast")
+    @Test("A delegate on the main actor is not retained, and reads the outcome without a cast")
     func delegate() async throws {
         let bench = try OperationBench(), delegate = Delegate()
         bench.server.route("GET", "/") { _ in .text("Hello") }
@@ -184,7 +184,7 @@ struct MainActorCallbackTests {
         try await bench.checkNothingIsLeft()
     }
 
-    @Test("A delegate that is set after the end is notified once, and one that cancels is notified only of that")
+    @Test("A delegate that is set late is notified once, and one that cancels only of the cancellation")
     func delegateOfEnd() async throws {
         let bench = try OperationBench(), delegate = Delegate()
         bench.server.route("GET", "/") { _ in .text("Hello") }
@@ -213,7 +213,7 @@ struct MainActorCallbackTests {
         #expect(delegate.lines.suffix(2) == ["received 5", "cancelled requested"])
     }
 
-    @Test("A base that is applied twice has its closures called once")
+    @Test("A base that is applied twice calls its closures once")
     func appliedTwice() async throws {
         let bench = try OfflineBench(), screen = Screen()
         let base = NetworkBase(bench.bench.server.url("/")) { base in
@@ -228,7 +228,7 @@ struct MainActorCallbackTests {
         _ = try await operation.value
     }
 
-    @Test("A delegate hears nothing of a report whose handler cancels the operation")
+    @Test("If a handler cancels the operation, the delegate does not get that progress report")
     func cancelledByHandler() async throws {
         final class Listener: NetworkOperationDelegate {
             let lines = EventRecorder<String>()
@@ -279,7 +279,7 @@ struct MainActorCallbackTests {
             screen.follow(operation).onMainActor(downloadProgress: { _ in hold() }).onMainActor(offline: { _ in hold() }
             )
             operation.start()
-            // Meanwhile the main actor calls nothing.
+            // The main actor calls no closure during this loop.
             while operation.outcome == nil { sched_yield() }
             operation.cancel()
             await operation.ended()
@@ -291,7 +291,7 @@ struct MainActorCallbackTests {
         try await bench.checkNothingIsLeft()
     }
 
-    @Test("A base adds closures to all of its operations, and a realm tells its events")
+    @Test("A base adds closures to all of its operations, and a realm reports its events")
     func base() async throws {
         let bench = try TokenBench(), screen = Screen(), clock = ManualClock()
         bench.server.route("GET", "/") {
@@ -317,7 +317,7 @@ struct MainActorCallbackTests {
 }
 
 extension AnyNetworkOperation {
-    /// Starts the operation and waits for its end, whatever that is.
+    /// Starts the operation and waits for its end, whatever the outcome.
     fileprivate func startAndEnd() async {
         start()
         await ended()

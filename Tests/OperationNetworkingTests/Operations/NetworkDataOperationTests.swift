@@ -14,7 +14,7 @@ import Testing
 struct NetworkDataOperationTests {
     struct Model: Codable, Sendable, Equatable { let name: String }
 
-    @Test("The expression of the mission compiles as written, and gives a decoded model")
+    @Test("An operation with an evaluator closure returns a decoded model")
     func asWritten() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/model") { _ in .json(#"{"name":"Anna"}"#) }
@@ -45,7 +45,7 @@ struct NetworkDataOperationTests {
         #expect(operation.attemptCount == 1)
     }
 
-    @Test("It runs in an OperationQueue, in a QueueManager and by startAndWait")
+    @Test("An operation runs in an OperationQueue, in a QueueManager and with startAndWait")
     func queues() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/") { _ in .text("Hello") }
@@ -59,7 +59,7 @@ struct NetworkDataOperationTests {
         #expect(try await TestThread.run { try bench.text().startAndWait() } == "Hello")
     }
 
-    @Test("The evaluator runs on a thread that is neither the caller's nor the session's, and may wait for a request")
+    @Test("Evaluators run on their own threads, and may wait for another request")
     func evaluatorsThread() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/") { _ in .text("Hello") }
@@ -74,7 +74,7 @@ struct NetworkDataOperationTests {
         for operation in operations { #expect(try await operation.value == 5) }
     }
 
-    @Test("A status that is no success fails with the status, the beginning of the body and the server's own error")
+    @Test("An unacceptable status fails with the status, the start of the body and the API error")
     func statuses() async throws {
         struct Problem: Error, Codable, Equatable { let reason: String }
         let bench = try OperationBench()
@@ -97,7 +97,7 @@ struct NetworkDataOperationTests {
         #expect(try await accepting.run().contains("sold out"))
     }
 
-    @Test("The body of an error is kept only up to its bound, and one without end is cut off")
+    @Test("The body of an error response is kept up to its limit, and an endless one is cut off")
     func endlessError() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/") { _ in
@@ -111,7 +111,7 @@ struct NetworkDataOperationTests {
         #expect(error?.bodyPrefix == Data("abcdab".utf8))
     }
 
-    @Test("A body with more bytes than may be kept in memory fails, and the transfer ends")
+    @Test("A body that exceeds the limit for memory fails, and the transfer ends")
     func bound() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/") { _ in .repeating(Array("abcd".utf8), count: 10 << 20) }
@@ -121,7 +121,7 @@ struct NetworkDataOperationTests {
         await bench.server.counts { $0.openConnections == 0 }
     }
 
-    @Test("A type that the request does not accept is refused, and one that it accepts is not")
+    @Test("A content type that the request does not accept is rejected")
     func contentTypes() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/") { _ in .text("<html>") }
@@ -138,7 +138,7 @@ struct NetworkDataOperationTests {
         #expect(await failure(of: strict)?.code == .unacceptableContentType)
     }
 
-    @Test("A rule of the user's sees the body, and what it throws is the cause of the failure")
+    @Test("A validation rule sees the body, and its error is the cause of the failure")
     func rules() async throws {
         struct TooShort: Error {}
         let bench = try OperationBench()
@@ -150,7 +150,7 @@ struct NetworkDataOperationTests {
         #expect(error?.status == 200)
     }
 
-    @Test("What the evaluator throws: a decoding error says where, any other is the cause, a network error is itself")
+    @Test("A decoding error names the key, and other errors of the evaluator are preserved")
     func evaluatorThrows() async throws {
         struct Mine: Error {}
         let bench = try OperationBench()
@@ -174,7 +174,7 @@ struct NetworkDataOperationTests {
         #expect(await failure(of: own)?.code == .init("mine"))
     }
 
-    @Test("An answer without a body gives what was said for it, or is evaluated")
+    @Test("A response without a body returns emptyResult, or else is evaluated")
     func empty() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/") { _ in .status(204) }
@@ -184,7 +184,7 @@ struct NetworkDataOperationTests {
         #expect(try await bench.text().run() == "")
     }
 
-    @Test("A request that cannot be sent fails before anything is sent")
+    @Test("An invalid request fails before anything is sent")
     func refusedRequest() async throws {
         let bench = try OperationBench()
         var request = URLRequest(url: bench.server.url("/"))
@@ -196,7 +196,7 @@ struct NetworkDataOperationTests {
         #expect(bench.server.counts.heads == 0)
     }
 
-    @Test("What the session reports is the error of the operation, with the request")
+    @Test("An error of the session becomes the error of the operation, with the request")
     func sessionFails() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/") { _ in .reset }
@@ -205,7 +205,7 @@ struct NetworkDataOperationTests {
         #expect(error?.request?.url == bench.server.url("/").absoluteString)
     }
 
-    @Test("Its error may be mapped to one of the user's own type")
+    @Test("An error can be mapped to a custom type")
     func mapped() async throws {
         enum Mine: Error, Equatable { case gone }
         let bench = try OperationBench()
@@ -214,7 +214,7 @@ struct NetworkDataOperationTests {
         await #expect(throws: OperationFailure<Mine>.failed(.gone)) { try await operation.run() }
     }
 
-    @Test("Handlers, the delegate and the completion form are told alike, on the callback queue")
+    @Test("Handlers, the delegate and onCompletion get the same result on the callback queue")
     func handlers() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/yes") { _ in .text("Hello") }
@@ -270,9 +270,7 @@ struct NetworkDataOperationTests {
         #expect(canceled.networkError == nil && canceled.receivedData == nil)
     }
 
-    @Test(
-        "onFailure gets the operation and its error on the callback queue, and nothing after a success or a cancellation"
-    )
+    @Test("onFailure gets the operation and its error on the callback queue, and only after a failure")
     func onFailure() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/yes") { _ in .text("Hello") }
@@ -293,7 +291,7 @@ struct NetworkDataOperationTests {
         #expect(lines.events == ["/no unacceptableStatus 404"])
     }
 
-    @Test("Thousands of operations at once all end, and nothing is left of them", .timeLimit(.minutes(Rounds.minutes)))
+    @Test("Thousands of parallel operations finish and leave nothing", .timeLimit(.minutes(Rounds.minutes)))
     func many() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/") { _ in .text("Hello") }
@@ -306,7 +304,7 @@ struct NetworkDataOperationTests {
         try await bench.checkNothingIsLeft()
     }
 
-    @Test("A body that is not as expected is in the error, and can be read as it came")
+    @Test("A body that cannot be decoded is in the error, and stays readable")
     func unexpectedBody() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/") { _ in .json(#"{"name":"Blue"}"#) }
@@ -321,7 +319,7 @@ struct NetworkDataOperationTests {
         #expect(operation.taskResult == Data(#"{"name":"Blue"}"#.utf8))
     }
 
-    @Test("A description of an error is decoded although it is longer than what is kept of it")
+    @Test("An API error is decoded even if its body exceeds the kept bytes")
     func longErrorBody() async throws {
         struct Problem: Error, Decodable { let reason: String }
         let bench = try OperationBench()

@@ -12,7 +12,7 @@ import Testing
 
 @Suite("NetworkDownloadOperation and NetworkUploadOperation", .timeLimit(.minutes(3)))
 struct NetworkDownloadOperationTests {
-    @Test("The expression of the mission compiles as written, and hands a complete file over")
+    @Test("An evaluator can move the complete downloaded file")
     func asWritten() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/file") { LoopbackResource(.pattern(count: 3 << 20)).answer(to: $0) }
@@ -30,7 +30,7 @@ struct NetworkDownloadOperationTests {
         #expect(operation.downloadProgress == TransferProgress(completedBytes: 3 << 20, totalBytes: 3 << 20))
     }
 
-    @Test("The temporary file goes when it was not moved, and stays when its URL is the result")
+    @Test("The temporary file is deleted unless it was moved or its URL is the result")
     func temporaryFile() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/") { _ in .text("Hello") }
@@ -71,7 +71,7 @@ struct NetworkDownloadOperationTests {
         #expect(files.events == ["file 5 ", "none 0 unacceptableStatus"])
     }
 
-    @Test("A file whose URL would have been the result goes when the operation is cancelled meanwhile")
+    @Test("A file whose URL is the result is deleted if the operation is canceled during the evaluation")
     func cancelledWhileEvaluated() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/") { _ in .text("Hello") }
@@ -90,7 +90,7 @@ struct NetworkDownloadOperationTests {
         #expect(try await folder.contentAtRest() == [])
     }
 
-    @Test("The file goes with a cancellation while the outcome waits for the resumption, though the operation is kept")
+    @Test("A file is deleted if the operation is canceled while a suspended result waits")
     func cancelledWhileConcluding() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/") { _ in .text("Hello") }
@@ -114,7 +114,7 @@ struct NetworkDownloadOperationTests {
         withExtendedLifetime(operation) {}
     }
 
-    @Test("A checked request is uploaded with its own body, or with another")
+    @Test("A NetworkRequest is uploaded with its own body, or with another one")
     func checkedUploads() async throws {
         let bench = try OperationBench()
         bench.server.route("POST", "/") { .text("\($0["X-One"] ?? "") \($0.text)") }
@@ -136,7 +136,7 @@ struct NetworkDownloadOperationTests {
             try await NetworkUploadOperation(request: posted, urlSession: session, evaluator: read).run() == " theirs")
     }
 
-    @Test("A body that the operation is given beats the one of Foundation's request, and only a hook's own beats that")
+    @Test("The body of an operation replaces that of its URLRequest, and a body of a hook replaces both")
     func bodyBesideRequest() async throws {
         final class Hooked: NetworkUploadOperation<String>, @unchecked Sendable {
             let seen = EventRecorder<Int?>()
@@ -183,7 +183,7 @@ struct NetworkDownloadOperationTests {
         #expect(patient.intervals.events == [7])
     }
 
-    @Test("A download that sends a body tells of both, and its progress is that of the file")
+    @Test("A download with a request body reports both, and its progress is that of the file")
     func progressWithBody() async throws {
         let bench = try OperationBench()
         let (gate, half) = (Gate(), Gate())
@@ -212,7 +212,7 @@ struct NetworkDownloadOperationTests {
         #expect(progress.isFinished && progress.totalUnitCount == 600_000)
     }
 
-    @Test("A download that fails leaves no file: by status, by a cut, by the evaluator, by a folder that is not there")
+    @Test("A download that fails leaves no file, whatever the failure")
     func failures() async throws {
         struct Mine: Error {}
         let bench = try OperationBench()
@@ -231,7 +231,7 @@ struct NetworkDownloadOperationTests {
         #expect(await failure(of: nowhere)?.underlying?.number == 2)
     }
 
-    @Test("A body from data and one from a file are sent whole, and told")
+    @Test("A body from data or from a file is sent completely, and its progress is reported")
     func uploads() async throws {
         let bench = try OperationBench()
         bench.server.route("POST", "/") { .text("\($0.bodyCount)") }
@@ -252,7 +252,7 @@ struct NetworkDownloadOperationTests {
     }
 }
 
-/// A download whose temporary file is in a folder of the test's.
+/// A download whose temporary file is in a folder of the test.
 final class DownloadTo<Value: Sendable>: NetworkDownloadOperation<Value>, @unchecked Sendable {
     private let folder: URL
 
@@ -269,7 +269,7 @@ final class DownloadTo<Value: Sendable>: NetworkDownloadOperation<Value>, @unche
     override var temporaryFolder: URL { folder }
 }
 
-/// A folder that is removed with the value that stands for it.
+/// A folder that is deleted when the object is released.
 final class TemporaryFolder: Sendable {
     let url: URL
 
@@ -280,7 +280,7 @@ final class TemporaryFolder: Sendable {
 
     deinit { try? FileManager.default.removeItem(at: url) }
 
-    /// What is there when those who are about to let go of a file had time to.
+    /// Returns the content after pending deletions had time to complete.
     func contentAtRest() async throws -> [String] {
         try await TestThread.run { [self] in
             let start = ContinuousClock.now

@@ -10,9 +10,9 @@ import Testing
     import FoundationNetworking
 #endif
 
-@Suite("The log of network operations", .timeLimit(.minutes(3)))
+@Suite("Log of network operations", .timeLimit(.minutes(3)))
 struct NetworkLogTests {
-    @Test("It shows requests and answers, and no secret unless it is asked to")
+    @Test("Requests and responses are logged without secrets, unless redaction is turned off")
     func redaction() async throws {
         let bench = try OperationBench()
         bench.server.route("POST", "/api/sign-in") { _ in
@@ -35,7 +35,7 @@ struct NetworkLogTests {
         }
     }
 
-    @Test("As many bytes of a body are shown as were asked for, none below zero, and characters whole")
+    @Test("The log shows the configured number of bytes of a body, and only whole characters")
     func bodyBytes() async throws {
         let bench = try OperationBench()
         bench.server.route("POST", "/api/a") { _ in .json(#"["éé"]"#) }
@@ -60,7 +60,7 @@ struct NetworkLogTests {
         #expect(entries.events.first?.hasSuffix("(3 bytes)") == true)
     }
 
-    @Test("Names of secrets are seen in all their forms, and addresses are shown without what may be secret in them")
+    @Test("Names of secrets are recognized in all forms, and URLs are shown without their secrets")
     func names() {
         let redaction = LogRedaction.secrets
         for name in [
@@ -83,7 +83,7 @@ struct NetworkLogTests {
         }
     }
 
-    @Test("A query is hidden to its end, whatever signs are in it, and wherever it stands")
+    @Test("A query is redacted to its end, whatever it contains and wherever it occurs")
     func wholeQueries() async throws {
         let addresses = [
             "/app#access_token=S3CRET", "?code=S3CRET", "login?token=S3CRET", "/a?a=1;token=S3CRET", "?sig=ab,S3CRET",
@@ -118,7 +118,7 @@ struct NetworkLogTests {
         #expect(!log.contains("S3CRET") && log.contains("Anna") && log.contains("list?***"), "\(log)")
     }
 
-    @Test("An answer that is nothing but a text is not shown: it may be a token")
+    @Test("A response that is a single text is not logged, because it may be a token")
     func fragment() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/api/token") { _ in .json(#""t0psecret""#) }
@@ -129,7 +129,7 @@ struct NetworkLogTests {
         #expect(!entries.events.joined().contains("t0psecret"))
     }
 
-    @Test("A failure is written down with its reason, and nothing else at the lowest level")
+    @Test("At the lowest level, a failure is logged with its reason and without the query")
     func failures() async throws {
         let bench = try OperationBench()
         let entries = EventRecorder<String>()

@@ -11,7 +11,7 @@ import Testing
     import FoundationNetworking
 #endif
 
-/// What a test of network operations works with: a server, a session over it, and a queue for callbacks.
+/// A server, a session and a callback queue for tests of network operations.
 struct OperationBench: Sendable {
     let server: LoopbackServer
     let session: ExchangeSession
@@ -26,7 +26,7 @@ struct OperationBench: Sendable {
         closeSession = close
     }
 
-    /// Makes an operation that gives the body as text.
+    /// Creates an operation that returns the body as text.
     func text(_ target: String = "/") -> NetworkDataOperation<String> {
         watched(
             NetworkDataOperation(url: server.url(target), urlSession: session) { data, _ in
@@ -34,19 +34,19 @@ struct OperationBench: Sendable {
             })
     }
 
-    /// Sets the queue, and counts the operation and its attempts among those that must be gone in the end.
+    /// Sets the callback queue, and tracks the operation and its attempts, which must be released at the end.
     func watched<Result, Value: Sendable, Kind: NetworkOperation<Result, Value>>(_ operation: Kind) -> Kind {
         operation.callbackQueue = callbacks
         census.track(operation.networkAttempts)
         return census.track(operation)
     }
 
-    /// Waits until everything that was put on the callback queue was called.
+    /// Waits until all earlier closures on the callback queue were called.
     func settled() async {
         await withCheckedContinuation { continuation in callbacks.async { continuation.resume() } }
     }
 
-    /// Sees that nothing is left: no operation, and no transfer.
+    /// Checks that no operation and no attempts are left.
     func checkNothingIsLeft(location: SourceLocation = #_sourceLocation) async throws {
         let census = census
         let count = try await TestThread.run { census.countAtRest() }
@@ -54,10 +54,10 @@ struct OperationBench: Sendable {
     }
 }
 
-/// Writes down which handlers and calls of a delegate came.
+/// Records the calls of handlers and of a delegate.
 final class HandlerLog: NetworkOperationDelegate {
     let lines = EventRecorder<String>()
-    /// Opened by the last call that the delegate gets.
+    /// Opens with the last call of the delegate.
     let ended = Gate()
 
     func watch<Result, Value: Sendable>(_ operation: NetworkOperation<Result, Value>) {
@@ -80,18 +80,18 @@ final class HandlerLog: NetworkOperationDelegate {
     }
 }
 
-/// The error of an operation that is run and must fail.
+/// Runs an operation that must fail, and returns its error.
 func failure<Result, Value: Sendable>(
     of operation: NetworkOperation<Result, Value>, location: SourceLocation = #_sourceLocation
 ) async -> NetworkError? {
     do {
         let value = try await operation.run()
-        Issue.record("no failure but \(value)", sourceLocation: location)
+        Issue.record("The operation returned \(value) instead of failing.", sourceLocation: location)
     } catch {
-        // Waiters learn of the outcome first; handlers are put on their queue before the operation has ended.
+        // Waiters get the outcome first. Handlers are scheduled before the operation has ended.
         await operation.ended()
         if case .failed(let error) = error { return error }
-        Issue.record("no failure but \(error)", sourceLocation: location)
+        Issue.record("The operation did not fail, but ended with \(error).", sourceLocation: location)
     }
     return nil
 }

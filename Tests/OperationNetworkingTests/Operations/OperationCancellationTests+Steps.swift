@@ -6,9 +6,9 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-// Steps of data, files and what others do.
+// Tests for steps of data, for files, and for actions of others.
 extension OperationCancellationTests {
-    @Test("At the head, within the body, and while JSON is decoded")
+    @Test("Canceled at the headers, in the body or during decoding, an operation ends as canceled")
     func withinData() async throws {
         for step in Taker.Step.allCases {
             let bench = try OperationBench()
@@ -27,7 +27,7 @@ extension OperationCancellationTests {
         }
     }
 
-    @Test("As soon as its task was resumed: whether or not the request had left, nothing comes of it")
+    @Test("Canceled right after its task was resumed, an operation ends as canceled")
     func resumed() async throws {
         for _ in 0..<50 {
             let bench = try OperationBench()
@@ -46,7 +46,7 @@ extension OperationCancellationTests {
         }
     }
 
-    @Test("When a file has just come to its place: the operation is cancelled, and the file is whole or not there")
+    @Test("Canceled just after its file was moved, an operation leaves a complete file or none")
     func placed() async throws {
         for step in [Stepper.Step.head, .evaluate] {
             let bench = try OperationBench()
@@ -63,7 +63,7 @@ extension OperationCancellationTests {
                 #expect(operation.outcome?.cancellationCause == .requested)
             }
             try await check(bench, log, requests: 1...1, "\(step)")
-            // The evaluation of `Stepper` moves it away and removes it, once it has begun.
+            // The evaluation of `Stepper` moves and removes the file once it has begun.
             if step == .head {
                 #expect(folder.content == ["file"])
                 #expect(try Data(contentsOf: folder.url.appendingPathComponent("file")).count == 300_000)
@@ -73,7 +73,7 @@ extension OperationCancellationTests {
         }
     }
 
-    @Test("A session that is closed, or a task that is cancelled, ends downloads and uploads, too")
+    @Test("Closing the session or canceling the task ends downloads and uploads")
     func filesBehindTheirBacks() async throws {
         for closes in [true, false] {
             let bench = try OperationBench()
@@ -105,7 +105,7 @@ extension OperationCancellationTests {
         }
     }
 
-    @Test("An operation whose session was closed before its start fails, and makes no connection")
+    @Test("An operation whose session was closed before its start fails without a connection")
     func closedBefore() async throws {
         let bench = try OperationBench()
         bench.closeSession()

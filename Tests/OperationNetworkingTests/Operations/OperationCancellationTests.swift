@@ -12,7 +12,7 @@ import Testing
 
 @Suite("Cancelling network operations", .timeLimit(.minutes(3)))
 struct OperationCancellationTests {
-    /// Sees what must hold after every cancellation.
+    /// Checks the conditions that hold after every cancellation.
     func check(
         _ bench: OperationBench, _ log: HandlerLog, requests: ClosedRange<Int>, _ comment: Comment
     ) async throws {
@@ -27,7 +27,7 @@ struct OperationCancellationTests {
         #expect(bench.server.violations == [], comment)
     }
 
-    @Test("In a queue, before it was started: nothing is sent")
+    @Test("Canceled in a queue before its start, an operation sends nothing")
     func queued() async throws {
         let bench = try OperationBench()
         let log = HandlerLog()
@@ -45,7 +45,7 @@ struct OperationCancellationTests {
         try await check(bench, log, requests: 0...0, "queued")
     }
 
-    @Test("Within each step: one outcome, no handler, no file, no operation left, and nothing sent by the first ones")
+    @Test("Canceled within a step, an operation has one outcome and leaves no file and no object")
     func within() async throws {
         for step in Stepper.Step.allCases where step != .begins {
             let bench = try OperationBench()
@@ -62,12 +62,12 @@ struct OperationCancellationTests {
             }
             let isEarly = [.prepare, .adapt, .create, .created].contains(step)
             try await check(bench, log, requests: isEarly ? 0...0 : 1...1, "\(step)")
-            // The evaluation that was under way ends, and takes its file along.
+            // The running evaluation ends and removes its file.
             #expect(try await folder.contentAtRest() == [], "\(step)")
         }
     }
 
-    @Test("From another thread while the asynchronous hook waits: its task is cancelled, and nothing is sent")
+    @Test("Canceled while its asynchronous hook waits, an operation cancels the hook and sends nothing")
     func adapting() async throws {
         let bench = try OperationBench()
         let log = HandlerLog()
@@ -91,7 +91,7 @@ struct OperationCancellationTests {
         try await check(bench, log, requests: 0...0, "adapting")
     }
 
-    @Test("While the answer is awaited, and in the middle of the body")
+    @Test("Canceled before the response or within the body, an operation closes its connection")
     func onTheWire() async throws {
         for target in ["/silence", "/half"] {
             let bench = try OperationBench()
@@ -117,7 +117,7 @@ struct OperationCancellationTests {
         }
     }
 
-    @Test("Between two attempts: no further one begins")
+    @Test("Canceled between two attempts, an operation begins no further attempt")
     func waiting() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/") { _ in .status(503) }
@@ -139,7 +139,7 @@ struct OperationCancellationTests {
         try await check(bench, log, requests: 1...1, "waiting")
     }
 
-    @Test("A task that is cancelled behind its back ends the operation as cancelled; a closed session fails it")
+    @Test("Canceling the task cancels the operation, and closing the session fails it")
     func behindItsBack() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/") { _ in .silence }
@@ -155,7 +155,7 @@ struct OperationCancellationTests {
         #expect(await second.finalOutcome.error?.code == .sessionClosed)
     }
 
-    @Test("A task that is cancelled before it was resumed ends the operation, too")
+    @Test("Canceling the task before it is resumed also ends the operation")
     func cancelledUnresumed() async throws {
         final class Cancelling: NetworkDataOperation<Int>, @unchecked Sendable {
             override func createTask(
@@ -173,7 +173,7 @@ struct OperationCancellationTests {
         #expect(bench.server.counts.heads == 0)
     }
 
-    @Test("A task that tells everything before its hook has returned counts", arguments: [true, false])
+    @Test("A task may report its whole result before createTask returns", arguments: [true, false])
     func toldEarly(succeeds: Bool) async throws {
         let session = HastySession(succeeds ? nil : NetworkError(code: .cancelled, phase: .waiting, message: "Early."))
         let operation = NetworkDataOperation(
@@ -185,7 +185,7 @@ struct OperationCancellationTests {
         #expect(outcome.cancellationCause?.code == (succeeds ? nil : .networkTaskCancelled))
     }
 
-    @Test("A timeout and a deadline cancel the transfer")
+    @Test("A timeout cancels the transfer")
     func timeouts() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/") { _ in .silence }
@@ -200,7 +200,7 @@ struct OperationCancellationTests {
         await bench.server.counts { $0.openConnections == 0 }
     }
 
-    @Test("Finished by hand in the middle, its transfer is cancelled and what comes is not heard")
+    @Test("Finishing an operation explicitly cancels its transfer and ignores later events")
     func finishedByHand() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/") { _ in .silence }
@@ -215,7 +215,7 @@ struct OperationCancellationTests {
         try await bench.checkNothingIsLeft()
     }
 
-    @Test("At random moments: one outcome each, and nothing is left", .timeLimit(.minutes(Rounds.minutes)))
+    @Test("Canceled at random moments, each operation has one outcome", .timeLimit(.minutes(Rounds.minutes)))
     func random() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/") { _ in .repeating([1, 2, 3], count: 100_000) }
@@ -230,7 +230,7 @@ struct OperationCancellationTests {
                 operation.failureHandler = { told.record("\(number) \($0)") }
                 operation.cancellationHandler = { _ in told.record("\(number) cancelled") }
                 operation.start()
-                // On a busy machine each turn may last as long as all others have work.
+                // On a busy machine, each yield may take as long as all other threads have work.
                 let end = ContinuousClock.now + .milliseconds(20)
                 for _ in 0..<Int.random(in: 0..<200, using: &generator) where ContinuousClock.now < end {
                     sched_yield()
@@ -242,7 +242,7 @@ struct OperationCancellationTests {
         try await bench.checkNothingIsLeft()
         await bench.settled()
         #expect(ended.count == rounds && ends.count == rounds)
-        // A cancellation silences the handler of a success that was not called yet, and no other.
+        // A cancellation suppresses the handler of a success that was not called yet, and no other handler.
         #expect(Set(told.events).count == told.count && ends.isSuperset(of: told.events))
         #expect(ends.subtracting(told.events).allSatisfy { $0.hasSuffix("success") })
     }
@@ -264,7 +264,7 @@ private final class Waiting: NetworkDataOperation<Int>, @unchecked Sendable {
     }
 }
 
-/// Says when it was asked.
+/// Opens a gate when it was asked for a decision.
 private struct Telling: AttemptPolicy {
     let policy: Again
     let wasAsked = Gate()
@@ -281,7 +281,7 @@ private struct Telling: AttemptPolicy {
     func forget() {}
 }
 
-/// Its tasks have told everything before their maker gets hold of them, which no well-behaved session does.
+/// The tasks of this session report everything before `makeTask` returns, unlike those of a well-behaved session.
 private final class HastySession: NetworkSession {
     private final class Task: NetworkTask {
         let request: NetworkRequest

@@ -13,7 +13,7 @@ import Testing
 
 @Suite("Suspension and progress of network operations", .timeLimit(.minutes(3)))
 struct OperationControlTests {
-    @Test("Suspended in the middle of a body it goes on where it stopped, with each byte once")
+    @Test("Suspended within a body, an operation resumes where it stopped, with each byte once")
     func suspendMidBody() async throws {
         let bench = try OperationBench()
         let gate = Gate()
@@ -39,7 +39,7 @@ struct OperationControlTests {
         #expect(bench.server.counts.heads == 1)
     }
 
-    @Test("Suspended while another thread is about to start its task, nothing is sent before it is resumed")
+    @Test("Suspended just before its task starts, an operation sends nothing until it is resumed")
     func suspendOvertakesStart() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/") { _ in .text("Hello") }
@@ -61,7 +61,7 @@ struct OperationControlTests {
         suspended.withLock { $0 = nil }
     }
 
-    @Test("Suspended while it is prepared, nothing is sent before it is resumed")
+    @Test("Suspended during its preparation, an operation sends nothing until it is resumed")
     func suspendWhilePreparing() async throws {
         final class Suspending: NetworkDataOperation<Int>, @unchecked Sendable {
             let prepared = Gate()
@@ -87,7 +87,7 @@ struct OperationControlTests {
         #expect(try await operation.value == 5)
     }
 
-    @Test("Suspended while it is evaluated, its outcome waits for the resumption")
+    @Test("Suspended during its evaluation, an operation has no outcome until it is resumed")
     func suspendWhileEvaluating() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/") { _ in .text("Hello") }
@@ -108,7 +108,7 @@ struct OperationControlTests {
         #expect(try await operation.value == 5)
     }
 
-    @Test("Suspended between two attempts, the next one waits for the resumption")
+    @Test("Suspended between two attempts, an operation begins the next one when it is resumed")
     func suspendWhileWaiting() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/") { $0.number == 0 ? .status(503) : .text("Hello") }
@@ -128,7 +128,7 @@ struct OperationControlTests {
         #expect(try await operation.value == "Hello")
     }
 
-    @Test("A suspended operation can be cancelled")
+    @Test("A suspended operation can be canceled")
     func cancelSuspended() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/") { _ in .silence }
@@ -144,7 +144,7 @@ struct OperationControlTests {
         try await bench.checkNothingIsLeft()
     }
 
-    @Test("The toggle starts, suspends and resumes, and returns the state")
+    @Test("toggle starts, suspends and resumes an operation, and returns its state")
     func toggle() async throws {
         let bench = try OperationBench()
         let gate = Gate()
@@ -159,7 +159,7 @@ struct OperationControlTests {
         #expect(operation.toggle() == .finished)
     }
 
-    @Test("Suspended and resumed at random, each byte comes once")
+    @Test("Suspended and resumed at random, an operation receives each byte once")
     func storm() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/") { LoopbackResource(.pattern(count: 8 << 20)).answer(to: $0) }
@@ -182,7 +182,7 @@ struct OperationControlTests {
         }
     }
 
-    @Test("Progress grows, ends with the whole, comes on the callback queue and before the success")
+    @Test("Progress grows to the total, is reported on the callback queue, and precedes the success")
     func progress() async throws {
         let bench = try OperationBench()
         bench.server.route("POST", "/") { request in
@@ -220,7 +220,7 @@ struct OperationControlTests {
         #expect(progress.fractionCompleted == 1)
     }
 
-    @Test("Foundation's progress never runs backwards, and is finished when the response is complete and not before")
+    @Test("Foundation's Progress never decreases, and finishes when the response is complete")
     func foundationProgress() async throws {
         let bench = try OperationBench()
         let answers: [LoopbackAnswer] = [
@@ -256,7 +256,7 @@ struct OperationControlTests {
         }
     }
 
-    @Test("The response is there as soon as its head came, and stays when the body breaks off")
+    @Test("The response is available with its headers, and stays if the body breaks off")
     func responseEarly() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/") { _ in .repeating([1], count: 1_000_000).cut(at: 500_000, by: .reset) }
@@ -270,7 +270,7 @@ struct OperationControlTests {
         #expect(operation.taskResult == nil)
     }
 
-    @Test("A body of unknown length is told as such, and as a whole at its end")
+    @Test("A body of unknown length is reported without a total until its end")
     func unknownLength() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/") { _ in .chunks(["Hello ", "World"]) }
@@ -287,7 +287,7 @@ struct OperationControlTests {
         #expect(parent.fractionCompleted == 1)
     }
 
-    @Test("Cancelling the progress cancels the operation, and nothing is told afterwards")
+    @Test("Canceling the progress cancels the operation")
     func progressCancels() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/") { _ in .silence }
@@ -299,7 +299,7 @@ struct OperationControlTests {
         #expect(await operation.finalOutcome.cancellationCause == .requested)
     }
 
-    @Test("Pausing the progress suspends the operation, and resuming it lets it go on")
+    @Test("Pausing the progress suspends the operation, and resuming the progress resumes it")
     func progressPauses() async throws {
         let bench = try OperationBench()
         let gate = Gate()
@@ -318,7 +318,7 @@ struct OperationControlTests {
         #expect(try await operation.value == "Hello")
     }
 
-    @Test("Where reports must be apart in time, none comes between the first and the last while no time passes")
+    @Test("If no time passes, a minimum interval allows only the first and the last progress report")
     func pacedByTime() async throws {
         let bench = try OperationBench()
         let (gate, first) = (Gate(), Gate())
@@ -344,7 +344,7 @@ struct OperationControlTests {
         #expect(told.events.last == TransferProgress(completedBytes: 600_000, totalBytes: 600_000))
     }
 
-    @Test("Between two reports the callback queue is there for others, however slow the listener is")
+    @Test("Between two progress reports, the callback queue runs other work, even with a slow handler")
     func sharedQueue() async throws {
         let bench = try OperationBench()
         let (more, rest) = (Gate(), Gate())
@@ -361,7 +361,7 @@ struct OperationControlTests {
             lines.record("report")
             guard !more.isOpen else { return }
             more.open()
-            // The next report is due long before this one ends.
+            // The next report is due long before this call returns.
             while let operation, operation.downloadProgress.completedBytes < 600_000 { sched_yield() }
             bench.callbacks.async {
                 lines.record("other")
@@ -376,7 +376,7 @@ struct OperationControlTests {
         #expect(lines.events.last == "success")
     }
 
-    @Test("A delegate and closures get the operation with what was sent, its success and its cancellation")
+    @Test("The delegate and closures get the operation with its progress, success and cancellation")
     func getsOperation() async throws {
         final class Sent: NetworkOperationDelegate {
             let told = EventRecorder<(ObjectIdentifier, TransferProgress)>()
@@ -423,7 +423,7 @@ struct OperationControlTests {
         try await bench.checkNothingIsLeft()
     }
 
-    @Test("Progress does not run backwards when an attempt is repeated")
+    @Test("Progress does not decrease when an attempt is repeated")
     func monotonic() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/") { request in
@@ -441,7 +441,7 @@ struct OperationControlTests {
     }
 }
 
-/// Tells of each step.
+/// Calls a closure for each event.
 struct Watcher: NetworkObserver {
     let see: @Sendable (NetworkEvent) -> Void
 

@@ -6,9 +6,9 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-/// One way in which a server may fail a download or an upload: a row of the catalogue of faults.
+/// A fault of a server in a download or an upload, which is a row of the fault catalogue.
 struct OperationFault: Sendable, CustomTestStringConvertible {
-    /// What becomes of it.
+    /// The expected end of the operation.
     enum End: Sendable {
         /// A failure with one of these codes.
         case failure(Set<NetworkError.Code>)
@@ -16,10 +16,10 @@ struct OperationFault: Sendable, CustomTestStringConvertible {
         case body(String)
     }
 
-    /// The row, and what happens, as a sentence.
+    /// The row and a description of the fault.
     let name: String
     let end: End
-    /// Whether what came of a file with a strong validator can be gone on with.
+    /// Whether a download can resume from its partial file if the file has a strong validator.
     let leavesPart: Bool
     let options: TransferOptions
     let answer: @Sendable (LoopbackRequest) -> LoopbackAnswer

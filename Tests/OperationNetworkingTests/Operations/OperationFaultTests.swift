@@ -6,7 +6,7 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-@Suite("The catalogue of faults, through operations", .timeLimit(.minutes(2)))
+@Suite("Fault catalogue, through operations", .timeLimit(.minutes(2)))
 struct OperationFaultTests {
     private func request(
         _ fault: OperationFault, _ bench: OperationBench, _ method: String = "GET", body: RequestBody = .none
@@ -39,7 +39,7 @@ struct OperationFaultTests {
         await bench.server.counts { $0.openConnections == $0.idleConnections }
     }
 
-    @Test("Data", arguments: OperationFault.all)
+    @Test("A data operation ends as the fault catalogue says", arguments: OperationFault.all)
     func data(_ fault: OperationFault) async throws {
         let bench = try OperationBench()
         let operation = NetworkDataOperation(request: try request(fault, bench), urlSession: bench.session) { data, _ in
@@ -48,7 +48,7 @@ struct OperationFaultTests {
         try await check(operation, fault, bench)
     }
 
-    @Test("An upload of a file", arguments: OperationFault.all)
+    @Test("An upload of a file ends as the fault catalogue says", arguments: OperationFault.all)
     func upload(_ fault: OperationFault) async throws {
         let bench = try OperationBench()
         let file = try TemporaryFile(Data(TestPattern.bytes(count: 100_000)))
@@ -57,12 +57,12 @@ struct OperationFaultTests {
             String(decoding: data, as: UTF8.self)
         }
         try await check(operation, fault, bench)
-        // What may have been acted upon is not sent again. The server may read it after the client left.
+        // A request that may have been processed is not sent again. The server may read it after the client has ended.
         _ = await bench.server.heads(atLeast: 1)
         #expect(bench.server.counts.heads == 1)
     }
 
-    @Test("A download to a temporary file, of which nothing is left", arguments: OperationFault.all.filter(\.isOfFiles))
+    @Test("A temporary download leaves no file after any fault", arguments: OperationFault.all.filter(\.isOfFiles))
     func temporary(_ fault: OperationFault) async throws {
         final class Temporary: NetworkDownloadOperation<String>, @unchecked Sendable {
             let folder: URL
@@ -81,9 +81,7 @@ struct OperationFaultTests {
         #expect(try await folder.contentAtRest() == [])
     }
 
-    @Test(
-        "A download to its place, which is there whole or not at all", arguments: OperationFault.all.filter(\.isOfFiles)
-    )
+    @Test("A download saves a whole file or none after each fault", arguments: OperationFault.all.filter(\.isOfFiles))
     func placed(_ fault: OperationFault) async throws {
         let bench = try OperationBench()
         let folder = try TemporaryFolder()
@@ -97,7 +95,7 @@ struct OperationFaultTests {
             #expect(folder.content == ["file"])
         } else if fault.leavesPart {
             #expect(folder.content.count == 2 && folder.content.allSatisfy { $0.hasPrefix(".operationkit-") })
-            // The next one goes on with it.
+            // The next download resumes from the partial file.
             let whole = LoopbackResource(.pattern(count: 300_000), etag: "\"one\"")
             bench.server.route("/") { whole.answer(to: $0) }
             let next = NetworkDownloadOperation<Int>(url: bench.server.url("/"), urlSession: bench.session) { file, _ in
@@ -115,6 +113,6 @@ struct OperationFaultTests {
 }
 
 extension OperationFault {
-    /// Downloads ask for files as they are: a bomb stays as small as it came.
+    /// Downloads request files without compression, so an archive bomb is not expanded.
     fileprivate var isOfFiles: Bool { !name.hasPrefix("92:") }
 }

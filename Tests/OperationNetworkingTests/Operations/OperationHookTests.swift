@@ -10,7 +10,7 @@ import Testing
     import FoundationNetworking
 #endif
 
-/// As a user of the older system wrote it: generic, with Foundation's session and task, ended in the completion handler.
+/// A generic subclass of the older form, with Foundation's session and task. Its completion handler ends the operation.
 private class OldFashioned<TaskResult, ResultType: Sendable>: NetworkOperation<TaskResult, ResultType>,
     @unchecked Sendable
 {
@@ -33,7 +33,7 @@ private class OldFashioned<TaskResult, ResultType: Sendable>: NetworkOperation<T
     }
 }
 
-/// The same in the present form.
+/// The same class in the current form.
 private class NewFashioned<TaskResult, ResultType: Sendable>: NetworkOperation<TaskResult, ResultType>,
     @unchecked Sendable
 {
@@ -97,7 +97,7 @@ private final class SometimesOlder: NetworkDataOperation<String>, @unchecked Sen
     override func evaluate(result: Data, response: HTTPURLResponse) -> String { "newer" }
 }
 
-/// Fails to make the task of its first attempts.
+/// Fails to create the task in its first attempts.
 private final class OlderThatThrows: NetworkDataOperation<Int>, @unchecked Sendable {
     let asked = Locked(0)
 
@@ -114,7 +114,7 @@ private final class OlderThatThrows: NetworkDataOperation<Int>, @unchecked Senda
     }
 }
 
-/// Writes down the requests with which the older form is asked, and makes no task.
+/// Records the requests that the older form gets, and creates no task.
 private final class OlderThatLooks: NetworkUploadOperation<String>, @unchecked Sendable {
     let change: (@Sendable (NetworkRequest) throws -> NetworkRequest)?
     let asked = Locked<[URLRequest]>([])
@@ -143,7 +143,7 @@ private final class OlderThatLooks: NetworkUploadOperation<String>, @unchecked S
     }
 }
 
-/// Counts the bytes of a body that it does not keep.
+/// Counts the bytes of a body without keeping them.
 private final class ByteCounter: ResponseCollector<Int>, @unchecked Sendable {
     private var count = 0
 
@@ -157,7 +157,7 @@ private final class Counting: NetworkOperation<Int, String>, @unchecked Sendable
 
 @Suite("Hooks of network operations", .timeLimit(.minutes(3)))
 struct OperationHookTests {
-    @Test("A generic subclass in the older form of the hook works, and reaches the evaluator")
+    @Test("A generic subclass that overrides the older createTask works, and calls its evaluator")
     func oldForm() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/") { .text("prepared: \($0["X-Prepared"] ?? "no")") }
@@ -171,7 +171,7 @@ struct OperationHookTests {
         try await bench.checkNothingIsLeft()
     }
 
-    @Test("The older form takes a file along, and refuses a stream instead of sending nothing")
+    @Test("The older createTask sends a file, and rejects a stream instead of sending nothing")
     func oldFormBodies() async throws {
         let bench = try OperationBench()
         bench.server.route("POST", "/") { .text($0.text) }
@@ -192,7 +192,7 @@ struct OperationHookTests {
         #expect(bench.server.counts.heads == 2)
     }
 
-    @Test("The older form refuses a session that it would bypass, and sends nothing", arguments: [false, true])
+    @Test("The older createTask rejects a session that it would bypass, and sends nothing", arguments: [false, true])
     func oldFormWithStub(isWrapped: Bool) async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/older") { _ in .text("Hello") }
@@ -208,7 +208,7 @@ struct OperationHookTests {
         #expect(bench.server.counts.heads == 0)
     }
 
-    @Test("A subclass may leave some of its requests to the superclass, also the first ones")
+    @Test("A subclass may leave some of its requests to the superclass, even the first ones")
     func sometimesOldForm() async throws {
         let bench = try OperationBench()
         for path in ["/newer", "/older"] { bench.server.route("GET", path) { _ in .text("Hello") } }
@@ -218,7 +218,7 @@ struct OperationHookTests {
         }
     }
 
-    @Test("A URLError that the older form throws is followed by another attempt, as far as the retry rule allows")
+    @Test("A URLError that the older createTask throws is retried as far as the retry rule allows")
     func oldFormThrows() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/") { _ in .text("Hello") }
@@ -231,7 +231,7 @@ struct OperationHookTests {
         #expect(single.asked.withLock { $0 } == 1)
     }
 
-    @Test("The older form is asked with the request that was prepared, and with what was changed after that")
+    @Test("The older createTask gets the prepared request with all later changes")
     func oldFormRequest() async throws {
         let bench = try OperationBench()
         bench.server.route("POST", "/") { .text($0.text) }
@@ -254,7 +254,7 @@ struct OperationHookTests {
         }
     }
 
-    @Test("What a hook throws before anything is sent is told as that, whatever it is")
+    @Test("An error that a hook throws before sending is reported as a failed preparation")
     func hookErrors() async throws {
         let bench = try OperationBench()
         let decoding = Signed(bench) {
@@ -270,7 +270,7 @@ struct OperationHookTests {
         #expect(bench.server.counts.heads == 0)
     }
 
-    @Test("Cancelled in flight, an operation in the older form ends at once and its task is cancelled")
+    @Test("Canceled in flight, an operation with the older createTask ends immediately")
     func oldFormCancelled() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/") { _ in .silence }
@@ -286,7 +286,7 @@ struct OperationHookTests {
         try await bench.checkNothingIsLeft()
     }
 
-    @Test("A generic subclass in the present form works with data and with files")
+    @Test("A generic subclass that overrides the current createTask works with data and files")
     func newForm() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/") { .text("prepared: \($0["X-Prepared"] ?? "no")") }
@@ -301,7 +301,7 @@ struct OperationHookTests {
         #expect(try await file.run() == 13)
     }
 
-    @Test("A subclass may collect the body in its own way")
+    @Test("A subclass may collect the body with its own collector")
     func ownCollector() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/") { _ in .repeating([1], count: 100_000) }
@@ -309,7 +309,7 @@ struct OperationHookTests {
         #expect(try await operation.run() == "100000")
     }
 
-    @Test("A task result that nobody can collect is a failure that says what to override")
+    @Test("A task result without a collector fails with a message that names the method to override")
     func noCollector() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/") { _ in .text("Hello") }
@@ -319,7 +319,7 @@ struct OperationHookTests {
         #expect(await failure(of: operation)?.message.contains("makeCollector") == true)
     }
 
-    @Test("The asynchronous hook is awaited before anything is sent, and what it throws fails the operation")
+    @Test("The asynchronous hook is awaited before anything is sent, and its error fails the operation")
     func adaptation() async throws {
         struct NoToken: Error {}
         let bench = try OperationBench()
@@ -339,7 +339,7 @@ struct OperationHookTests {
         #expect(bench.server.counts.heads == 1)
     }
 
-    @Test("A body that the hook does not see is sent all the same")
+    @Test("A body is sent even if the hook does not see it")
     func bodyPastTheHook() async throws {
         final class Upload: NetworkUploadOperation<String>, @unchecked Sendable {
             override func prepareRequest(_ request: URLRequest) -> URLRequest {
@@ -365,7 +365,7 @@ struct OperationHookTests {
         #expect(operation.errors.events.map { "\($0)".contains("waitsForItself") } == [true])
     }
 
-    @Test("An evaluator that waits for an operation of its own queue gives up its place meanwhile", arguments: [1, 2])
+    @Test("An evaluator that waits for an operation of its own queue frees its slot", arguments: [1, 2])
     func waitsInItsQueue(width: Int) async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/") { _ in .text("Hi") }
@@ -382,7 +382,7 @@ struct OperationHookTests {
         await queue.drained()
     }
 
-    @Test("A policy may repeat an attempt, which goes through the whole preparation again")
+    @Test("A policy may repeat an attempt, which is prepared again completely")
     func repeated() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/") { $0.number < 2 ? .status(503) : .text($0["Authorization"] ?? "none") }
@@ -451,7 +451,7 @@ final class SelfAwaiting: NetworkDataOperation<String>, @unchecked Sendable {
     }
 }
 
-/// Repeats at once, up to a number of attempts.
+/// Repeats the request without a pause by default, up to a number of attempts.
 struct Again: AttemptPolicy {
     let most: Int
     var pause = Duration.zero

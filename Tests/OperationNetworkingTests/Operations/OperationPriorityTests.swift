@@ -7,9 +7,9 @@
     import OperationTestKit
     import Testing
 
-    @Suite("The priority of network operations", .timeLimit(.minutes(3)))
+    @Suite("Priority of network operations", .timeLimit(.minutes(3)))
     struct OperationPriorityTests {
-        @Test("Where a host has one slot, operations of a higher priority are sent first")
+        @Test("If a host has one slot, operations with a higher priority are sent first")
         func order() async throws {
             let server = try LoopbackServer()
             let gate = Gate()
@@ -32,7 +32,7 @@
                 operation("/high-2", .high),
             ]
             for operation in rest { operation.start() }
-            // The session takes up tasks in their order: when this one has come and gone, all of those stand in the line.
+            // The session accepts tasks in order. When this request has finished, all earlier tasks are waiting.
             let other = try LoopbackServer()
             other.route("/") { _ in .text("other") }
             _ = try await NetworkDataOperation(url: other.url(), urlSession: session) { data, _ in data.count }.run()
@@ -43,7 +43,7 @@
         }
 
         @Test(
-            "Over HTTP/2 priorities become weights, and one handle serves all of them",
+            "Over HTTP/2, requests of all priorities succeed",
             .enabled(if: ServerPrograms.areThere))
         func weights() async throws {
             let bench = RealBench(try await NginxServer.shared.value, .curl, .http2)

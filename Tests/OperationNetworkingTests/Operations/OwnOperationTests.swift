@@ -12,7 +12,7 @@ import Testing
 
 private struct Album: Codable, Sendable, Equatable { let title: String }
 
-/// A result that no evaluator is needed for only if the types say so, which these do not.
+/// A result type without a default evaluation.
 private struct Opaque: Sendable { let count: Int }
 
 /// An abstract base class without a URL.
@@ -33,7 +33,7 @@ private final class AlbumOperation: ShopOperation<Album>, @unchecked Sendable {
     override var path: String { "/album" }
 }
 
-/// It inherits all initializers.
+/// Inherits all initializers.
 private final class Inheriting<ResultType: Sendable>: NetworkDataOperation<ResultType>, @unchecked Sendable {}
 
 private final class ByHead: NetworkDataOperation<Opaque>, @unchecked Sendable {
@@ -47,9 +47,9 @@ private final class Cover: NetworkDownloadOperation<URL>, @unchecked Sendable {
     }
 }
 
-/// Its hooks send the request to another host.
+/// An operation whose hooks send the request to another host.
 private final class Mirrored: NetworkDataOperation<Data>, @unchecked Sendable {
-    // Set before the start.
+    // These properties are set before the start.
     var preparedHost: String?
     var adaptedHost: String?
 
@@ -86,7 +86,7 @@ private final class Counting: NetworkDataOperation<Int>, @unchecked Sendable {
     override func makeRequest() throws -> NetworkRequest { try NetworkRequest(url: url) }
 }
 
-/// It gives its superclass another head.
+/// Passes other headers to its superclass.
 private final class Latin: NetworkDataOperation<String>, @unchecked Sendable {
     override func evaluate(result: Data, head: ResponseHead) throws -> String {
         let latin = ResponseHead(
@@ -137,7 +137,7 @@ struct OwnOperationTests {
         #expect(session.requests.isEmpty)
     }
 
-    @Test("A session can be given in every form, or left out, in inherited initializers, too")
+    @Test("A session can be passed in every form or omitted, also with inherited initializers")
     func sessions() async throws {
         let stub = makeShop()
         let unnamed: any NetworkSession = stub
@@ -158,7 +158,7 @@ struct OwnOperationTests {
         #expect(try await Inheriting(request: request, urlSession: unnamed) { $1.statusCode }.run() == 200)
     }
 
-    @Test("Without an evaluator the types say what the result is")
+    @Test("Without an evaluator, the result type determines the evaluation")
     func byTypes() async throws {
         let session = makeShop()
         let (url, nothing) = (address("/album"), address("/nothing"))
@@ -181,7 +181,7 @@ struct OwnOperationTests {
         try FileManager.default.removeItem(at: file)
     }
 
-    @Test("A result of which the types say nothing needs an evaluator: the operation fails before anything is sent")
+    @Test("A result type without a default evaluation fails before anything is sent, unless there is an evaluator")
     func noEvaluator() async throws {
         let session = makeShop()
         let url = address("/album")
@@ -196,13 +196,13 @@ struct OwnOperationTests {
             #expect(error?.message.contains("evaluate(result:head:)") == true)
         }
         #expect(session.requests.isEmpty)
-        // Of a subclass it is known when the response is there.
+        // With a subclass, the error is known only when the response has arrived.
         let late = await failure(of: Inheriting<Opaque>(url: url, urlSession: session))
         #expect(late?.code == .evaluationFailed)
         #expect(late?.phase == .evaluating)
     }
 
-    @Test("A hook, an evaluator and a rule get the head of the response without Foundation's type of it")
+    @Test("A hook, an evaluator and a rule get the response without the type of Foundation")
     func byHead() async throws {
         struct Refused: Error {}
         let session = makeShop()
@@ -219,7 +219,7 @@ struct OwnOperationTests {
         #expect(error?.cause is Refused)
     }
 
-    @Test("A base is applied to an operation of any class: session, missing header fields, rules, options, decoder")
+    @Test("A base adds its session, missing headers, rules and options to an operation of any class")
     func usingBase() async throws {
         let session = makeShop()
         let shop = NetworkBase(address("/")) {
@@ -241,7 +241,7 @@ struct OwnOperationTests {
         #expect(await failure(of: empty)?.code == .unacceptableStatus)
     }
 
-    @Test("A base gives its header fields to no other origin, and its session to no operation that has its own")
+    @Test("A base sends no headers to another origin, and replaces no session of an operation")
     func otherOrigin() async throws {
         let (session, own) = (makeShop(), makeShop())
         let shop = NetworkBase(address("/")) {
@@ -256,7 +256,7 @@ struct OwnOperationTests {
         #expect(session.requests.count == 1)
     }
 
-    @Test("A hook that sends a request to another origin takes no header field of the base along")
+    @Test("A hook that sends a request to another origin does not send the headers of the base")
     func hookToOtherOrigin() async throws {
         let session = makeShop()
         let shop = NetworkBase(address("/")) {
@@ -274,14 +274,14 @@ struct OwnOperationTests {
         #expect(session.requests.map { $0["Authorization"] } == [nil, nil, "secret"])
         #expect(session.requests.map { $0["X-Own"] } == ["the hook's", "the hook's", "the hook's"])
         #expect(session.requests.map { $0.headers.contains("X-Api-Key") } == [false, false, true])
-        // The same for a class of an endpoint.
+        // The same applies to a subclass of an endpoint operation.
         let endpoint = MirroredEndpoint(.get("album"), at: shop)
         #expect(try await endpoint.run() == Album(title: "One"))
         #expect(session.requests.last?["Authorization"] == nil && session.requests.last?["X-Own"] == nil)
         #expect(session.requests.last?.url.host() == "other.test")
     }
 
-    @Test("A base gives the credential of a realm that names no origins to no other origin")
+    @Test("A base sends the credential of a realm without origins to no other origin")
     func realmAtOtherOrigin() async throws {
         let session = makeShop()
         let other = try #require(URL(string: "https://named.test"))
@@ -310,7 +310,7 @@ struct OwnOperationTests {
         #expect(session.requests.map { $0["Authorization"] } == ["token", nil, "token", nil, nil])
     }
 
-    @Test("The last of several bases counts")
+    @Test("The last of several bases is used")
     func severalBases() async throws {
         let (first, second) = (makeShop(), makeShop())
         let bases = [first, second].map { session in
@@ -324,7 +324,7 @@ struct OwnOperationTests {
         #expect(first.requests.isEmpty && second.requests.map { $0["X-Client"] } == ["second"])
     }
 
-    @Test("A base that is applied after the start has no effect, and a notice says so")
+    @Test("A base that is applied after the start has no effect and logs a notice")
     func baseAfterStart() async throws {
         let session = makeShop(), name = "OwnOperationTests.baseAfterStart"
         let operation = NetworkDataOperation<Data>(url: address("/album"), urlSession: session)
@@ -336,7 +336,7 @@ struct OwnOperationTests {
         #expect(notices.events.first?.message.hasPrefix("The base was set after the start") == true)
     }
 
-    @Test("What an override says of the head, the evaluation of its superclass believes")
+    @Test("The evaluation of the superclass uses the headers that an override passes to it")
     func changedHead() async throws {
         let session = StubSession()
         session.route("GET", "/album") { _ in
@@ -345,7 +345,7 @@ struct OwnOperationTests {
         #expect(try await Latin(url: address("/album"), urlSession: session).run() == "\u{E9}")
     }
 
-    @Test("A subclass gives the initializer without a request an evaluator of one parameter")
+    @Test("A subclass may pass an evaluator with one parameter to the initializer without a request")
     func ownInitializer() async throws {
         let session = makeShop()
         #expect(try await Counting(address("/album"), session).run() == 15)

@@ -30,7 +30,7 @@ struct TemporaryDownloadTests {
         }
     }
 
-    @Test("An attempt after one that was cut goes on from its bytes, and nothing is left in the end")
+    @Test("An attempt after an interrupted one resumes from its bytes, and no file is left")
     func goesOn() async throws {
         let resource = resource
         let count = Locked(0)
@@ -58,7 +58,7 @@ struct TemporaryDownloadTests {
         #expect(folder.content == [])
     }
 
-    @Test("A file that changed between two attempts is not mixed")
+    @Test("A file that changes between two attempts is not mixed from both versions")
     func changes() async throws {
         let first = LoopbackResource(.bytes(Array(repeating: 1, count: Self.size)), etag: "\"zero\"")
         let second = resource
@@ -73,7 +73,7 @@ struct TemporaryDownloadTests {
         #expect(operation.downloadedFile?.resumedBytes == 0)
     }
 
-    @Test("A download that failed for good leaves nothing, even while the operation lives")
+    @Test("A download that finally failed leaves no file, even while the operation exists")
     func leavesNothing() async throws {
         let resource = resource
         bench.server.route("GET", "/file") { resource.answer(to: $0).cut(at: 400_000) }
@@ -81,14 +81,14 @@ struct TemporaryDownloadTests {
         let (folder, found) = (folder, EventRecorder<[String]>())
         operation.failureHandler = { _ in found.record(folder.content) }
         #expect(await failure(of: operation)?.code == .truncatedBody)
-        // Not even for the moment in which it is told.
+        // The file is gone even before the failure is reported.
         #expect(folder.content == [])
         await bench.settled()
         #expect(found.events == [[]])
         withExtendedLifetime(operation) {}
     }
 
-    @Test("Lengths and checksums are looked at, and what does not fit is removed")
+    @Test("Lengths and checksums are verified, and a file that does not match is removed")
     func conditions() async throws {
         let resource = resource
         bench.server.route("GET", "/file") { resource.answer(to: $0) }
@@ -107,7 +107,7 @@ struct TemporaryDownloadTests {
         #expect(try await folder.contentAtRest() == [])
     }
 
-    @Test("An answer without a body is an empty file, and one that is accepted is a file whatever its status")
+    @Test("A response without a body is an empty file, and any accepted response is a file")
     func oddAnswers() async throws {
         bench.server.route("/nothing") { _ in .status(204) }
         bench.server.route("/gone") { _ in .text("gone", status: 410) }
@@ -126,7 +126,7 @@ struct TemporaryDownloadTests {
         #expect(try await folder.contentAtRest() == [])
     }
 
-    @Test("An accepted answer of another status in the place of the rest is the file, and not an empty one")
+    @Test("An accepted response with another status replaces the partial file")
     func otherAnswerForRest() async throws {
         let resource = resource
         bench.server.route("GET", "/file") { request in
@@ -142,7 +142,7 @@ struct TemporaryDownloadTests {
         #expect(operation.downloadedFile?.resumedBytes == 0)
     }
 
-    @Test("An error carries the beginning of a body whose type is refused", arguments: [true, false])
+    @Test("The error for a rejected content type contains the start of the body", arguments: [true, false])
     func refusedType(isTemporary: Bool) async throws {
         bench.server.route("GET", "/file") { _ in .bytes(Array("<html>".utf8)).with("Content-Type", "text/html") }
         let operation = operation()
@@ -154,7 +154,7 @@ struct TemporaryDownloadTests {
         #expect(try await folder.contentAtRest() == [])
     }
 
-    @Test("Of a refused answer as much is kept as the rules say", arguments: [true, false])
+    @Test("The body of a rejected response is kept up to the configured number of bytes", arguments: [true, false])
     func largeRefusal(isTemporary: Bool) async throws {
         bench.server.route("GET", "/file") { _ in .text(String(repeating: "x", count: 300_000), status: 400) }
         let decoded = EventRecorder<Int>()
@@ -169,7 +169,7 @@ struct TemporaryDownloadTests {
         #expect(decoded.events == [300_000])
     }
 
-    @Test("The response in the end is that of the whole, though the one of the rest was looked at meanwhile")
+    @Test("The final response is that of the complete file, even if the partial response was read")
     func responseOfWhole() async throws {
         let resource = resource
         let (bytes, gate) = (TestPattern.bytes(count: Self.size), Gate())
@@ -196,7 +196,7 @@ struct TemporaryDownloadTests {
         #expect(operation.response?.expectedContentLength == Int64(Self.size))
     }
 
-    @Test("The response is readable while the file comes")
+    @Test("The response is readable while the file arrives")
     func response() async throws {
         let resource = resource
         let gate = Gate()
@@ -213,7 +213,7 @@ struct TemporaryDownloadTests {
         #expect(Set(seen.events) == ["42", "200"])
     }
 
-    @Test("The body of an answer that is refused is read as far as needed, and cut off", arguments: [true, false])
+    @Test("The body of a rejected response is read up to its limit, and then cut off", arguments: [true, false])
     func endlessError(isTemporary: Bool) async throws {
         bench.server.route("GET", "/file") { _ in
             LoopbackAnswer(.head(500), .send("sorry"), .send(repeating: Array("!".utf8), count: nil))
@@ -228,7 +228,7 @@ struct TemporaryDownloadTests {
         #expect(try await folder.contentAtRest() == [])
     }
 
-    @Test("A subclass that collects in its own way is told what to do instead")
+    @Test("A subclass with a custom collector fails with a message that names the alternative")
     func ownCollector() async throws {
         final class Own: ResponseCollector<URL>, @unchecked Sendable {
             override func finish() -> URL { URL(fileURLWithPath: "/") }
@@ -242,7 +242,7 @@ struct TemporaryDownloadTests {
         #expect(error?.code == .evaluationFailed && error?.message.contains("super.makeCollector") == true)
     }
 
-    @Test("A URL that is the result stays, and only then")
+    @Test("The temporary file is kept only if its URL is the result")
     func handedOver() async throws {
         bench.server.route("GET", "/file") { _ in .text("Hello") }
         let kept = DownloadTo(folder.url, bench, "/file") { file, _ in file }

@@ -10,7 +10,7 @@ import Testing
     import FoundationNetworking
 #endif
 
-/// Operations that are given a session of Foundation's by name; the server does nothing here that Foundation cannot bear.
+/// Tests operations with a `URLSession`. The server does nothing here that Foundation cannot handle.
 @Suite("Network operations with a URLSession", .timeLimit(.minutes(3)))
 struct URLSessionOperationTests {
     private let session = URLSession(configuration: .ephemeral)
@@ -19,7 +19,7 @@ struct URLSessionOperationTests {
         NetworkDataOperation(url: url, urlSession: session) { data, _ in String(decoding: data, as: UTF8.self) }
     }
 
-    @Test("It carries data, and the response stays readable")
+    @Test("An operation loads data, and its response stays readable")
     func data() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/") { _ in .text("Hello").with("X-One", "1") }
@@ -29,7 +29,7 @@ struct URLSessionOperationTests {
         #expect(operation.metrics?.bodyBytesReceived == 5)
     }
 
-    @Test("Redirects are followed, by the same rules as with every other session")
+    @Test("Redirects are followed with the same rules as in every other session")
     func redirects() async throws {
         let bench = try OperationBench()
         let other = try LoopbackServer()
@@ -45,7 +45,7 @@ struct URLSessionOperationTests {
         #expect(bench.server.requests.map { $0["Authorization"] } == ["Bearer secret", "Bearer secret"])
     }
 
-    @Test("What the session's configuration adds to requests is added")
+    @Test("The headers of the session's configuration are added to requests")
     func configuration() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/") { .text($0["X-Client"] ?? "none") }
@@ -57,7 +57,7 @@ struct URLSessionOperationTests {
         #expect(try await operation.run() == "ours")
     }
 
-    @Test("A challenge that nobody answers is a status, and no wait without end")
+    @Test("A challenge without credentials fails with its status instead of waiting forever")
     func challenge() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/") { _ in
@@ -68,7 +68,7 @@ struct URLSessionOperationTests {
         #expect(error?.bodyPrefix == Data("why".utf8))
     }
 
-    @Test("A body is sent whole and counted, from memory, from a file and from a stream")
+    @Test("A body from memory, from a file or from a stream is sent completely")
     func upload() async throws {
         let bench = try OperationBench()
         bench.server.route("POST", "/") { .text("\($0.bodyCount) \($0["Content-Length"] ?? "chunks")") }
@@ -85,7 +85,7 @@ struct URLSessionOperationTests {
         }
     }
 
-    @Test("A file is downloaded to its place")
+    @Test("A file is downloaded to its destination")
     func download() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/") { _ in .repeating(TestPattern.block, count: 1 << 20) }
@@ -99,7 +99,7 @@ struct URLSessionOperationTests {
         #expect(bytes.withUnsafeBytes { TestPattern.matches($0, from: 0) })
     }
 
-    @Test("Suspended and resumed, it gets every byte once")
+    @Test("An operation that is suspended and resumed receives every byte once")
     func suspended() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/") { _ in .repeating(TestPattern.block, count: 1 << 20) }
@@ -116,7 +116,7 @@ struct URLSessionOperationTests {
         #expect(bench.server.counts.heads == 1)
     }
 
-    @Test("Cancelled in flight it ends at once, and leaves nothing behind")
+    @Test("Canceled in flight, an operation ends immediately and leaves nothing")
     func cancelled() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/") { _ in .silence }
@@ -131,7 +131,7 @@ struct URLSessionOperationTests {
         try await bench.checkNothingIsLeft()
     }
 
-    @Test("A session whose tasks are closed ends its operations with that error")
+    @Test("Closing the tasks of a session fails its operations")
     func closed() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/") { _ in .silence }
@@ -141,14 +141,14 @@ struct URLSessionOperationTests {
         session.closeNetworkTasks()
         do {
             let value = try await operation.value
-            Issue.record("no failure but \(value)")
+            Issue.record("The operation returned \(value) instead of failing.")
         } catch {
             guard case .failed(let error) = error else { throw error }
             #expect(error.code == .sessionClosed)
         }
     }
 
-    @Test("A subclass in the older form of the hook gets that very session")
+    @Test("A subclass that overrides the older createTask gets the same session")
     func olderForm() async throws {
         final class Old: NetworkOperation<Data, Bool>, @unchecked Sendable {
             private let expected: URLSession

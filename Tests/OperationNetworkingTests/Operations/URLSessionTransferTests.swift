@@ -11,7 +11,7 @@ import Testing
     import FoundationNetworking
 #endif
 
-/// Downloads, forms and streams with a session of Foundation's; the server does nothing here that Foundation cannot bear.
+/// Tests downloads, forms and streams with a `URLSession`. The server does nothing that Foundation cannot handle.
 @Suite("Files and streams with a URLSession", .timeLimit(.minutes(3)))
 struct URLSessionTransferTests {
     private let session = URLSession(configuration: .ephemeral)
@@ -32,7 +32,7 @@ struct URLSessionTransferTests {
         return operation
     }
 
-    @Test("A download goes on from a part, with Range and If-Range")
+    @Test("A download resumes from its partial file with Range and If-Range")
     func resumed() async throws {
         try await bench.leavePart()
         let operation = operation(to: .file(bench.url("file")))
@@ -45,7 +45,7 @@ struct URLSessionTransferTests {
         #expect(request?["Range"] == "bytes=\(resumed)-" && request?["If-Range"] == "\"one\"")
     }
 
-    @Test("A file that changed is begun anew, and so is one whose part the server refuses")
+    @Test("A changed file or a refused range starts the download again")
     func changed() async throws {
         try await bench.leavePart()
         bench.serve(DownloadBench.resource(from: 7, etag: "\"two\""))
@@ -66,7 +66,7 @@ struct URLSessionTransferTests {
         #expect(bench.names() == ["file"])
     }
 
-    @Test("A checksum is taken of what came, and of what was there before")
+    @Test("The checksum covers the new bytes and the bytes of the partial file")
     func checksums() async throws {
         let bytes = TestPattern.bytes(count: DownloadBench.size)
         var options = DownloadOptions()
@@ -81,7 +81,7 @@ struct URLSessionTransferTests {
         #expect(bench.names() == ["file"])
     }
 
-    @Test("A temporary file is handed over whole, and its progress grows to the whole")
+    @Test("A temporary file is complete, and its progress grows to the total")
     func temporary() async throws {
         bench.serve(DownloadBench.resource())
         let operation = operation(to: .temporary)
@@ -102,7 +102,7 @@ struct URLSessionTransferTests {
         #expect(progress.isFinished && progress.totalUnitCount == size)
     }
 
-    @Test("Cancelled in the middle of a file, it keeps the part, and the next one goes on from it")
+    @Test("Canceled within a file, a download keeps its partial file, and the next one resumes")
     func cancelled() async throws {
         bench.server.route("GET", "/file") { _ in
             LoopbackAnswer(
@@ -149,7 +149,7 @@ struct URLSessionTransferTests {
         #expect(text.hasSuffix("\r\n\r\nabcd\r\n--limit--\r\n"))
     }
 
-    @Test("Lines and bytes come as a sequence, and one that is let go of ends the transfer")
+    @Test("Lines and bytes arrive as a sequence, and releasing the stream ends the transfer")
     func sequences() async throws {
         bench.server.route("GET", "/open") { _ in
             LoopbackAnswer(.head(200, ["Content-Length": "10"]), .send("01234"), .stallForever)
@@ -168,7 +168,7 @@ struct URLSessionTransferTests {
         #expect(bytes.count == 100_000 && TestPattern.matches(bytes))
     }
 
-    @Test("Events of a server come with their numbers, and the connection is made anew")
+    @Test("Events of a server arrive with their IDs, and the connection is opened again")
     func events() async throws {
         bench.server.route("GET", "/events") { request in
             guard request.number == 0 else { return .status(204) }

@@ -10,7 +10,7 @@ import Testing
     import FoundationNetworking
 #endif
 
-/// An operation whose hook makes the task as a test says.
+/// An operation whose hook creates its task with a closure of the test.
 private final class Made: NetworkDataOperation<String>, @unchecked Sendable {
     typealias Make = @Sendable (NetworkRequest, any NetworkSession) throws -> any NetworkTask
 
@@ -30,7 +30,7 @@ private final class Made: NetworkDataOperation<String>, @unchecked Sendable {
     }
 }
 
-/// A task of a user's own around another one.
+/// A custom task that wraps another task.
 private final class Wrapped: NetworkTask {
     private let task: any NetworkTask
 
@@ -43,7 +43,7 @@ private final class Wrapped: NetworkTask {
     func proceed() { task.proceed() }
 }
 
-/// A session of a user's own around another one.
+/// A custom session that wraps another session.
 private final class Around: NetworkSession {
     private let session: any NetworkSession
 
@@ -54,7 +54,7 @@ private final class Around: NetworkSession {
     }
 }
 
-/// A receiver of a user's own, which passes on the text of the body.
+/// A custom receiver, which passes on the text of the body.
 private final class Reader: NetworkReceiver {
     private let bytes = Locked(Data())
     private let finish: @Sendable (String) -> Void
@@ -122,7 +122,7 @@ struct UnboundTaskTests {
         try await bench.checkNothingIsLeft()
     }
 
-    @Test("The same through the hook of the superclass")
+    @Test("The createTask of the superclass accepts another session")
     func bySuperclass() async throws {
         final class Environment: NetworkDataOperation<Data>, @unchecked Sendable {
             let other: any NetworkSession
@@ -143,7 +143,7 @@ struct UnboundTaskTests {
         #expect(try await bench.watched(Environment(bench, other.session)).run() == Data("Hello".utf8))
     }
 
-    @Test("A task of another session that was called before it was returned fails the operation, and says what to do")
+    @Test("A task of another session that was called before it was returned fails the operation")
     func resumedBefore() async throws {
         let bench = try bench()
         let other = try OperationBench().session
@@ -160,7 +160,7 @@ struct UnboundTaskTests {
         }
     }
 
-    @Test("One task that two operations return reaches the first one, and fails the second one")
+    @Test("If two operations return the same task, the first one succeeds and the second one fails")
     func returnedTwice() async throws {
         let bench = try bench()
         let other = try OperationBench().session
@@ -175,7 +175,7 @@ struct UnboundTaskTests {
         #expect(await failure(of: bench.watched(Made(bench, make)))?.code == .unboundTask)
     }
 
-    @Test("A session that a hook kept of an earlier operation is as good as any other")
+    @Test("A session that a hook kept from an earlier operation works like any other session")
     func outdatedSession() async throws {
         let bench = try bench()
         let kept = Locked<(any NetworkSession)?>(nil)
@@ -190,7 +190,7 @@ struct UnboundTaskTests {
         #expect(try await bench.watched(Made(bench) { request, _ in session.makeTask(with: request) }).run() == "Hello")
     }
 
-    @Test("A task of the user's own around one of another session tells the operation")
+    @Test("A custom task that wraps a task of another session reports to the operation")
     func wrapped() async throws {
         let bench = try bench()
         let other = try OperationBench().session
@@ -198,7 +198,7 @@ struct UnboundTaskTests {
         #expect(try await operation.run() == "Hello")
     }
 
-    @Test("A Swift task that the hook starts, and that outlives the operation, does not keep the operation")
+    @Test("A Swift task that the hook starts does not keep the operation alive")
     func releasedBeforeTaskEnds() async throws {
         let bench = try bench(), opened = EventRecorder<Bool>()
         let background = Locked<Task<Void, Never>?>(nil)
@@ -216,7 +216,7 @@ struct UnboundTaskTests {
         await background.withLock { $0 }?.value
     }
 
-    @Test("A wrapped task that can no longer be adopted fails the operation, and does not leave it waiting")
+    @Test("A wrapped task that can no longer be adopted fails the operation")
     func notAdoptable() async throws {
         let bench = try bench()
         let other = try OperationBench().session
@@ -242,7 +242,7 @@ struct UnboundTaskTests {
         }
     }
 
-    @Test("A request that was sent beside a wrapped task does not keep that task from the operation")
+    @Test("Other requests of a hook do not prevent the adoption of a wrapped task")
     func wrappedBesideCalled() async throws {
         let bench = try bench()
         bench.server.route("GET", "/ping") { _ in .text("pong") }
@@ -251,14 +251,14 @@ struct UnboundTaskTests {
             Made(bench) { request, session in
                 let ping = try NetworkRequest("GET", url: url)
                 other.makeTask(with: ping).resume()
-                // Over the operation's session, too, it is no task of the operation.
+                // Even over the operation's session, this is not the task of the operation.
                 Around(session).makeTask(with: ping).resume()
                 return Wrapped(other.makeTask(with: request))
             })
         #expect(try await operation.run() == "Hello")
     }
 
-    @Test("A task that a hook keeps for later is not adopted beside one with a receiver of the hook's own")
+    @Test("A task that a hook keeps is not adopted if the returned task has its own receiver")
     func keptBesideOwnReceiver() async throws {
         final class Counting: NetworkSession {
             let count = Locked(0)
@@ -290,7 +290,7 @@ struct UnboundTaskTests {
         }
     }
 
-    @Test("Calls from several threads reach a task of another session, all of them, and the response is dropped")
+    @Test("All calls from several threads reach a task of another session")
     func calledByManyThreads() async throws {
         final class Counted: NetworkTask {
             let count = Locked(0)
@@ -319,7 +319,7 @@ struct UnboundTaskTests {
         #expect(tasks.map { $0.count.withLock { $0 } } == [800])
     }
 
-    @Test("A request beside it, whose response is dropped, does not reach the operation")
+    @Test("Another request of a hook, whose response is dropped, does not reach the operation")
     func beside() async throws {
         let bench = try bench()
         bench.server.route("GET", "/ping") { _ in .text("pong") }

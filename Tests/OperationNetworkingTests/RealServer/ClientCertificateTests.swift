@@ -13,7 +13,7 @@
             try await NginxServer.shared.value.certificates.file(name)
         }
 
-        @Test func `a server that asks for our certificate gets it`() async throws {
+        @Test func `the client certificate is sent to a server that requests it`() async throws {
             let (certificate, key) = (try await file("client.pem"), try await file("client.key"))
             for site in ["https://client.test", "https://optional.test"] {
                 let record = try await NamedBench.get(site) {
@@ -24,13 +24,13 @@
             }
         }
 
-        @Test func `certificate and key may lie in one file`() async throws {
+        @Test func `the certificate and its key can be in one file`() async throws {
             let both = try await file("client-both.pem")
             let record = try await NamedBench.get("https://client.test") { $0.tls.clientCertificate = both }
             #expect(record.text == "HTTP/2.0 TLSv1.3 SUCCESS", "\(String(describing: record.error))")
         }
 
-        @Test func `a key behind a password is opened with it, and with no other`() async throws {
+        @Test func `an encrypted key is opened only with its password`() async throws {
             let (certificate, key) = (try await file("client.pem"), try await file("client-locked.key"))
             let record = try await NamedBench.get("https://client.test") {
                 $0.tls.clientCertificate = certificate
@@ -47,12 +47,12 @@
             }
         }
 
-        @Test func `without a certificate the server says what it wants`() async throws {
+        @Test func `without a client certificate, the server's response is delivered`() async throws {
             #expect(try await NamedBench.get("https://client.test").status == 400)
             #expect(try await NamedBench.get("https://optional.test").text == "HTTP/2.0 TLSv1.3 NONE")
         }
 
-        @Test func `a certificate of a stranger does not open`() async throws {
+        @Test func `a client certificate of an unknown authority is refused`() async throws {
             let (certificate, key) = (try await file("other-client.pem"), try await file("other-client.key"))
             let record = try await NamedBench.get("https://client.test") {
                 $0.tls.clientCertificate = certificate
@@ -61,7 +61,8 @@
             #expect(record.status == 400)
         }
 
-        @Test func `a certificate or key that cannot be read is an error`() async throws {
+        @Test
+        func `an unreadable or mismatched certificate or key fails with clientCertificateRejected`() async throws {
             let (certificate, key) = (try await file("client.pem"), try await file("client.key"))
             let (nowhere, other) = (URL(fileURLWithPath: "/nowhere/at-all"), try await file("server.key"))
             for (certificate, key) in [(nowhere, key), (certificate, nowhere), (certificate, other), (key, key)] {
@@ -72,9 +73,11 @@
             }
         }
 
-        /// `openssl s_server` breaks off where nginx answers.
+        /// `openssl s_server` closes the connection where nginx sends a response.
         @Test(arguments: ["-tls1_2", "-tls1_3"])
-        func `a server that breaks off because of our certificate is understood`(_ version: String) async throws {
+        func `a handshake that the server aborts because of the certificate reports clientCertificateRejected`(
+            _ version: String
+        ) async throws {
             let certificates = try await NginxServer.shared.value.certificates
             let openssl = try #require(ServerPrograms.openssl)
             let port = LocalPort.free()
@@ -98,7 +101,7 @@
             }
             #expect(wrong.error?.code == .clientCertificateRejected, "\(String(describing: wrong.error))")
             let none = try await NamedBench.get("https://127.0.0.1:\(port)", "/")
-            // Before TLS 1.3 a server has no word of its own for that.
+            // Before TLS 1.3, a server has no specific alert for a missing certificate.
             let codes: [NetworkError.Code] = [.clientCertificateRejected, .secureConnectionFailed]
             #expect(none.error.map { codes.contains($0.code) } == true, "\(String(describing: none.error))")
             try await TestThread.run { program.end() }

@@ -6,48 +6,53 @@
     import OperationTestKit
     import Testing
 
-    /// The cases of the conformance suite that mean the same with an nginx between session and server.
+    /// Runs the conformance cases that also apply with an nginx between session and server.
     @Suite(.enabled(if: ServerPrograms.areThere, "Run Scripts/prepare-servers."), .timeLimit(.minutes(2)))
     struct FrontedConformanceTests {
-        /// What nginx has a mind of its own about: interim responses, trailers, the order of fields, hosts it is not, and
-        /// everything that is about the connection itself.
+        /// Cases that nginx itself affects: interim responses, trailers, the order of headers, unknown hosts, and
+        /// everything about the connection itself.
         fileprivate static let excepted: Set<String> = [
-            "trailers after chunks are told apart and do no harm", "a folded line goes on with the last",
-            "fields of one name stay apart and in order", "HTTP/1.0 is understood",
-            "the words of a status line are kept",
-            "one informational head comes apart", "several informational heads come apart",
-            "a response that comes byte by byte is the same", "metrics come once, before the end, and say what was",
-            "the method TRACE is sent", "the target /%00 is sent as it is",
-            "the host is that of the URL, with its port",
-            "an address of IPv6 is a host", "where nobody listens, the connection is refused and nothing was sent",
-            "errors name the request without its secrets",
-            "header fields are sent in their order, with those that occur twice",
-            "a body waits for 100 Continue if it is told to",
-            "a refusal in the place of 100 Continue keeps the body back",
-            "a server that breaks off in the middle of the body is an error",
-            "a connection that is never taken exceeds a limit",
-            // Their servers begin with an interim response.
-            "a task is cancelled while it is suspended", "a task may be cancelled from its informational head",
-            "a task may be cancelled from its head", "a task may be cancelled from its bytes",
+            "trailers after a chunked body are delivered separately from the headers",
+            "a folded header line continues the previous line",
+            "repeated headers stay separate and in order", "an HTTP/1.0 response is accepted",
+            "the reason phrase of a status line is delivered",
+            "an informational response is delivered separately",
+            "several informational responses are delivered separately",
+            "a response that arrives byte by byte is delivered completely",
+            "metrics report bytes, times, version and connection reuse",
+            "the method TRACE is sent", "the target /%00 is sent unchanged",
+            "the Host header contains the host and port of the URL",
+            "an IPv6 address is sent in the Host header",
+            "a request to a closed port fails with cannotConnect and sends nothing",
+            "errors describe the request without its secrets",
+            "headers are sent in order, including repeated headers",
+            "a body with expectsContinue waits for 100 Continue",
+            "the body is not sent if the server refuses instead of sending 100 Continue",
+            "a connection that the server resets during the upload fails with connectionLost",
+            "a connection that the server never accepts exceeds the connect limit",
+            // The servers of these cases start with an interim response.
+            "canceling a suspended task ends it", "a receiver can cancel its task when informational headers arrive",
+            "a receiver can cancel its task when headers arrive",
+            "a receiver can cancel its task when body bytes arrive",
         ]
 
         private static let cases = ConformanceCase.passingOn.filter { !excepted.contains($0.name) }
 
         @Test(arguments: Rounds.isSoak ? Wire.allCases : [.http2], cases)
-        func `every session does what it should through a real server`(
+        func `the session passes the conformance cases through nginx`(
             _ wire: Wire, _ conformanceCase: ConformanceCase
         ) async throws {
             let front = ServerFront(server: try await NginxServer.shared.value, wire: wire)
             try await conformanceCase.run { options in try Bench(.curl, options, through: front) }
         }
 
-        @Test func `whatever is excepted is a case`() {
+        @Test func `every excluded name is the name of a case`() {
             #expect(Self.excepted.isSubset(of: ConformanceCase.passingOn.map(\.name)))
         }
     }
 
     extension ConformanceCase {
-        /// The cases that are not about damaged responses and connections; without the soak, those that move bodies.
+        /// The cases that are not about damaged responses and connections. Outside the soak, only cases with bodies.
         fileprivate static let passingOn =
             rightResponses + bodies + cancelling + brakes + (Rounds.isSoak ? givenAsTheyAre : [])
             + (requests + times).filter { Rounds.isSoak || FrontedConformanceTests.excepted.contains($0.name) }

@@ -8,13 +8,13 @@
     import OperationTestKit
     import Testing
 
-    /// A server that closes each HTTP/2 connection after 50 requests, while many more are on their way to it.
+    /// Tests a server that closes each HTTP/2 connection after 50 requests, while many more are on their way.
     @Suite(
         .enabled(if: ServerPrograms.areThere, "Run Scripts/prepare-servers."),
-        .enabled(if: CurlSession.tellsRefusals, "This libcurl does not report what a server refused."),
+        .enabled(if: CurlSession.tellsRefusals, "This libcurl does not report refused requests."),
         .timeLimit(.minutes(2)), .serialized)
     struct GracefulShutdownTests {
-        /// Requests of one test, each of which the server's log knows by its query.
+        /// The requests of one test. The server's log identifies each request by its query.
         private struct Batch {
             let server: NginxServer
             let session: CurlSession
@@ -24,7 +24,7 @@
                 let server = try await NginxServer.shared.value
                 self.server = server
                 session = CurlSession.direct { $0.tls.trust = .file(server.certificates.authority) }
-                // From then on it is known that a connection takes many requests.
+                // After this request, the session knows that a connection accepts many requests.
                 #expect(try await session.run(url("/small")).bodyCount == 100)
             }
 
@@ -34,7 +34,7 @@
 
             func target(_ number: Int) -> String { "/read?\(mark)-\(number)" }
 
-            /// Sends so many requests at once and waits for all ends.
+            /// Sends `count` requests concurrently and waits until all have ended.
             func send(
                 _ count: Int, _ method: String, body: () -> RequestBody
             ) async throws -> [TransferRecorder.Record] {
@@ -48,7 +48,7 @@
                 return records
             }
 
-            /// How often the server answered each request, by its target.
+            /// The number of responses of the server to each request, by the request target.
             func answered(count: Int) async throws -> [String: Int] {
                 let (server, mark) = (server, mark)
                 return try await TestThread.run { try server.answered(mark, count: count) }
@@ -56,7 +56,7 @@
         }
 
         @Test(arguments: ["POST", "PATCH"], [0, 5_000])
-        func `requests with an effect are carried out exactly once`(_ method: String, _ size: Int) async throws {
+        func `requests with side effects are processed exactly once`(_ method: String, _ size: Int) async throws {
             let batch = try await Batch()
             let records = try await batch.send(500, method) { size == 0 ? .none : .data(Data(count: size)) }
             for record in records {
@@ -67,7 +67,7 @@
             batch.session.close()
         }
 
-        @Test func `they are so beside a request that began before them and reads all along`() async throws {
+        @Test func `POST requests are processed exactly once beside a long-running download`() async throws {
             let batch = try await Batch()
             let isServed = Gate()
             let slow = TransferRecorder(keepsBody: false, onHead: { _, _ in isServed.open() })
@@ -92,7 +92,7 @@
             batch.session.close()
         }
 
-        @Test func `one whose body cannot be sent again ends as unsent`() async throws {
+        @Test func `a refused request with a one-time body ends as unsent`() async throws {
             let batch = try await Batch()
             let records = try await batch.send(200, "POST") {
                 .stream(InputStream(data: Data(count: 5_000)), length: 5_000)
@@ -108,7 +108,7 @@
             batch.session.close()
         }
 
-        /// libcurl 7.88 asks for ever whether the rest of the body can be sent.
+        /// libcurl 7.88 repeatedly asks whether it can send the rest of the body.
         @Test(arguments: ["POST", "PUT"])
         func `a complete response ends a request whose body the server does not read`(_ method: String) async throws {
             let batch = try await Batch()

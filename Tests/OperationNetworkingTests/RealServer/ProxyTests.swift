@@ -9,7 +9,7 @@
 
     @Suite(.enabled(if: ServerPrograms.areThere, "Run Scripts/prepare-servers."), .timeLimit(.minutes(2)))
     struct ProxyTests {
-        /// A session that reaches `good.test` through a proxy only.
+        /// Runs a test with a session that reaches `good.test` only through a proxy.
         private func withProxy(
             _ site: String = "https://good.test", credentials: String? = nil,
             behaviour: ConnectProxy.Behaviour = .works,
@@ -29,7 +29,7 @@
             try await proxy.stopped()
         }
 
-        @Test func `a request without TLS is sent to the proxy as a whole`() async throws {
+        @Test func `a request without TLS is sent to the proxy with its full URL`() async throws {
             try await withProxy("http://good.test") { bench, proxy in
                 let record = try await bench.get("/seen")
                 #expect(record.text == "||good.test")
@@ -37,7 +37,7 @@
             }
         }
 
-        @Test func `a request with TLS goes through a tunnel, which is used again, and HTTP/2 is spoken in it`()
+        @Test func `requests with TLS share one tunnel and use HTTP/2 in it`()
             async throws
         {
             try await withProxy { bench, proxy in
@@ -45,12 +45,12 @@
                 let runs = try (0..<20).map { _ in bench.start(try bench.request("GET", "/small")) }
                 for run in runs { #expect(await run.end().bodyCount == 100) }
                 #expect(proxy.seen.map(\.line) == ["CONNECT good.test:443 HTTP/1.1"])
-                // What the proxy said is no part of any response.
+                // The headers of the proxy are not part of any response.
                 #expect(try await bench.get("/small").head?.headers["Via"] == nil)
             }
         }
 
-        @Test func `a tunnel changes nothing about trust`() async throws {
+        @Test func `an untrusted certificate is refused through a tunnel as well`() async throws {
             let ports = try await NginxServer.shared.value.ports
             let proxy = ConnectProxy(["strange.test:443": ports.http2])
             try await NamedBench.refuses("https://strange.test", .untrustedCertificate) {
@@ -61,8 +61,7 @@
         }
 
         @Test(arguments: ["https://good.test", "http://good.test"])
-        func `the proxy gets its credentials, whatever is in them, and the server does not`(_ site: String) async throws
-        {
+        func `the proxy receives its credentials, and the server does not`(_ site: String) async throws {
             for (user, password) in [("Aladdin", "open sesame"), ("käse%41", "a:b@c/d?e#%20f+g"), ("nobody", "")] {
                 try await withProxy(site, credentials: "\(user):\(password)") {
                     $0.proxy = .url($1.url, user: user, password: password)
@@ -75,7 +74,7 @@
             }
         }
 
-        @Test func `a proxy that wants credentials and gets none, or others, is an error before anything is sent`()
+        @Test func `missing or wrong proxy credentials fail with proxyFailed before anything is sent`()
             async throws
         {
             for user in [nil, "somebody"] {
@@ -101,7 +100,7 @@
                 "SSH-2.0-OpenSSH\r\n\r\n", "HTTP/1.1 200 Fine\r\n\r\nthis is no TLS",
                 "HTTP/1.1 407 Who\r\nProxy-Authenticate: Negotiate\r\n\r\n", "HTTP/1.1 200\r\nX: ",
             ])
-        func `a proxy that says something else is an error, and never the answer`(_ text: String) async throws {
+        func `an invalid proxy response is an error and never delivered as the response`(_ text: String) async throws {
             try await withProxy(behaviour: .answers(text)) { bench, _ in
                 let request = try bench.request("POST", "/small", body: .data(Data("secret".utf8))) {
                     $0.timeouts.connect = .milliseconds(300)
@@ -113,7 +112,7 @@
             }
         }
 
-        @Test func `a proxy that breaks off, stalls or is not there is an error`() async throws {
+        @Test func `a proxy that closes the connection, stalls or is unreachable fails the request`() async throws {
             try await withProxy(behaviour: .breaksOff) { bench, _ in
                 let record = try await bench.get("/small")
                 #expect(record.error?.code == .proxyFailed, "\(String(describing: record.error))")
@@ -122,7 +121,7 @@
                 let record = await bench.run(
                     try bench.request("GET", "/small") { $0.timeouts.connect = .milliseconds(100) })
                 #expect(record.error?.code == .timedOut && record.error?.phase == .connecting)
-                // The first may have been given up before it arrived.
+                // The first request may have timed out before it arrived.
                 let before = proxy.arrivals.count
                 let run = bench.start(try bench.request("GET", "/small"))
                 await proxy.arrivals.gate(at: before + 1).passage()
@@ -142,7 +141,7 @@
             #expect(unknown.error?.code == .cannotFindHost)
         }
 
-        @Test func `exceptions are connected to directly`() async throws {
+        @Test func `requests to excepted hosts bypass the proxy`() async throws {
             let server = try await NginxServer.shared.value
             let proxy = ConnectProxy([:], .answers("HTTP/1.1 403 No\r\n\r\n"))
             let record = try await NamedBench.get("https://127.0.0.1:\(server.ports.http2)") {
@@ -152,9 +151,9 @@
             try await proxy.stopped()
         }
 
-        @Test func `a connection to the proxy may be secured, and whom to trust holds for it as well`() async throws {
+        @Test func `a proxy can use TLS, and its certificate must be trusted`() async throws {
             let server = try await NginxServer.shared.value
-            // nginx answers a request that is addressed as to a proxy.
+            // nginx accepts requests in proxy form.
             let url = "https://127.0.0.1:\(server.ports.secure)"
             let record = try await NamedBench.get("http://good.test", "/small") {
                 $0.addressOverrides = [:]
@@ -171,9 +170,9 @@
         }
     }
 
-    // The environment is that of a process of its own, for it cannot be changed safely in this one.
+    // These tests run in a separate process, because the environment of this process cannot be changed safely.
     extension ProxyTests {
-        @Test func `the environment names proxies, one for each scheme`() async throws {
+        @Test func `environment variables set a proxy for each scheme`() async throws {
             let server = try await NginxServer.shared.value
             let ports = server.ports
             let proxy = ConnectProxy(
@@ -192,14 +191,14 @@
             try await proxy.stopped()
         }
 
-        @Test func `the environment names exceptions, and a server cannot name a proxy`() async throws {
+        @Test func `no_proxy sets exceptions, and HTTP_PROXY in uppercase is ignored`() async throws {
             let ports = try await NginxServer.shared.value.ports
             let target = "http://127.0.0.1:\(ports.plain)/seen"
             let proxy = ConnectProxy([:], .answers("HTTP/1.1 403 No\r\nContent-Length: 0\r\n\r\n"))
             for environment in [
                 ["http_proxy": proxy.url, "no_proxy": "example.com,127.0.0.1"],
                 ["http_proxy": proxy.url, "no_proxy": "*"],
-                // What a CGI program has from the request's field "Proxy".
+                // A CGI program receives this variable from the "Proxy" header of a request.
                 ["HTTP_PROXY": proxy.url], [:],
             ] {
                 let answer = try await EnvironmentProbe.run([target], environment: environment)

@@ -7,9 +7,9 @@
     import OperationTestKit
     import Testing
 
-    /// One thing that every session must do with a real server, whatever is spoken with it.
+    /// A requirement that every session must meet with a real server, over every protocol.
     struct RealServerCase: Sendable, CustomTestStringConvertible {
-        /// What must hold, as a sentence.
+        /// The requirement, as a sentence.
         let name: String
         private let configure: @Sendable (inout CurlSession.Configuration) -> Void
         private let body: @Sendable (RealBench) async throws -> Void
@@ -31,10 +31,10 @@
             defer { bench.closeSession() }
             try await body(bench)
             let record = try await bench.get("/small")
-            #expect(record.isSuccess && record.bodyCount == 100, "afterwards: \(String(describing: record.error))")
+            #expect(record.isSuccess && record.bodyCount == 100, "after the case: \(String(describing: record.error))")
         }
 
-        /// All cases, or those whose name contains what the environment's `CONFORMANCE_CASE` says.
+        /// All cases, or the cases whose names contain the value of the environment variable `CONFORMANCE_CASE`.
         static let chosen: [RealServerCase] = {
             let all = reading + sending + connecting + stopping
             guard let part = ProcessInfo.processInfo.environment["CONFORMANCE_CASE"] else { return all }

@@ -9,10 +9,10 @@
     import OperationTestKit
     import Testing
 
-    /// What operations mainly do, with a real server: plain, over TLS, and over HTTP/2.
+    /// Tests the main tasks of operations with a real server: plain, over TLS, and over HTTP/2.
     @Suite(.enabled(if: ServerPrograms.areThere, "Run Scripts/prepare-servers."), .timeLimit(.minutes(2)))
     struct RealServerOperationTests {
-        /// A session above one of libcurl's, and the server.
+        /// A session over a libcurl session, and the server.
         private struct Setup: Sendable {
             let bench: RealBench
             let session: ExchangeSession
@@ -46,7 +46,7 @@
                 ) { _, response in response.statusCode }
             }
 
-            /// Cancels a download when its first bytes are on the disk.
+            /// Cancels a download when its first bytes are on disk.
             func breakOff(_ operation: NetworkDownloadOperation<URL>) async {
                 let begun = Gate()
                 operation.downloadProgressHandler = { if $0.completedBytes >= 16 << 10 { begun.open() } }
@@ -63,7 +63,8 @@
             try await body(setup)
         }
 
-        @Test(arguments: Wire.allCases) func `data is had, packed or not, and redirects are followed`(
+        @Test(arguments: Wire.allCases)
+        func `data operations decompress bodies, follow redirects and answer challenges`(
             _ wire: Wire
         ) async throws {
             try await with(wire) { setup async throws in
@@ -80,7 +81,8 @@
             }
         }
 
-        @Test(arguments: Wire.allCases) func `a failure says what the server said`(_ wire: Wire) async throws {
+        @Test(arguments: Wire.allCases)
+        func `a failure contains the status and body of the response`(_ wire: Wire) async throws {
             try await with(wire) { setup async throws in
                 let error = await failure(of: setup.base.get("teapot", as: Data.self))
                 #expect(error?.code == .unacceptableStatus && error?.status == 418)
@@ -89,7 +91,8 @@
             }
         }
 
-        @Test(arguments: Wire.allCases) func `a download comes to its place, whole`(_ wire: Wire) async throws {
+        @Test(arguments: Wire.allCases)
+        func `a download is saved completely to its destination`(_ wire: Wire) async throws {
             try await with(wire) { setup async throws in
                 let folder = try TemporaryFolder()
                 let operation = try setup.download("/large")
@@ -102,7 +105,7 @@
             }
         }
 
-        @Test(arguments: Wire.allCases) func `a download that was broken off goes on with Range and If-Range`(
+        @Test(arguments: Wire.allCases) func `a canceled download resumes with Range and If-Range`(
             _ wire: Wire
         ) async throws {
             try await with(wire) { setup async throws in
@@ -125,7 +128,7 @@
             }
         }
 
-        @Test(arguments: Wire.allCases) func `a file that changed meanwhile is begun anew, and never mixed`(
+        @Test(arguments: Wire.allCases) func `a resumed download starts from scratch if the file has changed`(
             _ wire: Wire
         ) async throws {
             try await with(wire) { setup async throws in
@@ -149,7 +152,7 @@
             }
         }
 
-        @Test(arguments: Wire.allCases) func `a form with a file arrives byte for byte, read while it is sent`(
+        @Test(arguments: Wire.allCases) func `a multipart form with a file arrives with every byte`(
             _ wire: Wire
         ) async throws {
             try await with(wire) { setup async throws in
@@ -169,7 +172,7 @@
             }
         }
 
-        @Test(arguments: Wire.allCases) func `a compressed body arrives as it was packed`(_ wire: Wire) async throws {
+        @Test(arguments: Wire.allCases) func `a compressed body arrives unchanged`(_ wire: Wire) async throws {
             try await with(wire) { setup async throws in
                 let text = String(repeating: "All work and no play. ", count: 100_000)
                 let file = try TemporaryFile(Data(text.utf8))
@@ -185,7 +188,7 @@
             }
         }
 
-        @Test(arguments: Wire.allCases) func `suspended again and again, each byte comes once`(
+        @Test(arguments: Wire.allCases) func `repeated suspension delivers every byte exactly once`(
             _ wire: Wire
         ) async throws {
             try await with(wire) { setup async throws in
@@ -207,7 +210,8 @@
             }
         }
 
-        @Test(arguments: Wire.allCases) func `cancelled in the middle, a temporary file goes and others go on`(
+        @Test(arguments: Wire.allCases)
+        func `canceling a download removes its temporary file and does not affect other operations`(
             _ wire: Wire
         ) async throws {
             final class Slow: NetworkDownloadOperation<URL>, @unchecked Sendable {
@@ -230,7 +234,8 @@
             }
         }
 
-        @Test(arguments: Wire.allCases) func `many at once through a queue all end`(_ wire: Wire) async throws {
+        @Test(arguments: Wire.allCases)
+        func `many concurrent operations in a queue all complete`(_ wire: Wire) async throws {
             try await with(wire) { setup async throws in
                 let queue = QueueManager()
                 let operations = (0..<200).map { number in
@@ -244,7 +249,7 @@
         }
 
         @Test(arguments: ["strange", "expired", "self", "other"])
-        func `to a server with a wrong certificate nothing is sent, neither data nor a file`(
+        func `nothing is sent to a server with an untrusted certificate`(
             _ name: String
         ) async throws {
             let bench = try await NamedBench("https://\(name).test")

@@ -9,18 +9,18 @@
     @Suite(.enabled(if: ServerPrograms.areThere, "Run Scripts/prepare-servers."), .timeLimit(.minutes(2)))
     struct RealServerTests {
         @Test(arguments: Pairing.all, RealServerCase.chosen)
-        func `every session does what it should with a real server`(
+        func `every session passes the real-server cases`(
             _ pairing: Pairing, _ realCase: RealServerCase
         ) async throws {
             try await realCase.run(with: pairing.kind, over: pairing.wire)
         }
 
-        /// A session, and what it speaks.
+        /// A kind of session and its protocol.
         struct Pairing: Sendable, CustomTestStringConvertible {
             let kind: SessionKind
             let wire: Wire
 
-            /// All in the soak; otherwise what is above a session has its say over one wire.
+            /// All pairs in the soak. Otherwise, other sessions than libcurl's run over one protocol only.
             static let all = SessionKind.allCases.flatMap { kind in
                 Wire.allCases.map { Pairing(kind: kind, wire: $0) }
             }.filter { Rounds.isSoak || $0.kind == .curl || $0.wire == .http2 }

@@ -8,7 +8,7 @@
     import OperationTestKit
     import Testing
 
-    /// A server that goes away and comes back while hundreds of requests are on their way to it.
+    /// Tests a server that stops and restarts while hundreds of requests are running.
     @Suite(
         .enabled(if: ServerPrograms.areThere, "Run Scripts/prepare-servers."), .timeLimit(.minutes(Rounds.minutes)),
         .serialized)
@@ -16,7 +16,7 @@
         private static let inFlight = 300
         private static let wires: [Wire] = Rounds.isSoak ? Wire.allCases : [.plain, .http2]
 
-        /// What may happen to a request whose server goes away.
+        /// The errors that a request may end with when its server stops.
         private static let allowed: Set<NetworkError.Code> = [
             .connectionLost, .cannotConnect, .truncatedBody, .secureConnectionFailed, .transferFailed,
         ]
@@ -31,10 +31,10 @@
             try result.get()
         }
 
-        /// Keeps hundreds of requests on their way, each begun by the end of another, while `disturb` is at work; sees that
-        /// each ends once, with a right answer or an error that fits, and that all is well afterwards.
+        /// Keeps hundreds of requests running while `disturb` disturbs the server. Expects that each request ends once,
+        /// with a correct response or an allowed error, and that requests succeed afterward.
         ///
-        /// - Parameter disturb: What is done to the server, again and again, each time after as many good answers.
+        /// - Parameter disturb: A closure that disturbs the server. It is called again after enough good responses.
         private func load(
             _ bench: RealBench, times: Int, _ disturb: @escaping @Sendable () throws -> Void
         ) async throws -> Ledger {
@@ -79,7 +79,7 @@
             return record
         }
 
-        /// What became of all requests.
+        /// The outcomes of all requests.
         private final class Ledger: Sendable {
             private let state = Locked((failed: [NetworkError.Code: Int](), isClosed: false))
             let good = Tally()
@@ -99,7 +99,7 @@
         }
 
         @Test(arguments: wires)
-        func `a server that is stopped and started again costs some requests, and nothing afterwards`(
+        func `requests may fail while a server restarts, and succeed afterward`(
             _ wire: Wire
         ) async throws {
             try await withServer(wire) { bench, server in
@@ -112,7 +112,7 @@
         }
 
         @Test(arguments: wires)
-        func `a server that is reloaded ends what it has begun`(_ wire: Wire) async throws {
+        func `most requests succeed while the server is reloaded`(_ wire: Wire) async throws {
             try await withServer(wire) { bench, server in
                 let ledger = try await load(bench, times: Rounds.count(ci: 1, soak: 100)) { try server.reload() }
                 print("soak: reloads over \(wire): \(ledger.good.count) answers, errors \(ledger.failed)")

@@ -8,7 +8,7 @@
     import OperationTestKit
     import Testing
 
-    /// HTTP/2 where a server takes fewer requests over a connection than we would give it.
+    /// Tests HTTP/2 with a server that accepts fewer requests per connection than the session would send.
     @Suite(.enabled(if: ServerPrograms.areThere, "Run Scripts/prepare-servers."), .timeLimit(.minutes(2)))
     struct StreamTests {
         private func session(
@@ -24,12 +24,12 @@
             try #require(URL(string: "https://localhost:\(port)\(target)"))
         }
 
-        @Test func `who waits for a stream is not yet connecting`() async throws {
+        @Test func `a request that waits for a stream does not exceed its connect limit`() async throws {
             let server = try await NginxServer.shared.value
             let clock = SessionClock()
             let session = session(server, by: clock)
             let port = server.ports.narrow
-            // From then on it is known that several requests may be given to the connection.
+            // After this request, the session knows that the connection accepts several requests.
             let first = try await session.run(url(port, "/small"))
             #expect(first.bodyCount == 100 && first.metrics.first?.version == .http2)
             let waiting = TransferRecorder()
@@ -54,7 +54,7 @@
         }
 
         @Test(arguments: CurlSession.tellsRefusals ? ["GET", "POST"] : ["GET"])
-        func `requests that came after the last that a connection takes are sent again`(
+        func `requests beyond the last that a connection accepts are sent again`(
             _ method: String
         ) async throws {
             let server = try await NginxServer.shared.value

@@ -6,12 +6,12 @@
     import OperationTestKit
     import Testing
 
-    /// Whom the system trusts is changed for one process, which sees other files in the system's place.
+    /// Tests the system trust in a separate process that sees other certificate files.
     @Suite(
-        .enabled(if: ServerPrograms.areThere && MountNamespaces.areThere, "It needs nginx, root and mount namespaces."),
+        .enabled(if: ServerPrograms.areThere && MountNamespaces.areThere, "Requires nginx, root and mount namespaces."),
         .timeLimit(.minutes(2)))
     struct SystemTrustTests {
-        /// What the probe prints where `authority` is all that the system trusts, in both forms in which systems keep that.
+        /// Returns the output of the probe with a system that trusts only the authority of the tests.
         private func answer(_ site: String, trusting trust: String = "") async throws -> String {
             let server = try await NginxServer.shared.value
             let openssl = try #require(ServerPrograms.openssl)
@@ -33,12 +33,12 @@
                 ])
         }
 
-        @Test func `what the system trusts is trusted`() async throws {
+        @Test func `certificates of system-trusted authorities are accepted`() async throws {
             #expect(try await answer("https://good.test") == "200 HTTP/2.0 TLSv1.3 NONE")
             #expect(try await answer("https://strange.test") == "untrustedCertificate")
         }
 
-        @Test func `where others are to be trusted, the system's are not`() async throws {
+        @Test func `a custom trust file replaces the system trust`() async throws {
             let server = try await NginxServer.shared.value
             let stranger = server.certificates.file("stranger.pem").path
             #expect(try await answer("https://strange.test", trusting: stranger) == "200 HTTP/2.0 TLSv1.3 NONE")

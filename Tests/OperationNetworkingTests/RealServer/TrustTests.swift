@@ -11,7 +11,7 @@
     struct TrustTests {
         private typealias Configuration = CurlSession.Configuration
 
-        @Test func `a certificate of an authority that is trusted opens, from a file and from memory`() async throws {
+        @Test func `a certificate of a trusted authority is accepted, from a file and from memory`() async throws {
             let server = try await NginxServer.shared.value
             #expect(try await NamedBench.get("https://good.test").text == "HTTP/2.0 TLSv1.3 NONE")
             let data = try Data(contentsOf: server.certificates.authority)
@@ -20,12 +20,12 @@
             #expect(record.metrics?.secured != nil)
         }
 
-        @Test func `what the system trusts does not include our authority`() async throws {
+        @Test func `the system trust does not include the test authority`() async throws {
             try await NamedBench.refuses("https://good.test", .untrustedCertificate) { $0.tls.trust = .system }
         }
 
         @Test(arguments: ["strange", "expired", "self", "other"])
-        func `a wrong certificate is refused`(_ name: String) async throws {
+        func `an untrusted, expired, self-signed or mismatched certificate is refused`(_ name: String) async throws {
             try await NamedBench.refuses("https://\(name).test", .untrustedCertificate)
         }
 
@@ -36,7 +36,7 @@
             }
         }
 
-        @Test func `an authority of somebody else does not help`() async throws {
+        @Test func `only certificates of the configured authority are accepted`() async throws {
             let server = try await NginxServer.shared.value
             try await NamedBench.refuses("https://good.test", .untrustedCertificate) {
                 $0.tls.trust = .file(server.certificates.file("stranger.pem"))
@@ -47,7 +47,7 @@
             #expect(strange.status == 200)
         }
 
-        @Test func `a certificate that signs itself is trusted if it is what is given`() async throws {
+        @Test func `a self-signed certificate is accepted if it is configured as trusted`() async throws {
             let server = try await NginxServer.shared.value
             let record = try await NamedBench.get("https://self.test") {
                 $0.tls.trust = .file(server.certificates.file("self.pem"))
@@ -55,7 +55,7 @@
             #expect(record.status == 200)
         }
 
-        @Test func `trust that cannot be read is nobody's`() async throws {
+        @Test func `an unreadable or empty trust configuration accepts no certificate`() async throws {
             try await NamedBench.refuses("https://good.test", .untrustedCertificate) {
                 $0.tls.trust = .file(URL(fileURLWithPath: "/nowhere/at-all.pem"))
             }
@@ -65,7 +65,7 @@
             try await NamedBench.refuses("https://good.test", .untrustedCertificate) { $0.tls.trust = .data(Data()) }
         }
 
-        @Test func `a failure is no end of the session`() async throws {
+        @Test func `a refused certificate does not affect later requests of the session`() async throws {
             let bench = try await NamedBench("https://good.test") {
                 $0.addressOverrides["bad.test:443"] = $0.addressOverrides["good.test:443"]
             }
@@ -78,7 +78,7 @@
             bench.closeSession()
         }
 
-        @Test func `TLS where there is none is an error, and its absence where there is some an answer`() async throws {
+        @Test func `https to a plain port fails, and http to a TLS port receives an error response`() async throws {
             let ports = try await NginxServer.shared.value.ports
             try await NamedBench.refuses("https://127.0.0.1:\(ports.plain)", .secureConnectionFailed)
             #expect(try await NamedBench.get("http://127.0.0.1:\(ports.http2)").status != 200)
@@ -86,15 +86,15 @@
         }
     }
 
-    // Keys.
+    // Pinned keys.
     extension TrustTests {
-        @Test func `a server with a key that is pinned opens`() async throws {
+        @Test func `a server with a pinned key is accepted`() async throws {
             let server = try await NginxServer.shared.value
             let pins = [try server.certificates.pin("strange"), try server.certificates.pin("server")]
             #expect(try await NamedBench.get("https://good.test") { $0.tls.pinnedKeys = pins }.status == 200)
         }
 
-        @Test func `a server with another key is refused, and any if no key is allowed`() async throws {
+        @Test func `a server without a pinned key is refused, and an empty list refuses every server`() async throws {
             let server = try await NginxServer.shared.value
             let pin = try server.certificates.pin("strange")
             try await NamedBench.refuses("https://good.test", .untrustedCertificate) { $0.tls.pinnedKeys = [pin] }
@@ -106,16 +106,16 @@
             }
         }
 
-        @Test func `a pinned key is no trust`() async throws {
+        @Test func `a pinned key does not make an untrusted certificate trusted`() async throws {
             let server = try await NginxServer.shared.value
             let pin = try server.certificates.pin("strange")
             try await NamedBench.refuses("https://strange.test", .untrustedCertificate) { $0.tls.pinnedKeys = [pin] }
         }
     }
 
-    // Versions.
+    // TLS versions.
     extension TrustTests {
-        @Test func `the newest version that both know is spoken`() async throws {
+        @Test func `the newest TLS version that both sides support is used`() async throws {
             let ports = try await NginxServer.shared.value.ports
             let site = "https://127.0.0.1:"
             #expect(try await NamedBench.get("\(site)\(ports.tls1_2)").text == "HTTP/1.1 TLSv1.2 NONE")
@@ -124,7 +124,7 @@
             #expect(limited.text == "HTTP/2.0 TLSv1.2 NONE")
         }
 
-        @Test func `a version that is too old or too new is refused`() async throws {
+        @Test func `a TLS version outside the configured range is refused`() async throws {
             let ports = try await NginxServer.shared.value.ports
             try await NamedBench.refuses("https://127.0.0.1:\(ports.tls1_2)", .secureConnectionFailed) {
                 $0.tls.oldestVersion = .tls1_3

@@ -5,11 +5,12 @@ import Foundation
 import OperationCore
 import OperationNetworking
 
-/// A server and the way to it as a model: a request is there the moment it is sent, and is answered when the test says so.
+/// A model of a server and the network. A request arrives when it is sent, and the test decides when its response
+/// comes.
 ///
-/// Whose request is sent after its operation is over, it notes as a fault.
+/// A request that is sent after the end of its operation is recorded as a fault.
 final class ModelServer: NetworkSession {
-    /// What comes of a request.
+    /// The result of a request.
     enum Answer {
         case status(Int)
         case failure(NetworkError.Code)
@@ -30,7 +31,7 @@ final class ModelServer: NetworkSession {
         var transfers: [Int: Transfer] = [:]
         var last = 0
         var sends = 0
-        /// The operations that are over.
+        /// The operations that have ended.
         var closed: Set<Int> = []
         var faults: [String] = []
     }
@@ -38,18 +39,18 @@ final class ModelServer: NetworkSession {
     private let state = Locked(State())
 
     var faults: [String] { state.withLock { $0.faults } }
-    /// How many requests were sent.
+    /// The number of requests that were sent.
     var sendCount: Int { state.withLock { $0.sends } }
-    /// How many tasks have not ended.
+    /// The number of tasks that have not ended.
     var openCount: Int { state.withLock { $0.transfers.count } }
-    /// Those that can be answered now, in their order.
+    /// The requests that can get a response now, in order.
     var answerable: [Int] {
         state.withLock { state in
             state.transfers.filter { $0.value.phase == .running && !$0.value.isSuspended }.keys.sorted()
         }
     }
 
-    /// Whether a request of that operation is under way.
+    /// Whether a request of the operation is in flight.
     func isInFlight(_ operation: Int) -> Bool {
         state.withLock { $0.transfers.values.contains { $0.operation == operation && $0.phase == .running } }
     }
@@ -57,7 +58,7 @@ final class ModelServer: NetworkSession {
     /// The token of a request.
     func token(of transfer: Int) -> String? { state.withLock { $0.transfers[transfer]?.token } }
 
-    /// From now on no request of that operation may come.
+    /// From now on, a request of this operation is a fault.
     func close(_ operation: Int) { _ = state.withLock { $0.closed.insert(operation) } }
 
     func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask {

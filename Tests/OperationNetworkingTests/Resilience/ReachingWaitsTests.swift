@@ -7,8 +7,8 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-/// That owners and groups reach an operation wherever it waits.
-@Suite("Owners, groups and operations that wait", .timeLimit(.minutes(1)))
+/// Tests that owners and groups cancel an operation in whichever state it waits.
+@Suite("Owners and groups of waiting operations", .timeLimit(.minutes(1)))
 struct ReachingWaitsTests {
     private enum Wait: CaseIterable {
         case backoff, network, originPause, list
@@ -18,7 +18,7 @@ struct ReachingWaitsTests {
         case owner, group
     }
 
-    @Test("An operation is cancelled by its owner and with its group, in whichever wait", arguments: By.allCases)
+    @Test("A waiting operation is canceled by its owner and with its group", arguments: By.allCases)
     private func cancelled(_ by: By) async throws {
         for wait in Wait.allCases {
             let bench = try OfflineBench()
@@ -64,7 +64,7 @@ struct ReachingWaitsTests {
         return retry
     }
 
-    @Test("A child that waits for the network leaves its place in the queue to others, and keeps the one in its group")
+    @Test("A child that waits for the network frees its slot in the queue, but not in the group")
     func widths() async throws {
         let bench = try OfflineBench(), queue = QueueManager("api", width: 1)
         let paused = bench.operation()
@@ -79,7 +79,7 @@ struct ReachingWaitsTests {
 }
 
 extension QueueManager {
-    /// Adds it and gives it back.
+    /// Adds the operation and returns it.
     fileprivate func add<Result, Failure>(
         _ operation: ClosureOperation<Result, Failure>
     ) throws -> ClosureOperation<Result, Failure> {

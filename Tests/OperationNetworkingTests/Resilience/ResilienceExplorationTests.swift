@@ -5,10 +5,11 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-@Suite("Retry, postponement and connectivity, cancelled in every phase", .timeLimit(.minutes(Rounds.minutes)))
+@Suite("Retry, token refresh and connectivity, canceled in every phase", .timeLimit(.minutes(Rounds.minutes)))
 struct ResilienceExplorationTests {
-    /// Queued, throttled, adapting, in flight, backing off, waiting for a token, waiting for the network, in one schedule.
-    @Test("Cancelled at any moment: one outcome, at once, no request after it, no waiter left, no slot lost")
+    /// One schedule contains queueing, throttling, adapting, requests in flight, backoff, and waits for a token and for
+    /// the network.
+    @Test("Canceled at any moment, each operation ends once and leaves no waiter, slot or request")
     func exploration() async {
         let count = Rounds.count(ci: 500, soak: 100_000)
         var (sends, outcomes, phases) = (0, [String: Int](), [ResilienceWorld.Phase: Int]())
@@ -25,11 +26,11 @@ struct ResilienceExplorationTests {
         }
         let places = phases.sorted { $0.value > $1.value }.map { "\($0.key.rawValue) \($0.value)" }
         print("soak: \(count) schedules, \(sends) requests, \(outcomes), cancelled: \(places.joined(separator: ", "))")
-        // It means something only if operations are cancelled wherever they can be.
+        // The test is meaningful only if operations are canceled in every phase.
         let aims: [ResilienceWorld.Phase] = [
             .queued, .throttled, .adapting, .inFlight, .backingOff, .waitingForToken, .waitingForNetwork, .suspended,
         ]
         guard count >= 500 else { return }
-        for phase in aims { #expect(phases[phase, default: 0] > 0, "nobody was cancelled: \(phase)") }
+        for phase in aims { #expect(phases[phase, default: 0] > 0, "no operation was canceled while \(phase)") }
     }
 }

@@ -6,7 +6,7 @@ import OperationCore
 import OperationNetworking
 import OperationTestKit
 
-// What may happen, and what must hold.
+// The possible events and the invariants.
 extension ResilienceWorld {
     enum Event {
         case add(Int), work, answer(Int), adapt(Int), refreshEnds, time, network, expire, set
@@ -33,7 +33,7 @@ extension ResilienceWorld {
         return events + [.network, .set]
     }
 
-    /// Lets something happen that may.
+    /// Performs one random possible event.
     mutating func step() async {
         guard let event = possibilities.randomElement(using: &generator) else { return }
         story.append("\(event)")
@@ -59,7 +59,7 @@ extension ResilienceWorld {
             authenticator.set(goodToken)
         case .suspend(let index): operations[index].suspendExecution()
         case .resume(let index): operations[index].resumeExecution()
-        // Most of the time most of them have not begun.
+        // Cancellations are rarer for operations that have not begun, because most of them have not.
         case .cancel(let index) where generator.chance(1, in: operations[index].state == .notStarted ? 30 : 5):
             cancel(index)
         case .set, .cancel: break
@@ -88,9 +88,10 @@ extension ResilienceWorld {
         refreshes.open(.success(goodToken))
     }
 
-    /// Cancels one: it has its outcome when that returns, waits for nothing, and sends nothing any more.
+    /// Cancels an operation and checks that it has an outcome, waits for nothing and sends nothing more.
     ///
-    /// A thread that is just taking a place in a line for it gives that back: whether it does is looked at in the end.
+    /// Another thread that is just entering a waiting list for the operation leaves it again. This is checked at the
+    /// end.
     private mutating func cancel(_ index: Int) {
         let operation = operations[index], phase = phase(index)
         askedToEnd.insert(index)
@@ -98,7 +99,7 @@ extension ResilienceWorld {
         guard let outcome = operation.outcome else {
             return faults.append("\(index) was cancelled (\(phase)) and has no outcome")
         }
-        // Its result may have come in this very moment.
+        // The result may have arrived just before the cancellation.
         guard outcome.cancellationCause != nil else { return }
         server.close(index)
         cancelled.append(phase)
@@ -106,14 +107,14 @@ extension ResilienceWorld {
         if server.isInFlight(index) { faults.append("\(index) was cancelled (\(phase)) and is in flight") }
     }
 
-    /// What has not come to its end, for whoever looks for the reason.
+    /// Describes everything that has not ended, to help find the reason.
     var rest: String {
         let states = operations.indices.map { "\(operations[$0].state) \(phase($0))" }
         return "\(states), \(queue.counts), \(server.openCount) tasks, \(refreshes.count) refreshes, "
             + "\(clock.pendingCount) timers, \(offlineWaiting.waitingCount) paused, \(authenticator.postponedCount) postponed"
     }
 
-    /// Lets everything come to its end; false if it does not.
+    /// Runs everything to its end. Returns `false` if something does not end.
     mutating func finish() async -> Bool {
         for index in operations.indices where !added.contains(index) { add(index) }
         network.write(.satisfied)
@@ -128,7 +129,7 @@ extension ResilienceWorld {
             await settle()
             if server.answerable.isEmpty, refreshes.isEmpty { clock.advanceToNext() }
         }
-        // What the realm, the throttle and others had planned finds nothing to be done.
+        // The remaining timers of the realm, the throttle and others have nothing left to do.
         clock.advance(by: .seconds(3_600))
         while !refreshes.isEmpty || clock.pendingCount > 0 || offlineWaiting.waitingCount > 0
             || authenticator.postponedCount > 0
@@ -143,9 +144,9 @@ extension ResilienceWorld {
         return true
     }
 
-    /// One outcome each, and told once; no slot and no waiter is left.
+    /// Checks that each operation has one outcome, which was reported once, and that no slot and no waiter is left.
     ///
-    /// A cancellation silences what was not told yet.
+    /// A cancellation suppresses reports that were not made yet.
     private mutating func check() {
         faults += server.faults
         for (index, operation) in operations.enumerated() {
@@ -176,14 +177,14 @@ extension ResilienceWorld {
     }
 }
 
-/// Takes a place until the test ends it.
+/// Occupies a slot until the test finishes the operation.
 private final class SlotProbe: AsyncOperation<Void, Never>, @unchecked Sendable {
-    // Sendable: it has nothing of its own.
+    // Sendable: the class has no state.
     override func main() {}
 }
 
 extension SeededGenerator {
-    /// A bit that does not move it on.
+    /// A random bit that does not advance the generator.
     fileprivate var lowBit: Bool {
         var copy = self
         return copy.next() & 1 == 0

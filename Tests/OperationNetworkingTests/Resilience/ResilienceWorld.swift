@@ -11,12 +11,12 @@ import OperationTestKit
     import FoundationNetworking
 #endif
 
-/// Real operations in a real queue, with retry, a realm, a offlineWaiting and a throttle on one manual clock, against the model of a
-/// server; what happens next is drawn from a seed.
+/// Real operations in a real queue, with retry, authentication, offline waiting and a throttle, on one manual clock.
 ///
-/// What they do on threads of their own is waited for as a rule, and sometimes not: so each schedule is one order of many.
+/// They use a model of a server, and the next event is drawn from a seed. The test usually waits for work on other
+/// threads, but not always, so each schedule is one of many orders.
 struct ResilienceWorld {
-    /// Where an operation is, as one sees it from outside.
+    /// The phase of an operation, as seen from outside.
     enum Phase: String, CaseIterable {
         case begun, queued, throttled, adapting, inFlight, backingOff, waitingForToken, waitingForNetwork
         case waitingForPlace, suspended, moving
@@ -42,9 +42,9 @@ struct ResilienceWorld {
     var expiries: Int
     var story: [String] = []
     var faults: [String] = []
-    /// Those that were cancelled, whether or not they had ended.
+    /// The operations that were canceled, whether or not they had ended.
     var askedToEnd: Set<Int> = []
-    /// In which phases operations were cancelled.
+    /// The phases in which operations were canceled.
     var cancelled: [Phase] = []
 
     init(seed: UInt64) {
@@ -95,7 +95,7 @@ struct ResilienceWorld {
         self.generator = generator
     }
 
-    /// One that adapts its request, if it is to be so, or one of our own class as it is.
+    /// Returns either an operation that adapts its request, or an instance of the library's class.
     private static func operation(
         _ number: Int, _ server: ModelServer, _ gates: PendingGates, _ generator: inout SeededGenerator
     ) -> NetworkDataOperation<String> {
@@ -129,7 +129,7 @@ struct ResilienceWorld {
         return server.isInFlight(index) ? .inFlight : .moving
     }
 
-    /// Waits until nobody is on the way from one phase to another, but not for long.
+    /// Waits for a short time until no operation is between two phases.
     func settle() async {
         for _ in 0..<400 {
             if operations.indices.allSatisfy({ operations[$0].outcome != nil || phase($0) != .moving }) { return }
@@ -138,9 +138,9 @@ struct ResilienceWorld {
     }
 }
 
-/// Makes its requests ready when the test says so.
+/// An operation that finishes its adaptation when the test says so.
 private final class AdaptingOperation: NetworkDataOperation<String>, @unchecked Sendable {
-    // Sendable: what it has does not change.
+    // Sendable: its properties do not change.
     private let gates: PendingGates
 
     init(_ request: URLRequest, _ server: ModelServer, _ gates: PendingGates) {
@@ -154,7 +154,7 @@ private final class AdaptingOperation: NetworkDataOperation<String>, @unchecked 
     }
 }
 
-/// Those who wait until the test lets them go on, each of them once.
+/// Waiters that continue one by one when the test lets them.
 final class PendingGates: Sendable {
     private typealias Waiter = CheckedContinuation<String, any Error>
     private struct State {
@@ -182,7 +182,7 @@ final class PendingGates: Sendable {
         }
     }
 
-    /// Lets the one through that came first.
+    /// Lets the first waiter continue.
     func open(_ result: Result<String, any Error> = .success("")) {
         if let number = state.withLock({ $0.waiters.keys.min() }) { end(number, result) }
     }

@@ -6,7 +6,7 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-@Suite("Responses of a service as sequences", .timeLimit(.minutes(3)))
+@Suite("Streams and events of a base", .timeLimit(.minutes(3)))
 struct BaseStreamTests {
     private struct Problem: Error, Decodable { let reason: String }
 
@@ -23,7 +23,7 @@ struct BaseStreamTests {
         return base
     }
 
-    @Test("A stream has the base's address, its fields and its session")
+    @Test("A stream uses the URL, the headers and the session of its base")
     func stream() async throws {
         bench.server.route("/api/log") { request in
             .chunks(["\(request.method) \(request.target)\n", "\(request["X-Client"] ?? "") \(request.text)"])
@@ -34,7 +34,7 @@ struct BaseStreamTests {
         #expect(lines == ["GET /api/log?key=1&since=7", "test ", "POST /api/log?key=1", "test [1]"])
     }
 
-    @Test("The base's rules say what is a success, of which type, and what the server's own errors are")
+    @Test("The rules of the base define accepted statuses, content types and API errors")
     func rules() async throws {
         bench.server.route("GET", "/api/full") { _ in .json(#"{"reason":"full"}"#, status: 507) }
         bench.server.route("GET", "/api/page") { _ in .text("<html>captive portal</html>") }
@@ -53,7 +53,7 @@ struct BaseStreamTests {
         await bench.server.counts { $0.openConnections <= 1 }
     }
 
-    @Test("Events come with the base's fields, by whichever method they are asked for")
+    @Test("Server-sent events use the headers of the base, with any method")
     func events() async throws {
         bench.server.route("/api/chat") { request in
             guard request.number % 2 == 0 else { return .status(204) }

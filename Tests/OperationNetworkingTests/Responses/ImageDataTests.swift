@@ -23,17 +23,17 @@ struct ImageDataTests {
         (Array("<svg>".utf8), .svg),
     ]
 
-    @Test("Their kind is told by their first bytes")
+    @Test("The format of an image follows from its first bytes")
     func formats() throws {
         for (bytes, format) in Self.samples {
             #expect(ImageFormat(of: Data(bytes)) == format)
-            // A slice begins elsewhere than at 0.
+            // The indices of a slice do not begin at 0.
             #expect(ImageFormat(of: Data([9, 9, 9] + bytes).dropFirst(3)) == format)
         }
     }
 
     @Test(
-        "What is no image is refused",
+        "Data that is not an image is rejected",
         arguments: [
             "", "B", "RIFF", "<html><body/></html>", "{\"error\":1}", "svg", "<svgx>", "< svg>", "<!-- <svg>",
             "<!DOCTYPE html><html><body><svg viewBox=\"0 0 1 1\"></svg>", "<!-- --> text <svg>",
@@ -44,7 +44,7 @@ struct ImageDataTests {
         #expect { try ImageData(Data(text.utf8)) } throws: { ($0 as? NetworkError)?.code == .undecodableResult }
     }
 
-    @Test("An image in one line, as its bytes, and by a decoder of one's own")
+    @Test("An image endpoint returns the image, or the result of a custom decoder")
     func endpoint() async throws {
         struct Picture: Sendable, Equatable { let count: Int }
         let bench = try OperationBench()

@@ -7,7 +7,7 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-/// A session whose tasks end as they are resumed, without a head.
+/// A session whose tasks end without headers as soon as they are resumed.
 private final class HastySession: NetworkSession {
     private final class HastyTask: NetworkTask {
         private let receiver: any NetworkReceiver
@@ -28,7 +28,7 @@ private final class HastySession: NetworkSession {
 
 @Suite("Responses as sequences", .timeLimit(.minutes(3)))
 struct ResponseStreamTests {
-    @Test("Lines come apart at every kind of end, wherever the pieces are cut")
+    @Test("Lines end at every kind of line ending, wherever the chunks are cut")
     func lines() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/") { _ in .chunks(["one\r", "\ntwo\rthr", "ee\n\nfo", "ur é", "\r\nlast"]) }
@@ -39,7 +39,7 @@ struct ResponseStreamTests {
         #expect(lines == ["one", "two", "three", "", "four é", "last"])
     }
 
-    @Test("Bytes come each once and in order")
+    @Test("Bytes arrive once each and in order")
     func bytes() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/") { LoopbackResource(.pattern(count: 300_000)).answer(to: $0) }
@@ -49,7 +49,7 @@ struct ResponseStreamTests {
         #expect(bytes.count == 300_000 && TestPattern.matches(bytes))
     }
 
-    @Test("A session that ends without a head before anybody asks for it is an error")
+    @Test("A session that ends without headers causes an error")
     func endWithoutHead() async throws {
         let request = try NetworkRequest(url: #require(URL(string: "http://hasty.test")))
         let code = Locked<NetworkError.Code?>(nil)
@@ -64,7 +64,7 @@ struct ResponseStreamTests {
         #expect(code.withLock { $0 } == .invalidResponse)
     }
 
-    @Test("Who takes nothing stops the server; who goes on gets each byte once")
+    @Test("A reader that takes nothing stops the server, and later gets each byte once")
     func backPressure() async throws {
         var options = LoopbackServer.Options()
         options.sendBufferSize = 64 << 10
@@ -73,7 +73,7 @@ struct ResponseStreamTests {
         bench.server.route("GET", "/") { LoopbackResource(.pattern(count: size)).answer(to: $0) }
         let stream = try await bench.session.stream(NetworkRequest(url: bench.server.url("/")))
         await bench.server.counts { $0.sentBytes > 64 << 10 }
-        // What is on its way is bounded by the buffers of the system and of the session.
+        // The buffers of the system and of the session limit the amount of sent data.
         #expect(bench.server.counts.sentBytes < 32 << 20)
         var count = 0
         for try await piece in stream {
@@ -83,7 +83,7 @@ struct ResponseStreamTests {
         #expect(count == size)
     }
 
-    @Test("A stream that is let go of, and one whose task is cancelled, cancel the transfer")
+    @Test("Releasing a stream, or canceling its task, cancels the transfer")
     func letGo() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/") { _ in
@@ -103,7 +103,7 @@ struct ResponseStreamTests {
         await bench.server.counts { $0.connections == 2 && $0.openConnections == 0 }
     }
 
-    @Test("A status that is no success, and a body that breaks off, are thrown")
+    @Test("An unacceptable status and an interrupted body are thrown as errors")
     func failures() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/cut") { _ in .repeating([1], count: 1000).cut(at: 500) }
@@ -118,7 +118,7 @@ struct ResponseStreamTests {
         await #expect { for try await _ in stream {} } throws: { ($0 as? NetworkError)?.code == .truncatedBody }
     }
 
-    @Test("Of two tasks that ask for the next piece at the same time, one gets it and the other an error")
+    @Test("If two tasks await the next piece, one gets it and the other one gets an error")
     func awaitedTwice() async throws {
         let bench = try OperationBench()
         let gate = Gate()
@@ -143,7 +143,7 @@ struct ResponseStreamTests {
         #expect(outcomes.events == ["awaitedTwice", "Hello"])
     }
 
-    @Test("What a refused answer says is waited for no longer than two seconds")
+    @Test("The body of a rejected response is awaited for at most two seconds")
     func drippingRefusal() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/") { _ in
@@ -163,9 +163,7 @@ struct ResponseStreamTests {
         await bench.server.counts { $0.connections == 1 && $0.openConnections == 0 }
     }
 
-    @Test(
-        "Events of a server come with kind, data and number, and a connection that ends is made anew after the last one"
-    )
+    @Test("Server-sent events have a kind, data and an ID, and the stream reconnects after the last ID")
     func events() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/") { request in
@@ -190,7 +188,7 @@ struct ResponseStreamTests {
         #expect(bench.server.requests.map { $0["Last-Event-ID"] } == [nil, "7", "7", "7"])
     }
 
-    @Test("What is no stream of events is refused, and asked for only once")
+    @Test("A response that is not an event stream is rejected, and requested only once")
     func noEvents() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/") { _ in .text("data: x\n\n") }

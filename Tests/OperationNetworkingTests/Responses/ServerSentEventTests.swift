@@ -6,11 +6,11 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-@Suite("Events of a server", .timeLimit(.minutes(3)))
+@Suite("Server-sent events", .timeLimit(.minutes(3)))
 struct ServerSentEventTests {
     private static let head = LoopbackStep.head(200, ["Content-Type": "text/event-stream"])
 
-    /// The events of connections that send these texts and end, the last one answered by 204.
+    /// Returns the events of connections that send these texts and end. The last connection gets status 204.
     private func events(_ texts: String..., bench: OperationBench) async throws -> [ServerSentEvent] {
         bench.server.route("GET", "/") { request in
             guard request.number < texts.count else { return .status(204) }
@@ -23,7 +23,7 @@ struct ServerSentEventTests {
         return events
     }
 
-    @Test("The number of an event that was cut off is not taken: it is asked for again")
+    @Test("The ID of an incomplete event is not used, and the event is requested again")
     func cutEvent() async throws {
         let bench = try OperationBench()
         let got = try await events("id: 7\ndata: a\n\nid: 8\ndata: half", "id: 8\ndata: whole\n\n", bench: bench)
@@ -31,7 +31,7 @@ struct ServerSentEventTests {
         #expect(bench.server.requests.map { $0["Last-Event-ID"] } == [nil, "7", "8"])
     }
 
-    @Test("A line without its end says nothing: half a number is another number")
+    @Test("A line without its end is ignored")
     func cutLine() async throws {
         let bench = try OperationBench()
         let got = try await events("id: 1\ndata: a\n\nid: 12", "data: b\n\n", bench: bench)
@@ -39,7 +39,7 @@ struct ServerSentEventTests {
         #expect(bench.server.requests.map { $0["Last-Event-ID"] } == [nil, "1", "1"])
     }
 
-    @Test("A number that no request can carry is not sent, and the sequence goes on")
+    @Test("An ID that no request can contain is not sent, and the sequence continues")
     func controlCharacters() async throws {
         let bench = try OperationBench()
         let got = try await events("id: a\u{1}b\ndata: x\n\n", "data: y\n\nid: 7\n\n", bench: bench)
@@ -47,7 +47,7 @@ struct ServerSentEventTests {
         #expect(bench.server.requests.map { $0["Last-Event-ID"] } == [nil, nil, "7"])
     }
 
-    @Test("Many lines without data take no more memory than their line feeds, and are given")
+    @Test("Many lines without data need no more memory than their line feeds")
     func tinyLines() {
         var parser = ServerSentEventParser()
         let before = ResidentMemory.bytes
@@ -55,7 +55,7 @@ struct ServerSentEventTests {
         for _ in 0..<count { _ = parser.take("data:") }
         let growth = ResidentMemory.bytes - before
         #if !TSAN && !ASAN
-            // A sanitizer keeps books of its own on each byte.
+            // A sanitizer uses additional memory for each byte.
             #expect(growth < 4 << 20, "\(growth >> 10) KiB")
         #else
             _ = growth
@@ -66,7 +66,7 @@ struct ServerSentEventTests {
         #expect(parser.take("") == nil)
     }
 
-    @Test("An empty event sets the number, too")
+    @Test("An empty event also sets the ID")
     func emptyEvent() async throws {
         let bench = try OperationBench()
         let got = try await events("id: 5\n\n", "data: b\n\n", bench: bench)
@@ -75,14 +75,14 @@ struct ServerSentEventTests {
     }
 
     @Test(
-        "What follows the colon may combine with it or with the space", arguments: ["\u{301}", "\u{200D}", "\u{FE0F}"])
+        "Data may begin with a combining character", arguments: ["\u{301}", "\u{200D}", "\u{FE0F}"])
     func combining(letter: String) async throws {
         let bench = try OperationBench()
         let got = try await events("data:\(letter)x\ndata: \(letter)y\n\n", bench: bench)
         #expect(got.map { Array($0.data.utf8) } == [Array("\(letter)x\n\(letter)y".utf8)])
     }
 
-    @Test("A server that asks for no pause at all gets a short one, longer after failures")
+    @Test("A server that requests no pause gets a short pause, and longer ones after failures")
     func pauses() async throws {
         let bench = try OperationBench()
         let clock = HastyClock()
@@ -98,10 +98,10 @@ struct ServerSentEventTests {
         #expect(clock.waits.events == [.milliseconds(100), .seconds(2), .seconds(4)])
     }
 
-    @Test("A connection that is silent for longer than was allowed is made anew; the usual limit allows any silence")
+    @Test("A connection that is silent for too long is opened again, if the silence is limited")
     func silence() async throws {
         let bench = try OperationBench()
-        // So long that no standstill of the machine between the head and the event is taken for it.
+        // The limit is so long that a delay of the machine between the headers and the event does not exceed it.
         let silence = Duration.seconds(5)
         bench.server.route("GET", "/") { request in
             request.number % 2 == 1
@@ -127,7 +127,7 @@ struct ServerSentEventTests {
         #expect(stub.requests.first?.options.timeouts.idle == nil)
     }
 
-    @Test("An event without end is an error, as is a line without end")
+    @Test("An event without end and a line without end are errors")
     func bounds() async throws {
         let bench = try OperationBench()
         let line = "data: \(String(repeating: "x", count: 1 << 19))\n"
@@ -146,7 +146,7 @@ struct ServerSentEventTests {
         #expect(bench.server.counts.heads == 2)
     }
 
-    @Test("What asking again would not mend is an error at once")
+    @Test("A permanent failure is an error without another attempt")
     func permanent() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/") { _ in .redirect(to: "/") }
@@ -157,7 +157,7 @@ struct ServerSentEventTests {
     }
 }
 
-/// Lets no time pass, and notes how much was to.
+/// A clock on which no time passes, and which records the requested times.
 private struct HastyClock: OperationClock {
     private struct Done: OperationTimer {
         func cancel() {}

@@ -16,7 +16,7 @@
             func proceed() {}
         }
 
-        @Test("A disk that is full is told as that")
+        @Test("A full disk is reported as a full disk")
         func fullDisk() throws {
             let collector = TemporaryFileCollector(
                 writingTo: open("/dev/full", O_WRONLY), at: URL(fileURLWithPath: "/dev/full"))
@@ -27,7 +27,7 @@
             }
         }
 
-        @Test("Anything else that cannot be written is told with its number")
+        @Test("Any other write error is reported with its number")
         func unwritable() throws {
             let collector = TemporaryFileCollector(
                 writingTo: open("/dev/null", O_RDONLY), at: URL(fileURLWithPath: "/dev/null"))

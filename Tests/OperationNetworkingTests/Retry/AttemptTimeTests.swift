@@ -7,8 +7,8 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-/// The time that one attempt may take, and what comes of an attempt that ran out of it.
-@Suite("The time of an attempt", .timeLimit(.minutes(1)))
+/// Tests the time limit of an attempt, and the effects of a timeout.
+@Suite("Time limit of an attempt", .timeLimit(.minutes(1)))
 struct AttemptTimeTests {
     private let setting: RetryBench
     private var bench: OperationBench { setting.bench }
@@ -19,7 +19,7 @@ struct AttemptTimeTests {
 
     private var hurried: Retry { setting.retry { $0.attemptTimeout = .seconds(5) } }
 
-    @Test("Once the response is complete an attempt cannot run out of time, however long its evaluation takes")
+    @Test("After a complete response, an attempt cannot time out, however long its evaluation takes")
     func evaluation() async throws {
         bench.server.route("GET", "/") { _ in .text("Hello") }
         let (entered, leave) = (Gate(), Gate())
@@ -38,7 +38,7 @@ struct AttemptTimeTests {
         #expect(bench.server.counts.heads == 1)
     }
 
-    @Test("The event of a time that is over moves nothing once the response is complete")
+    @Test("A timeout of an attempt has no effect once the response is complete")
     func machine() {
         var machine = AttemptMachine()
         _ = machine.start()
@@ -57,7 +57,7 @@ struct AttemptTimeTests {
         #expect(got == .none && machine.phase == .evaluating)
     }
 
-    @Test("A task that a hook makes when the time is over is cancelled, and its request counts as sent")
+    @Test("A task that a hook creates after the timeout is canceled, and its request counts as sent")
     func lateTask() async throws {
         bench.server.route("GET", "/") { _ in .text("Hello") }
         let made = EventRecorder<Recorded>()
@@ -86,7 +86,7 @@ struct AttemptTimeTests {
         #expect(made.events.count == 2)
     }
 
-    @Test("A temporary download that ran out of time goes on from its bytes")
+    @Test("A temporary download that timed out resumes from its bytes")
     func download() async throws {
         let size = 900_000
         let resource = LoopbackResource(.pattern(count: size), etag: "\"one\"")
@@ -114,10 +114,10 @@ struct AttemptTimeTests {
         #expect(try await folder.contentAtRest() == [])
     }
 
-    @Test("What is left of one attempt's time is nothing to the next, which begins with the resumption")
+    @Test("The remaining time of an attempt does not apply to the next attempt")
     func nextAttempt() async throws {
         bench.server.route("GET", "/") { $0.number == 0 ? .status(500) : .text("Hello") }
-        // As clocks may, it calls at once what is due.
+        // Like some clocks, this one calls overdue actions immediately.
         let clock = PromptClock(setting.clock)
         let operation = bench.watched(bench.text())
         operation.clock = clock
@@ -136,7 +136,7 @@ struct AttemptTimeTests {
         #expect(operation.attemptCount == 2)
     }
 
-    @Test("The time runs only while an attempt may go on")
+    @Test("The time runs only while an attempt is not suspended")
     func pure() {
         func at(_ seconds: Int64) -> OperationInstant { OperationInstant(offset: .seconds(seconds)) }
         var time = AttemptTime()
@@ -159,7 +159,7 @@ struct AttemptTimeTests {
     }
 }
 
-/// Writes down what is asked of a task.
+/// Records the calls of a task.
 private final class Recorded: NetworkTask {
     private let task: any NetworkTask
     let calls = EventRecorder<String>()
@@ -187,7 +187,7 @@ private final class Recorded: NetworkTask {
     func proceed() { task.proceed() }
 }
 
-/// A manual clock that calls at once what is due when it is asked for.
+/// A manual clock that calls an overdue action immediately.
 private struct PromptClock: OperationClock {
     let clock: ManualClock
 

@@ -7,8 +7,8 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-/// A server that asks to be left alone, and those who were not asked themselves.
-@Suite("Pauses of whole origins", .timeLimit(.minutes(1)))
+/// Tests servers that ask for a pause, and the effect on other operations.
+@Suite("Pauses of origins", .timeLimit(.minutes(1)))
 struct OriginPauseTests {
     private let setting: RetryBench
     private var bench: OperationBench { setting.bench }
@@ -45,7 +45,7 @@ struct OriginPauseTests {
         return operation
     }
 
-    @Test("What one is told holds for all that share it: they wait without a place, and go on in their order, paced")
+    @Test("A pause applies to all operations that share it, and they resume in order at the pace")
     func waits() async throws {
         let pauses = pauses(), queue = QueueManager("api", width: 1)
         do {
@@ -59,7 +59,7 @@ struct OriginPauseTests {
             #expect(queue.counts.resting == 5)
             #expect(operations[0].waitReason?.description == "waiting 10.0 s, because the server asked clients to wait")
             let free = operation("/free", nil)
-            #expect(try await free.run() == "/free", "it does not share it")
+            #expect(try await free.run() == "/free", "the operation does not share the pause")
             operations[1].cancel()
             #expect(pauses.waitingCount == 4)
             clock.advance(by: .milliseconds(9_999))
@@ -75,7 +75,7 @@ struct OriginPauseTests {
         try await bench.checkNothingIsLeft()
     }
 
-    @Test("Or they fail, with the time that is left; so does one that could not wait until its deadline, or so long")
+    @Test("Operations fail if pauses are not awaited, or if the pause is too long for them")
     func fails() async throws {
         var pauses = pauses(.fail)
         _ = await failure(of: operation("/busy", pauses))
@@ -87,7 +87,7 @@ struct OriginPauseTests {
         clock.advance(by: .seconds(6))
         #expect(try await operation("/other", pauses).run() == "/other")
         pauses = self.pauses()
-        // An hour is more than is waited: it counts as a minute.
+        // An hour exceeds the longest pause, so it counts as one minute.
         #expect(await failure(of: operation("/down", pauses, method: "POST"))?.status == 503)
         #expect(pauses.left(for: bench.server.url("/")) == .seconds(60))
         let hurried = operation("/other", pauses)
@@ -95,7 +95,7 @@ struct OriginPauseTests {
         #expect(await failure(of: hurried)?.code == .originPaused)
     }
 
-    @Test("What a refresh needs waits for a short pause, and for a long one only when that refresh is over")
+    @Test("Until a refresh is over, its requests wait only for a short pause")
     func refresh() async throws {
         let origin = try #require(RequestOrigin(ofPlain: bench.server.url("/").absoluteString))
         let late = Locked<NetworkUploadOperation<String>?>(nil)
@@ -132,7 +132,7 @@ struct OriginPauseTests {
         }
     }
 
-    @Test("Where the server asks again for longer, they wait on, unless that is more than they would have waited for")
+    @Test("If the server extends a pause, operations keep waiting, but not longer than their limit")
     func again() async throws {
         let pauses = pauses(), url = bench.server.url("/").absoluteString
         let origin = try #require(RequestOrigin(ofPlain: url))
@@ -145,7 +145,7 @@ struct OriginPauseTests {
         late.start()
         await until { pauses.waitingCount == 2 }
         clock.advance(by: .seconds(10))
-        // It would end 65 seconds after the first began to wait.
+        // This would be 65 seconds after the first operation began to wait.
         pauses.note(.seconds(50), for: origin)
         await early.ended()
         #expect(early.outcome?.error?.code == .originPaused && early.outcome?.error?.retryAfter == .seconds(50))
@@ -157,7 +157,7 @@ struct OriginPauseTests {
         #expect(clock.pendingCount == 0)
     }
 
-    @Test("Other answers pause nobody, nor does what another place says to which a redirect led")
+    @Test("Other statuses, and responses from the target of a redirect, cause no pause")
     func others() async throws {
         let pauses = pauses(), other = try LoopbackServer()
         other.route("GET", "/") { _ in .status(503, ["Retry-After": "10"]) }
@@ -169,7 +169,7 @@ struct OriginPauseTests {
         #expect(pauses.left(for: bench.server.url("/")) == nil && pauses.left(for: other.url("/")) == nil)
     }
 
-    @Test("Whoever comes while the line is let go stands at its end; a ticket of one pause is none of the next")
+    @Test("An operation that arrives during a release waits at the end, and old tickets are ignored")
     func line() throws {
         var machine = OriginPauseMachine(pace: PostponementPace(1, every: .seconds(1)))
         let origin = try #require(RequestOrigin(ofPlain: "http://example.com/"))
@@ -187,14 +187,14 @@ struct OriginPauseTests {
         let next = machine.wait(for: origin, now: moment(20)).ticket
         for old in [first, second, third].compactMap({ $0 }) { machine.leave(old) }
         #expect(machine.passTime(for: origin, now: moment(30)).released == [next])
-        // So little more is nothing to be asked again for.
+        // Such a small extension does not make the operations ask again.
         _ = machine.note(.seconds(10), for: origin, now: moment(40))
         _ = machine.wait(for: origin, now: moment(40))
         #expect(machine.note(.milliseconds(10_500), for: origin, now: moment(40)) == [])
         #expect(machine.note(.milliseconds(11_500), for: origin, now: moment(40)).count == 1)
     }
 
-    @Test("The machine: a longer pause counts, a shorter one does not, and what is over is forgotten")
+    @Test("A longer pause replaces a shorter one, and an ended pause is forgotten")
     func machine() throws {
         var machine = OriginPauseMachine(pace: PostponementPace(1, every: .seconds(1)))
         let origin = try #require(RequestOrigin(ofPlain: "http://example.com/"))
@@ -206,7 +206,7 @@ struct OriginPauseTests {
         #expect(machine.left(for: origin, now: moment(1)) == .seconds(9))
         #expect(machine.wait(for: other, now: moment(1)).ticket == nil)
         var waits = (2...3).map { machine.wait(for: origin, now: moment($0)) }
-        #expect(waits.map(\.due) == [moment(10), nil], "one time is set for all")
+        #expect(waits.map(\.due) == [moment(10), nil], "one timer is set for all")
         told = machine.note(.seconds(5), for: origin, now: moment(4))
         #expect(told == [])
         told = machine.note(.seconds(20), for: origin, now: moment(4))

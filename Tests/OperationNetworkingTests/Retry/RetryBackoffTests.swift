@@ -7,7 +7,7 @@ import OperationTestKit
 import Testing
 
 struct RetryBackoffTests {
-    @Test func `pauses grow as they say, up to the longest`() {
+    @Test func `pauses grow as configured, up to the longest pause`() {
         func pauses(_ backoff: RetryBackoff) -> [Duration] {
             (1...6).map { backoff.pause(after: $0, chance: 0.5) }
         }
@@ -24,13 +24,13 @@ struct RetryBackoffTests {
         #expect(pauses(.standard) == seconds(0.25, 0.5, 1, 2, 4, 8))
     }
 
-    @Test func `what is constant follows its base`() {
+    @Test func `a constant backoff follows its base`() {
         var backoff = RetryBackoff.constant(.seconds(3), jitter: .none)
         backoff.base = .seconds(6)
         #expect(backoff.pause(after: 5, chance: 0.5) == .seconds(6))
     }
 
-    @Test func `chance decides within the bounds of each jitter`() {
+    @Test func `chance chooses a pause within the bounds of each jitter`() {
         let base = RetryBackoff.exponential(from: .seconds(1), upTo: .seconds(20), jitter: .none)
         func pause(_ jitter: RetryJitter, _ chance: Double, previous: Duration? = nil) -> Duration {
             var backoff = base
@@ -47,7 +47,7 @@ struct RetryBackoffTests {
         #expect(pause(.decorrelated, 1, previous: .seconds(19)) == .seconds(20))
     }
 
-    @Test func `no number makes the arithmetic trap, and no pause leaves the bounds`() {
+    @Test func `extreme values cause no overflow, and no pause exceeds its bounds`() {
         var random = SeededGenerator(seed: 7)
         let durations: [Duration] = [
             .zero, .seconds(-5), .nanoseconds(1), .seconds(1), .seconds(Int64.max), .seconds(Int64.min),
@@ -67,7 +67,7 @@ struct RetryBackoffTests {
                             let previous = durations.randomElement(using: &random)
                             let pause = backoff.pause(after: number, previous: previous, chance: chance)
                             #expect(pause >= .zero)
-                            // A double has no more digits.
+                            // The precision of a `Double` is limited.
                             let bound = max(backoff.longest, .zero)
                             #expect(pause <= bound + bound / 1_000_000 || bound > .seconds(1_000_000_000))
                         }

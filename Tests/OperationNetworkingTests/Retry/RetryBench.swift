@@ -10,7 +10,7 @@ import OperationTestKit
     import FoundationNetworking
 #endif
 
-/// A bench whose operations repeat, with time and chance in the test's hand.
+/// A bench for operations with retry, whose clock and random values the test controls.
 struct RetryBench: Sendable {
     let bench: OperationBench
     let clock = ManualClock()
@@ -19,7 +19,7 @@ struct RetryBench: Sendable {
         bench = try OperationBench()
     }
 
-    /// The standard, with the longest pauses that it may have, and a budget of its own.
+    /// The default retry with its longest pauses and its own budget.
     func retry(_ change: (inout Retry) -> Void = { _ in }) -> Retry {
         var retry = Retry(budget: RetryBudget(clock: clock))
         retry.chance = { 1 }
@@ -27,7 +27,7 @@ struct RetryBench: Sendable {
         return retry
     }
 
-    /// An operation that sends a body and gives the answer as text.
+    /// An operation that sends a body and returns the response as text.
     func text(
         _ retry: Retry?, method: String = "GET", body: RequestBody = .none
     ) -> NetworkUploadOperation<String> {
@@ -37,7 +37,7 @@ struct RetryBench: Sendable {
             }, retry)
     }
 
-    /// Lets the operation repeat; its pauses end as soon as they begin, and are recorded.
+    /// Configures retry for the operation. Its pauses end as soon as they begin, and are recorded.
     func driven<Result, Value: Sendable, Kind: NetworkOperation<Result, Value>>(
         _ operation: Kind, _ retry: Retry?, pauses: EventRecorder<Duration>? = nil
     ) -> Kind {
@@ -48,7 +48,7 @@ struct RetryBench: Sendable {
         return operation
     }
 
-    /// An operation that goes from one step to the next only when the test moves the clock.
+    /// Configures retry for an operation that advances only when the test moves the clock.
     func undriven<Result, Value: Sendable, Kind: NetworkOperation<Result, Value>>(
         _ operation: Kind, _ retry: Retry?
     ) -> Kind {
@@ -58,7 +58,7 @@ struct RetryBench: Sendable {
         return operation
     }
 
-    /// Waits until the operation waits for its next attempt.
+    /// Waits until the operation pauses before its next attempt.
     func pause(of operation: any AnyNetworkOperation) async throws {
         try await TestThread.run {
             while !operation.isFinished, !operation.networkAttempts.isWaitingForTime { sched_yield() }
@@ -81,7 +81,7 @@ extension NetworkOperation {
     }
 }
 
-/// A request that hooks change.
+/// An operation whose hooks change the request.
 final class Hooked: NetworkUploadOperation<String>, @unchecked Sendable {
     let change: @Sendable (NetworkRequest) async throws -> NetworkRequest
     let make: @Sendable (any NetworkTask) -> any NetworkTask
@@ -109,7 +109,7 @@ final class Hooked: NetworkUploadOperation<String>, @unchecked Sendable {
 }
 
 extension NetworkRequest {
-    /// The same with a field in the place of those of its name.
+    /// A copy of the request with a header that replaces all headers of that name.
     func with(_ name: String, _ value: String?) throws -> NetworkRequest {
         var fields = headers
         fields[name] = value

@@ -13,7 +13,7 @@ struct RetryBudgetTests {
         try #require(RequestOrigin(ofPlain: text))
     }
 
-    @Test func `without any first attempt there is the reserve, which comes back with time`() throws {
+    @Test func `without first attempts there is only the reserve, which refills with time`() throws {
         let budget = RetryBudget(clock: clock)
         let origin = try origin()
         #expect((0..<20).count { _ in budget.spend(for: origin) } == 10)
@@ -25,7 +25,7 @@ struct RetryBudgetTests {
         #expect(budget.left(for: origin) == 10)
     }
 
-    @Test func `each first attempt earns a fifth, which lapses after ten seconds`() throws {
+    @Test func `each first attempt earns a fifth of a retry, which expires after ten seconds`() throws {
         let budget = RetryBudget(reserve: 0, refillPerSecond: 0, clock: clock)
         let origin = try origin()
         #expect(!budget.spend(for: origin))
@@ -41,7 +41,7 @@ struct RetryBudgetTests {
         #expect(budget.left(for: origin) == 0)
     }
 
-    @Test func `origins have nothing to do with each other, and those that nobody needs are forgotten`() throws {
+    @Test func `origins have separate budgets, and unused origins are forgotten`() throws {
         let budget = RetryBudget(clock: clock)
         let (first, second) = (try origin(), try origin("https://h.com"))
         for _ in 0..<10 { _ = budget.spend(for: first) }
@@ -52,9 +52,9 @@ struct RetryBudgetTests {
             clock.advance(by: .milliseconds(1))
             _ = budget.spend(for: try origin("http://h\(number).com"))
         }
-        // What was spent shortly before is remembered all the same.
+        // Recent spending is still remembered.
         #expect(budget.left(for: try origin("http://h9999.com")) == 9)
-        // Those of the last second, and as many again before they are looked for.
+        // At most the origins of the last seconds, and as many again before the next cleanup.
         #expect(budget.originCount < 3_000)
         clock.advance(by: .seconds(100))
         for number in 0..<40_000 where budget.originCount > 200 {
@@ -65,7 +65,7 @@ struct RetryBudgetTests {
     }
 
     @Test(arguments: [1, 2, 3, 4, 5])
-    func `under a server that fails the load stays below a fifth more, and the reserve`(seed: UInt64) throws {
+    func `with a failing server, retries add at most a fifth of the load and the reserve`(seed: UInt64) throws {
         let budget = RetryBudget(clock: clock)
         let origin = try origin()
         var random = SeededGenerator(seed: seed)
@@ -76,14 +76,14 @@ struct RetryBudgetTests {
                 budget.earn(for: origin)
                 first += 1
             }
-            // Each fails, and each would be sent again.
+            // Each attempt fails, and each would be sent again.
             if Int.random(in: 0..<5, using: &random) == 0, budget.spend(for: origin) { again += 1 }
         }
         #expect(Double(again) <= Double(first) * 0.2 + 10 + 60 + 1)
         #expect(again > first / 10)
     }
 
-    @Test func `what was spent in vain comes back, and no more than that`() throws {
+    @Test func `a refund returns what was spent, but not more`() throws {
         let budget = RetryBudget(reserve: 2, refillPerSecond: 0, clock: clock)
         let origin = try origin()
         for _ in 0..<5 { budget.earn(for: origin) }
@@ -97,7 +97,7 @@ struct RetryBudgetTests {
         #expect(budget.left(for: origin) == 2)
     }
 
-    @Test func `every URL to which something can be sent has an allowance`() throws {
+    @Test func `each URL that can be requested has a budget`() throws {
         let budget = RetryBudget(clock: clock)
         for text in ["http://[::1]:8080/a", "http://u:p@h.com/#x", "HTTP://H.com:80/é", "https://h.com?q=a b"] {
             let url = try #require(URL(string: text.replacingOccurrences(of: " ", with: "%20")))
@@ -108,7 +108,7 @@ struct RetryBudgetTests {
         #expect(budget.left(for: try #require(URL(string: "http://u:p@h.com/#x"))) == 9)
     }
 
-    @Test func `a reserve that does not come back is remembered for an hour and no longer`() throws {
+    @Test func `a spent reserve that does not refill is remembered for an hour after its last use`() throws {
         let budget = RetryBudget(reserve: 1, refillPerSecond: 0, clock: clock)
         for number in 0..<500 { #expect(budget.spend(for: try origin("http://h\(number).com"))) }
         clock.advance(by: .seconds(3000))
@@ -120,7 +120,7 @@ struct RetryBudgetTests {
         #expect(budget.spend(for: try origin("http://h8.com")))
     }
 
-    @Test func `numbers that are none do no harm`() throws {
+    @Test func `invalid settings cause neither a crash nor a negative budget`() throws {
         let origin = try origin()
         for share in [-1, .nan, .infinity, 1e300] {
             let budget = RetryBudget(

@@ -7,7 +7,7 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-@Suite("What retry decides")
+@Suite("Retry decisions")
 struct RetryMachineTests {
     typealias Moment = RetryMachine.Moment
 
@@ -30,7 +30,7 @@ struct RetryMachineTests {
     }
 
     @Test(
-        "What a server asks is waited up to the limit, with what is left of the tenth more, whatever chance says",
+        "A requested pause is kept up to the limit, with an addition of up to a tenth of it",
         arguments: [55, 56, 57, 58, 59, 60] as [Int64])
     func nearTheLimit(asked: Int64) throws {
         let machine = RetryMachine()
@@ -41,7 +41,7 @@ struct RetryMachineTests {
             #expect(pause >= .seconds(asked) && pause <= .seconds(60))
             if chance == 1 { #expect(pause == min(.seconds(60), .seconds(asked) + .milliseconds(asked * 100))) }
         }
-        // The window and the deadline govern.
+        // The window and the deadline take precedence.
         let late = machine.weigh(
             try attempt(asks: .seconds(asked)), .asPolicySays, of: retry(), Moment(elapsed: .seconds(10), chance: 0))
         #expect(late.pause == nil && late.reason == .windowOver)
@@ -55,7 +55,7 @@ struct RetryMachineTests {
         #expect(tooHurried.reason == .deadlineTooNear)
     }
 
-    @Test("A server that asks for more than is accepted is not asked, however wide the window")
+    @Test("If a server requests more than the longest accepted pause, there is no other attempt")
     func tooLong() throws {
         let wide = retry { $0.policy.window = nil }
         let machine = RetryMachine()
@@ -66,7 +66,7 @@ struct RetryMachineTests {
         #expect(try reason(.milliseconds(60_001)) == .askedToWaitTooLong)
         #expect(try reason(.seconds(Int64.max)) == .askedToWaitTooLong)
         #expect(try reason(.seconds(61), .again) == .askedToWaitTooLong)
-        // Who says a pause knows what he does.
+        // An explicit pause overrides the limit.
         #expect(try reason(.seconds(61), .again(after: .seconds(2))) == .userSaidSo)
         var boundless = wide
         boundless.policy.longestRetryAfter = .seconds(Int64.max)
@@ -75,13 +75,13 @@ struct RetryMachineTests {
         #expect((endless.pause ?? .zero) >= .seconds(Int64.max))
     }
 
-    @Test("The user's word waits as the policy would, and longer where the server has too much to do")
+    @Test("A custom decision uses the pauses of the policy, and longer ones for an overloaded server")
     func usersWord() throws {
         let machine = RetryMachine()
         func pause(_ attempt: FailedAttempt, _ answer: RetryAnswer) -> Duration? {
             machine.weigh(attempt, answer, of: retry(), Moment(elapsed: .zero, chance: 1)).pause
         }
-        // A POST is refused by the policy, and the rule about its status counts all the same.
+        // The policy rejects a POST, but the rule for its status still applies.
         let post = try attempt(status: 503, method: "POST")
         #expect(pause(post, .asPolicySays) == nil)
         #expect(pause(post, .again) == .seconds(1))
@@ -93,7 +93,7 @@ struct RetryMachineTests {
         #expect(pause(try attempt(3), .again(after: .seconds(2))) == nil)
     }
 
-    @Test("Chance that is no number between 0 and 1 neither traps nor shortens what was asked for")
+    @Test("An invalid value of chance neither crashes nor shortens a requested pause")
     func oddChance() throws {
         let machine = RetryMachine()
         for chance in [Double.nan, .infinity, -.infinity, -1, 2, 1e300] {
@@ -106,7 +106,7 @@ struct RetryMachineTests {
         }
     }
 
-    @Test("Only attempts that count are counted")
+    @Test("Only attempts that count use up the maximum")
     func counting() throws {
         let machine = RetryMachine()
         let moment = Moment(elapsed: .zero, chance: 1)
@@ -115,7 +115,7 @@ struct RetryMachineTests {
         #expect(further.pause == .seconds(1))
     }
 
-    @Test("Methods: those that do no harm, or all")
+    @Test("By default only idempotent methods are retried, and with anyMethod all methods")
     func methods() throws {
         let machine = RetryMachine()
         let moment = Moment(elapsed: .zero, chance: 1)
@@ -127,7 +127,7 @@ struct RetryMachineTests {
         }
     }
 
-    @Test("Rules of one's own are made as the table's are")
+    @Test("Custom rules work like the rules of the default table")
     func rules() throws {
         let rule = RetryRule.status(418, because: "The pot may be a teapot for a moment only.")
             .limited(to: 1).throttling()
@@ -141,7 +141,7 @@ struct RetryMachineTests {
         #expect(RetryRule.status(409, because: "").onlyWithKey().needsKey)
     }
 
-    @Test("The story counts time from the first preparation, without the time for which the operation stands still")
+    @Test("The history counts time from the first preparation, without suspensions")
     func story() {
         func at(_ seconds: Int64) -> OperationInstant { OperationInstant(offset: .seconds(seconds)) }
         let error = NetworkError(code: .connectionLost, phase: .receiving, message: "")
@@ -163,12 +163,12 @@ struct RetryMachineTests {
         story.fail(2, now: at(43))
         story.note(2, error, .fail, now: at(43))
         #expect(story.records.map(\.began) == [.zero, .seconds(21)])
-        // What was deliberated afterwards is no part of the attempt.
+        // The time of the decision is not part of the attempt.
         #expect(story.records.map(\.duration) == [.seconds(5), .seconds(12)])
         #expect(story.uncounted(1) == 1)
     }
 
-    @Test("A download that got somewhere begins anew, one that drips does not")
+    @Test("A download that made progress starts counting again, but one that drips does not")
     func progress() {
         func at(_ seconds: Int64) -> OperationInstant { OperationInstant(offset: .seconds(seconds)) }
         var story = AttemptHistory()
@@ -181,13 +181,13 @@ struct RetryMachineTests {
         story.begin(3, now: at(111), isSuspended: false)
         story.fail(3, saved: 2 << 20, now: at(200))
         #expect(story.uncounted(0) == 2 && story.elapsed(at: at(200)) == .zero)
-        // One that had to begin anew has to come further than it was.
+        // A download that started again must exceed its earlier progress.
         story.begin(4, now: at(201), isSuspended: false)
         story.fail(4, saved: 1 << 20, now: at(210))
         #expect(story.uncounted(0) == 2 && story.elapsed(at: at(210)) == .seconds(10))
     }
 
-    @Test("Times are told in seconds, to the millisecond")
+    @Test("Times are described in seconds, to the millisecond")
     func times() {
         let error = NetworkError(code: .timedOut, phase: .awaitingResponse, message: "")
         let event = RetryEvent(

@@ -7,7 +7,7 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-/// What is sent again, and what is not: keys, bodies, hooks.
+/// Tests keys, bodies and hooks of repeated requests.
 @Suite("Requests that are sent again", .timeLimit(.minutes(1)))
 struct RetryRequestTests {
     private let setting: RetryBench
@@ -17,7 +17,7 @@ struct RetryRequestTests {
         setting = try RetryBench()
     }
 
-    @Test("A key that a hook makes anew for each attempt is that of the first one")
+    @Test("If a hook creates an idempotency key in each attempt, the first one is used for all")
     func keyOfHook() async throws {
         bench.server.route("POST", "/") { $0.number < 2 ? .status(503) : .text("done") }
         let operation = Hooked(bench) { try $0.with("Idempotency-Key", UUID().uuidString) }
@@ -26,7 +26,7 @@ struct RetryRequestTests {
         #expect(keys.count == 3 && keys[0] != nil && Set(keys).count == 1)
     }
 
-    @Test("A key that a hook drops is put back")
+    @Test("An idempotency key that a hook removes is restored")
     func droppedKey() async throws {
         bench.server.route("POST", "/") { $0.number < 1 ? .status(503) : .text("done") }
         let operation = Hooked(bench) { try $0.with("Idempotency-Key", nil) }
@@ -35,7 +35,7 @@ struct RetryRequestTests {
         #expect(bench.server.requests.map { $0["Idempotency-Key"] } == ["one", "one"])
     }
 
-    @Test("A key of no characters is none", arguments: [true, false])
+    @Test("An empty idempotency key does not count", arguments: [true, false])
     func emptyKey(isOfHook: Bool) async throws {
         bench.server.route("POST", "/") { _ in .status(503) }
         let operation = Hooked(bench) { isOfHook ? try $0.with("Idempotency-Key", "") : $0 }
@@ -44,10 +44,10 @@ struct RetryRequestTests {
         #expect(bench.server.counts.heads == 1)
     }
 
-    @Test("The JSON of a request is the same in all attempts, whatever the order of what it is made of")
+    @Test("The JSON of a request is the same in all attempts, whatever the order of a dictionary")
     func sameBody() async throws {
         bench.server.route("POST", "/*") { $0.number < 2 ? .status(503) : .json("{}") }
-        /// As a user's endpoint that is made anew each time.
+        /// Like an endpoint of an app, it is created again in each attempt.
         final class Adding: EndpointOperation<NoContent>, @unchecked Sendable {
             let place: NetworkBase
             let round = Locked(0)
@@ -57,7 +57,7 @@ struct RetryRequestTests {
             }
             override var base: NetworkBase { place }
             override var endpoint: Endpoint<NoContent> {
-                // Room for more makes another order of the same.
+                // A different capacity changes the order of the dictionary.
                 let round = round.withLock { round -> Int in
                     round += 1
                     return round
@@ -79,7 +79,7 @@ struct RetryRequestTests {
         #expect(try RequestBody.json(["b": 1, "a": 2, "c": 3] as [String: Int]).length == 19)
     }
 
-    @Test("A failed hook is no failure of the request: it is not asked again unless the user says so")
+    @Test("A failed hook is not repeated unless a custom decision says so")
     func failedHook() async throws {
         bench.server.route("POST", "/") { _ in .text("done") }
         let asked = Locked(0)
@@ -108,18 +108,18 @@ struct RetryRequestTests {
             $0.policy.decide = { $0.error.code == .preparationFailed ? .again : .asPolicySays }
         }
         #expect(try await setting.driven(Hooked(bench, change: hook), patient).run() == "done")
-        // It costs what any other repetition costs.
+        // This costs the same as any other retry.
         #expect(budget.left(for: bench.server.url("/")) == 4)
         #expect(bench.server.counts.heads == 1)
     }
 
-    @Test("What a hook says of the request itself stays what it is")
+    @Test("An invalid request of a hook fails with its own error")
     func refusingHook() async throws {
         let operation = Hooked(bench) { try $0.with("X-Bad", "one\ntwo") }
         #expect(await failure(of: setting.driven(operation, setting.retry()))?.code == .invalidHeaderValue)
     }
 
-    @Test("That a body can be read only once matters last, and hides nothing of the failure")
+    @Test("A one-shot body is the last reason not to retry, and its error keeps the response")
     func bodyComesLast() async throws {
         bench.server.route("PUT", "/") { _ in .text("Sorry, not now", status: 503) }
         func stream() -> RequestBody { .stream(InputStream(data: Data("once".utf8))) }
@@ -135,14 +135,14 @@ struct RetryRequestTests {
         #expect((error?.cause as? NetworkError)?.code == .unacceptableStatus)
     }
 
-    @Test("A body that nobody asked for yet can be sent, though only once")
+    @Test("A one-shot body that was not read yet can be sent in a later attempt")
     func unopenedBody() async throws {
         let made = Locked(0)
         let body = RequestBody.stream(length: 4, canBeSentAgain: false) {
             made.withLock { $0 += 1 }
             return PieceProducer(Array("once".utf8), size: 4)
         }
-        // Nobody listens there.
+        // No server listens on this port.
         let url = try #require(URL(string: "http://127.0.0.1:1/"))
         let operation = NetworkUploadOperation(url: url, body: body, urlSession: bench.session) { _, _ in 0 }
         let error = await failure(of: setting.driven(operation, setting.retry()))
@@ -152,7 +152,7 @@ struct RetryRequestTests {
     }
 
     @Test(
-        "When the server may be asked again stands in the error, with retry and without, and before the rule is asked")
+        "The error contains the requested Retry-After pause, with and without retry")
     func retryAfter() async throws {
         bench.server.route("GET", "/") { _ in .status(503).with("Retry-After", "7") }
         #expect(await failure(of: bench.text())?.retryAfter == .seconds(7))
@@ -170,7 +170,7 @@ struct RetryRequestTests {
     }
 
     @Test(
-        "Fields that are no number and no date count for nothing, and of several the longest counts",
+        "Invalid Retry-After headers are ignored, and the longest of several pauses counts",
         arguments: [
             (["1,2"], Duration?.none), (["1e30"], nil), (["0x10"], nil), (["7.5"], nil), (["3", "9"], .seconds(9)),
             (["soon", "4"], .seconds(4)), ([" 5 "], .seconds(5)),
@@ -182,7 +182,7 @@ struct RetryRequestTests {
         #expect(await failure(of: bench.text())?.retryAfter == pause)
     }
 
-    @Test("An answer that is followed by another attempt is no progress")
+    @Test("A response that is followed by another attempt does not count as progress")
     func progress() async throws {
         bench.server.route("GET", "/") { request in
             request.number == 0
@@ -205,14 +205,14 @@ struct RetryRequestTests {
         #expect(progress.isFinished)
     }
 
-    /// Asks something when it is let go of, as an object of the user's may.
+    /// Calls a closure when it is released, as an object of an app may do.
     private final class Asker: Sendable {
         let ask: @Sendable () -> Void
         init(_ ask: @escaping @Sendable () -> Void) { self.ask = ask }
         deinit { ask() }
     }
 
-    @Test("The rule of a retry that is replaced is let go of outside of every lock")
+    @Test("The rule of a replaced retry is released outside of every lock")
     func replaced() {
         let operation = bench.text(), asked = Locked(0)
         do {

@@ -7,16 +7,16 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-/// A server that fails, and those who would all send again.
-@Suite("A dying server", .timeLimit(.minutes(2)))
+/// Tests retry when a server fails and all operations would send their requests again.
+@Suite("Retry with a failing server", .timeLimit(.minutes(2)))
 struct RetryStormTests {
-    /// What a second of the simulation saw.
+    /// The counts of a second of the simulation.
     private struct Second {
         var requests = 0
         var successes = 0
     }
 
-    /// Operations that begin evenly, on a manual clock, against a server that is chance.
+    /// Operations that start at regular intervals on a manual clock, against a server that fails at random.
     private final class Simulation: Sendable {
         let clock = ManualClock()
         let budget: RetryBudget
@@ -71,24 +71,24 @@ struct RetryStormTests {
     }
 
     @Test(
-        "95 of 100 requests fail for a minute: the load grows by a fifth and the reserve, and all is well soon after",
+        "If 95 % of all requests fail for a minute, the load grows by a fifth and recovers soon after",
         arguments: [1, 2])
     func simulated(seed: UInt64) throws {
         let simulation = try Simulation(seed: seed, failing: 10..<70, length: 100)
         simulation.run(perSecond: 200, seconds: 100)
         let seconds = simulation.seconds
         let sick = seconds[10..<70].map(\.requests).reduce(0, +)
-        // A fifth of the first attempts of that time and of the ten seconds before, whose earnings have not lapsed; ten in
-        // reserve, and one a second that comes back.
+        // This is a fifth of the first attempts of that time and of the ten seconds before, ten in reserve, and one per
+        // second that is refilled.
         #expect(sick <= 60 * 200 + 70 * 200 / 5 + 10 + 60)
         #expect(sick > 60 * 200 * 11 / 10)
-        // What earlier operations earned is spent in the first seconds; no second is worse than that.
+        // The earnings of earlier operations are spent in the first seconds. No other second is worse.
         #expect(seconds[20..<70].map(\.requests).max() ?? 0 <= 200 * 14 / 10)
         for second in 72..<99 { #expect(seconds[second].successes >= 200, "second \(second)") }
         #expect(seconds[80..<99].allSatisfy { $0.requests == 200 })
     }
 
-    @Test("Against a real server that fails, all operations together send a fifth more, and heal with it")
+    @Test("With a real server that fails, retries add at most a fifth, and end when the server recovers")
     func real() async throws {
         let bench = try OperationBench()
         let isHealed = Locked(false)
@@ -100,7 +100,7 @@ struct RetryStormTests {
         let clock = ManualClock()
         var retry = Retry(
             backoff: .exponential(from: .milliseconds(5)), throttledBackoff: .exponential(from: .milliseconds(5)),
-            // A clock that stands still: nothing comes back, and nothing lapses.
+            // The clock does not advance, so nothing is refilled and nothing expires.
             budget: RetryBudget(clock: clock))
         retry.policy.maximumAttempts = 5
         let count = 300

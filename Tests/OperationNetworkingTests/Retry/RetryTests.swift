@@ -6,12 +6,12 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-/// Retry, against a real server, with time and chance in the test's hand.
+/// Tests retry against a real server, with a clock and random values that the test controls.
 @Suite("Retry", .timeLimit(.minutes(3)))
 struct RetryTests {
     private let clock = ManualClock()
 
-    /// The standard, with the longest pauses that it may have, and a budget of its own.
+    /// The default retry with its longest pauses and its own budget.
     private func standard(_ change: (inout Retry) -> Void = { _ in }) -> Retry {
         var retry = Retry(budget: RetryBudget(clock: clock))
         retry.chance = { 1 }
@@ -19,7 +19,7 @@ struct RetryTests {
         return retry
     }
 
-    /// Makes an operation that repeats, whose waits end as soon as they begin; the pauses are recorded.
+    /// Creates an operation with retry, whose pauses end as soon as they begin, and are recorded.
     private func operation(
         _ bench: OperationBench, _ retry: Retry, method: String = "GET", body: RequestBody = .none,
         pauses: EventRecorder<Duration>? = nil
@@ -45,7 +45,7 @@ struct RetryTests {
         return operation
     }
 
-    @Test("What may pass is repeated with growing pauses, and the result is that of the last attempt")
+    @Test("Temporary failures are retried with growing pauses, and the last attempt has the result")
     func passes() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/") { $0.number < 2 ? .status($0.number == 0 ? 500 : 503) : .text("Hello") }
@@ -53,13 +53,13 @@ struct RetryTests {
         let told = EventRecorder<RetryEvent>()
         do {
             let operation = operation(bench, standard(), pauses: pauses)
-            // It may hold the operation, and is let go of at the end.
+            // The handler may hold the operation, and is released at the end.
             operation.retryHandler = { [operation] event in withExtendedLifetime(operation) { told.record(event) } }
             #expect(try await operation.run() == "Hello")
             await bench.settled()
             #expect(operation.attemptCount == 3)
         }
-        // A server that is overloaded is left alone for longer.
+        // The pauses for an overloaded server are longer.
         #expect(pauses.events == [.milliseconds(500), .seconds(2)])
         #expect(told.events.map(\.reason) == [.mayPass, .mayPass])
         #expect(told.events.map(\.error.status) == [500, 503])
@@ -67,7 +67,7 @@ struct RetryTests {
         try await bench.checkNothingIsLeft()
     }
 
-    @Test("After the last attempt the error tells of all")
+    @Test("After the last attempt, the error describes all attempts")
     func givesUp() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/") { $0.number == 1 ? .repeating([1], count: 1000).cut(at: 500) : .status(502) }
@@ -87,7 +87,7 @@ struct RetryTests {
     }
 
     @Test(
-        "Which answers are worth another attempt",
+        "Statuses of temporary failures are retried, and others are not",
         arguments: [
             (400, false), (401, false), (403, false), (404, false), (408, true), (409, false), (422, false),
             (425, true), (429, true), (500, true), (501, false), (502, true), (503, true), (504, true), (505, false),
@@ -101,7 +101,7 @@ struct RetryTests {
         #expect(bench.server.counts.heads == (isRepeated ? 2 : 1))
     }
 
-    @Test("425 is repeated once, 409 only with a key")
+    @Test("Status 425 is retried once, and 409 only with an idempotency key")
     func special() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/") { _ in .status(425) }
@@ -114,7 +114,7 @@ struct RetryTests {
         #expect(bench.server.counts.heads == 5)
     }
 
-    @Test("What might be carried out twice is sent again only with a key, which stays the same")
+    @Test("A request that is not idempotent is sent again only with a key, which stays the same")
     func idempotency() async throws {
         let bench = try OperationBench()
         bench.server.route("POST", "/") { _ in .status(503) }
@@ -136,10 +136,10 @@ struct RetryTests {
         #expect(bench.server.counts.heads == 7)
     }
 
-    @Test("What never reached a server is sent again, whatever it is")
+    @Test("A request that never reached a server is sent again, whatever its method")
     func unsent() async throws {
         let bench = try OperationBench()
-        // Nobody listens there.
+        // No server listens on this port.
         let url = try #require(URL(string: "http://127.0.0.1:1/"))
         let operation = bench.watched(
             NetworkUploadOperation(url: url, body: .data(Data("x".utf8)), urlSession: bench.session) { _, _ in 0 })
@@ -152,7 +152,7 @@ struct RetryTests {
         #expect(error?.attempts.count == 3)
     }
 
-    @Test("A body that can be read only once ends it with an error that says so, with the failure in it")
+    @Test("A one-shot body ends the retries with an error that contains the failure")
     func oneShotBody() async throws {
         let bench = try OperationBench()
         bench.server.route("PUT", "/") { _ in .status(503) }
@@ -165,7 +165,7 @@ struct RetryTests {
     }
 
     @Test(
-        "What the server asks to wait is waited, with a little more, and no less",
+        "A valid Retry-After header sets the pause, plus up to a tenth, and an invalid one is ignored",
         arguments: [
             ("7", Duration.milliseconds(7700)), ("0", .seconds(1)), ("soon", .seconds(1)), ("-3", .seconds(1)),
             ("Sun, 06 Nov 1994 08:49:47 GMT", .seconds(11)), ("Sun, 06 Nov 1994 08:00:00 GMT", .seconds(1)),
@@ -182,7 +182,7 @@ struct RetryTests {
         #expect(pauses.events == [pause])
     }
 
-    @Test("A server that asks for more than is accepted is not asked earlier: the operation fails and says when")
+    @Test("If a server requests a pause that is too long, the operation fails and reports the pause")
     func asksTooMuch() async throws {
         let bench = try OperationBench()
         for text in ["3600", "99999999999999999999999"] {
@@ -199,7 +199,7 @@ struct RetryTests {
         #expect(bench.server.counts.heads == 2)
     }
 
-    @Test("Always told to come at once, it comes as often as it may, and pauses all the same")
+    @Test("With a Retry-After of zero, an operation still pauses, and stops after the maximum of attempts")
     func comeAtOnce() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/") { _ in .status(503).with("Retry-After", "0") }
@@ -209,7 +209,7 @@ struct RetryTests {
         #expect(pauses.events == [.seconds(1), .seconds(2)])
     }
 
-    @Test("No attempt begins after the window, nor so late that the deadline would cut it off")
+    @Test("No attempt begins after the window, or too late for the deadline")
     func window() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/") { _ in .status(500) }
@@ -230,7 +230,7 @@ struct RetryTests {
         #expect(told.events.filter { $0 != .mayPass } == [.windowOver, .deadlineTooNear])
     }
 
-    @Test("Where the budget is used up the operation fails with the error that it has")
+    @Test("When the budget is used up, the operation fails with its last error")
     func budget() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/") { _ in .status(500) }
@@ -242,12 +242,12 @@ struct RetryTests {
             #expect(await failure(of: operation)?.status == 500)
         }
         await bench.settled()
-        // Three in reserve; four first attempts earn less than one.
+        // There are three in reserve, and four first attempts earn less than one.
         #expect(bench.server.counts.heads == 4 + 3)
         #expect(told.events.count { $0 == .budgetUsedUp } == 3)
     }
 
-    @Test("The user's rule sees the attempt, takes its time, and has its say within the limits")
+    @Test("A custom decision sees the attempt, may take time, and is bound by the limits")
     func usersRule() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/") { _ in .status(404) }
@@ -270,7 +270,7 @@ struct RetryTests {
         #expect(bench.server.counts.heads == 4)
     }
 
-    @Test("Cancelled while the user's rule is asked, or while it waits, it ends at once and nothing is sent")
+    @Test("Canceled during a custom decision or a pause, an operation ends and sends nothing")
     func cancelled() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/") { _ in .status(500) }
@@ -311,7 +311,7 @@ struct RetryTests {
         try await bench.checkNothingIsLeft()
     }
 
-    @Test("An attempt that takes too long fails and is repeated; its time stands still while it is suspended")
+    @Test("An attempt that exceeds its time is repeated, and suspensions do not count")
     func attemptTimeout() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/") { $0.number == 0 ? .silence : .text("Hello") }
@@ -332,12 +332,12 @@ struct RetryTests {
         clock.advance(by: .seconds(1))
         #expect(try await operation.value == "Hello")
         #expect(operation.attemptCount == 2)
-        // The value is told before what the attempts had is let go of.
+        // The value is available before the timer of the attempts is released.
         try await TestThread.run { [clock] in while clock.pendingCount > 0 { sched_yield() } }
         await bench.server.counts { $0.openConnections <= 1 }
     }
 
-    @Test("All operations of a service repeat as its base says, and its log tells why")
+    @Test("All operations of a base use its retry, and its log names the reason")
     func service() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/album") { $0.number == 0 ? .status(500) : .json("[1]") }
@@ -350,7 +350,7 @@ struct RetryTests {
         #expect(entries.events.contains { $0.contains("again") && $0.contains("mayPass") })
     }
 
-    @Test("Without retry nothing is repeated, and the error tells of no attempts")
+    @Test("Without retry nothing is repeated, and the error lists no attempts")
     func off() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/") { _ in .status(500) }

@@ -7,8 +7,8 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-/// Retry against the clock, and what it leaves behind, on a real server.
-@Suite("Retry and its limits", .timeLimit(.minutes(1)))
+/// Tests the time limits of retry and the release of its objects, on a real server.
+@Suite("Limits of retry", .timeLimit(.minutes(1)))
 struct RetryWindowTests {
     private let setting: RetryBench
     private var bench: OperationBench { setting.bench }
@@ -18,7 +18,7 @@ struct RetryWindowTests {
         setting = try RetryBench()
     }
 
-    @Test("What the user's rule and the hooks take is taken from the window")
+    @Test("The time of custom decisions and hooks counts toward the window")
     func slowRule() async throws {
         bench.server.route("PUT", "/") { _ in .status(500) }
         let clock = clock
@@ -38,21 +38,21 @@ struct RetryWindowTests {
         #expect(told.events.first?.timeLeft == .zero)
         #expect(error?.retryEnd == .windowOver)
         #expect(bench.server.counts.heads == 1)
-        // The preparation of the first attempt counts, too.
+        // The preparation of the first attempt counts as well.
         let prepared = Hooked(bench, method: "PUT") { request in
             clock.advance(by: .seconds(31))
             return request
         }
         let late = await failure(of: setting.driven(prepared, setting.retry()))
         #expect(late?.retryEnd == .windowOver)
-        // The second preparation lasted beyond it: nothing is sent any more, and the failure is the server's.
+        // The second preparation exceeded the window. Nothing is sent, and the failure is that of the server.
         #expect(bench.server.counts.heads == 2)
         #expect(late?.status == 500)
         #expect(late?.attempts.map(\.number) == [1, 2])
         #expect(late?.attempts.last?.phase == .waiting)
     }
 
-    @Test("The window stands still while the operation waits for a place in its queue")
+    @Test("The window does not run while the operation waits for a slot in its queue")
     func place() async throws {
         bench.server.route("GET", "/") { $0.number < 1 ? .status(500) : .text("Hello") }
         let queue = QueueManager("api", width: 1), open = Gate()
@@ -70,7 +70,7 @@ struct RetryWindowTests {
         #expect(operation.attemptCount == 2)
     }
 
-    @Test("The window stands still while the operation is suspended")
+    @Test("The window does not run while the operation is suspended")
     func suspension() async throws {
         bench.server.route("GET", "/") { $0.number < 2 ? .status(500) : .text("Hello") }
         let operation = setting.undriven(bench.text(), setting.retry())
@@ -86,7 +86,7 @@ struct RetryWindowTests {
         #expect(try await operation.value == "Hello")
     }
 
-    @Test("No attempt begins so late that the timeout would cut it off, as with the deadline")
+    @Test("No attempt begins too late for the timeout, as with the deadline")
     func timeout() async throws {
         bench.server.route("GET", "/") { _ in .status(500) }
         let told = EventRecorder<RetryEvent>()
@@ -101,7 +101,7 @@ struct RetryWindowTests {
         #expect(bench.server.counts.heads == 3)
     }
 
-    @Test("A deadline within an attempt ends it there, and no other begins")
+    @Test("A deadline within an attempt ends it, and no other attempt begins")
     func deadlineWithin() async throws {
         bench.server.route("GET", "/") { $0.number == 0 ? .status(500) : .silence }
         let operation = setting.undriven(bench.text(), setting.retry())
@@ -117,7 +117,7 @@ struct RetryWindowTests {
         #expect(bench.server.counts.heads == 2)
     }
 
-    @Test("What was paid for an attempt that is never made comes back")
+    @Test("The budget for an attempt that is never made is refunded")
     func refund() async throws {
         bench.server.route("GET", "/") { _ in .status(500) }
         let budget = RetryBudget(reserve: 3, refillPerSecond: 0, clock: clock)
@@ -131,11 +131,11 @@ struct RetryWindowTests {
             operation.cancel()
             #expect(operation.failedAttempts.map(\.status) == [500])
         }
-        // A fifth of each first attempt was earned besides.
+        // A fifth of each first attempt was earned as well.
         #expect(budget.left(for: url) == 4)
     }
 
-    @Test("A rule that holds its operation is let go of with the end, and what is set afterwards is not kept")
+    @Test("A rule that holds its operation is released at the end, and a later handler is not kept")
     func noLeak() async throws {
         bench.server.route("GET", "/") { _ in .status(500) }
         do {
@@ -152,7 +152,7 @@ struct RetryWindowTests {
         try await bench.checkNothingIsLeft()
     }
 
-    @Test("Retry that is set after the start is reported and not kept")
+    @Test("Retry that is set after the start has no effect")
     func late() async throws {
         bench.server.route("GET", "/") { _ in .status(500) }
         let operation = bench.text()
@@ -162,7 +162,7 @@ struct RetryWindowTests {
         _ = await operation.finalOutcome
     }
 
-    @Test("The rule is not asked about a cancellation")
+    @Test("A custom decision is not requested for a cancellation")
     func cancellation() async throws {
         bench.server.route("GET", "/") { _ in .silence }
         let asked = Locked(false)
@@ -181,7 +181,7 @@ struct RetryWindowTests {
         #expect(!asked.withLock { $0 })
     }
 
-    @Test("The decision is told before the failure, to handler and delegate, and not after a cancellation")
+    @Test("The handler and the delegate get the decision before the failure, but not after a cancellation")
     func order() async throws {
         bench.server.route("GET", "/") { _ in .status(500) }
         let lines = EventRecorder<String>()
@@ -211,7 +211,7 @@ struct RetryWindowTests {
         #expect(!lines.events.contains { $0.hasPrefix("late") })
     }
 
-    @Test("The error says why it was not tried again, in each of its forms")
+    @Test("Each text of the error says why the request was not sent again")
     func texts() async throws {
         bench.server.route("GET", "/") { _ in .status(503).with("Retry-After", "1") }
         let error = try #require(await failure(of: setting.text(setting.retry())))
@@ -224,7 +224,7 @@ struct RetryWindowTests {
         #expect(error.errorUserInfo["retryAfter"] as? Double == 1)
     }
 
-    @Test("A service has one handler for all its operations, and each event says why")
+    @Test("A base has one retry handler for all its operations, and each event has the reason")
     func service() async throws {
         bench.server.route("GET", "/album") { $0.number == 0 ? .status(503) : .json("[1]") }
         let told = EventRecorder<RetryEvent>()
@@ -239,7 +239,7 @@ struct RetryWindowTests {
         #expect(told.events.first.map { "\($0)" }?.contains("The server is temporarily unavailable.") == true)
     }
 
-    @Test("A download that takes longer than the window, and is cut more often than that, comes to its end")
+    @Test("A download that makes progress may exceed the window and the maximum of attempts")
     func longDownload() async throws {
         let size = 900_000
         let resource = LoopbackResource(.pattern(count: size), etag: "\"one\"")
@@ -256,7 +256,7 @@ struct RetryWindowTests {
         }
         #expect(try await setting.driven(operation, setting.retry()).run())
         #expect(operation.attemptCount == 7)
-        // One that gets nowhere ends as all others.
+        // A download without progress ends like any other operation.
         bench.server.route("GET", "/stuck") { resource.answer(to: $0).cut(at: 10) }
         let stuck = DownloadTo(folder.url, bench, "/stuck") { _, _ in 0 }
         #expect(await failure(of: setting.driven(stuck, setting.retry()))?.attempts.count == 3)

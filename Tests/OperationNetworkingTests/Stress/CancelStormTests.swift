@@ -10,7 +10,7 @@
 
     @Suite(.timeLimit(.minutes(Rounds.minutes)))
     struct CancelStormTests {
-        /// A step of a task's life at which it is cancelled.
+        /// A step in the life of a task at which it is canceled.
         private enum Moment: CaseIterable, Sendable {
             case beforeStart, rightAfterStart, inLine, inProducer
             case atSent, atInformational, atHead, atBytes, atTrailers, atMetrics, atEnd
@@ -26,7 +26,7 @@
             }
         }
 
-        /// Gives three pieces, and at the second something happens.
+        /// A producer of three pieces that calls a closure at the second piece.
         private final class Watched: BodyProducer {
             private let pieces = Tally()
             private let action: @Sendable () -> Void
@@ -42,7 +42,7 @@
             }
         }
 
-        /// One task, and what was told of it after it was cancelled from within.
+        /// A task and the number of its events after the receiver canceled it.
         private final class Run: Sendable {
             let task = Locked<(any NetworkTask)?>(nil)
             let afterwards = Locked((isCancelled: false, events: 0))
@@ -68,7 +68,7 @@
         }
 
         @Test(arguments: SessionKind.onLibcurl)
-        func `a cancel at every step of a task's life is exact`(_ kind: SessionKind) async throws {
+        func `canceling a task at every step of its life ends it exactly once`(_ kind: SessionKind) async throws {
             let rounds = Rounds.count(ci: 1_000, soak: 100_000)
             let before = try await ProcessShape.warm(kind)
             let server = try makeServer()
@@ -131,7 +131,7 @@
             run.task.withLock { $0 = nil }
         }
 
-        /// Starts the task, and cancels it where that is not done from within.
+        /// Starts the task and cancels it, unless the receiver or the producer cancels it.
         private func cancel(
             _ run: Run, _ task: any NetworkTask, _ receiver: RecordingReceiver, _ moment: Moment, _ seed: UInt64
         ) async {
@@ -140,7 +140,7 @@
             switch moment {
             case .rightAfterStart: task.cancel()
             case .inLine:
-                // With four slots for twelve lanes, some of them wait.
+                // With four slots for twelve lanes, some lanes wait.
                 await Task.yield()
                 task.cancel()
             case .whileSuspended, .whileHeld:

@@ -6,12 +6,12 @@ import OperationCore
 import OperationNetworking
 import OperationTestKit
 
-/// Something that happens to a request, by the server or by who made it, and how it must end then.
+/// A disturbance of a request by the server or the caller, and the expected outcome.
 struct Mischief: Sendable {
     typealias Reaction = @Sendable (RecordingReceiver.Event, any NetworkTask) -> Void
 
     let name: String
-    /// How often it happens, compared with the others.
+    /// How often this kind occurs, relative to the others.
     let weight: Int
     var method = "GET"
     var body = RequestBody.none
@@ -20,10 +20,10 @@ struct Mischief: Sendable {
     var react: Reaction = { _, _ in }
     let isRight: @Sendable (RecordingReceiver.Record) -> Bool
 
-    /// The place of this kind on the server.
+    /// The path of this kind on the server.
     var path: String { "/\(name)" }
 
-    /// What a number stands for, the same every time.
+    /// Returns the kind for a number. The same number always returns the same kind.
     static func of(_ number: UInt64) -> Mischief {
         var generator = SeededGenerator(seed: number)
         var place = Int.random(in: 0..<totalWeight, using: &generator)
@@ -85,7 +85,7 @@ extension Mischief {
             isRight: { $0.isSuccess && $0.sent == 90_000 }),
         Mischief(
             name: "redirect", weight: 20, answer: { _ in .redirect(to: "/plain-after-redirect") },
-            // A session follows none by itself.
+            // A transport session follows no redirect, and an exchange session does.
             isRight: { $0.status == 302 && $0.isSuccess || greeted($0) }),
     ]
 

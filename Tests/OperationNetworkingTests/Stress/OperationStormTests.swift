@@ -30,18 +30,18 @@
                 request.makeOperation(server, session)
             }
 
-            /// One after the other, each begun when the one before it has ended.
+            /// Runs operations in sequence.
             func runInSequence(_ numbers: Range<Int>) async throws {
                 let queue = QueueManager("sequence", width: 1)
                 for number in numbers {
                     let request = StormRequest(number)
                     let operation = makeOperation(request)
-                    // What a census knows of an object stays when that is gone, so that it grows by itself.
+                    // The census keeps an entry for each object, so it tracks only some.
                     if number < 1_000 { census.track(operation) }
                     let heads = server.counts.heads
                     try queue.add(operation)
                     if request == .silent {
-                        // Half of them while they wait for an answer, the others whenever that is.
+                        // Half of them are canceled while they wait for a response, the others at any moment.
                         if number.isMultiple(of: 2) { await server.counts { $0.heads > heads } }
                         operation.cancel()
                     }
@@ -59,7 +59,7 @@
             }
         }
 
-        @Test func `operations one after the other: memory stays flat`() async throws {
+        @Test func `operations in sequence do not increase memory use`() async throws {
             let count = Rounds.count(ci: 600, soak: 100_000)
             let storm = try Storm(connections: 2)
             try await storm.runInSequence(0..<count / 10)
@@ -74,17 +74,17 @@
             try await storm.end()
         }
 
-        @Test func `thousands of operations at once in a queue manager all end, each as it must`() async throws {
+        @Test func `thousands of concurrent operations in a queue all end with the expected outcome`() async throws {
             let count = Rounds.count(ci: 500, soak: 10_000)
             let storm = try Storm(connections: 48)
             let start = ContinuousClock.now
             do {
-                // It keeps its last failures, to run them again, for as long as it lives.
+                // The queue keeps its last failures, to run them again, until it is released.
                 let queue = QueueManager("storm", width: count)
                 let requests = (0..<count).map { StormRequest($0) }
                 let operations = requests.map { storm.census.track(storm.makeOperation($0)) }
                 try queue.add(operations)
-                // Some while they wait for an answer, and some before they were sent.
+                // Some operations are canceled while they wait for a response, and some before they are sent.
                 for (request, operation) in zip(requests, operations) where request == .silent { operation.cancel() }
                 await queue.drained()
                 for (request, operation) in zip(requests, operations) where !request.isRight(operation.outcome) {

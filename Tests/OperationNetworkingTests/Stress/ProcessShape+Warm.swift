@@ -7,7 +7,7 @@
     import Testing
 
     extension ProcessShape {
-        /// The shape after a first request, when the system has what it keeps for ever.
+        /// The shape after a first request, which allocates the resources that the system keeps permanently.
         static func warm(_ kind: SessionKind) async throws -> ProcessShape {
             let server = try LoopbackServer()
             server.route("/") { _ in .text("hello") }

@@ -4,14 +4,14 @@
 import Foundation
 import OperationTestKit
 
-/// How large this process is: what must stay as it is however long something goes on.
+/// The resource use of this process, which must not grow over time.
 struct ProcessShape: Sendable, CustomStringConvertible {
     let memory: Int
-    /// What each open descriptor leads to.
+    /// The target of each open descriptor.
     let descriptors: [Int32: String]
     let threads: Int
 
-    /// Measures now.
+    /// Measures the current resource use.
     init() {
         memory = ProcessFigures.residentBytes
         descriptors = ProcessFigures.openDescriptors
@@ -20,9 +20,9 @@ struct ProcessShape: Sendable, CustomStringConvertible {
 
     var description: String { "\(memory >> 20) MiB, \(descriptors.count) descriptors, \(threads) threads" }
 
-    /// The descriptors that are open now and were not then, if they are more than they should be; each with its target.
+    /// The descriptors that were opened since an earlier moment, if there are more than allowed, each with its target.
     ///
-    /// - Parameter connections: How many may be open now that were not then, both ends of each in this process.
+    /// - Parameter connections: The number of allowed new connections. Both ends of each are in this process.
     func newDescriptors(since earlier: ProcessShape, connections: Int = 0) -> [String] {
         let before = Dictionary(grouping: earlier.descriptors.values, by: Self.kind).mapValues(\.count)
         let after = Dictionary(grouping: descriptors, by: { Self.kind($0.value) })
@@ -33,23 +33,23 @@ struct ProcessShape: Sendable, CustomStringConvertible {
         }.sorted()
     }
 
-    /// Sockets and pipes have numbers of their own; everything else has a name.
+    /// The targets of sockets and pipes contain unique numbers. All other targets are names.
     private static func kind(_ target: String) -> String {
         ["socket", "pipe"].first { target.hasPrefix("\($0):") } ?? target
     }
 
-    /// What has grown since an earlier moment: nothing, but for what a few idle threads of the system account for.
+    /// The resources that have grown since an earlier moment, except for a few idle threads of the system.
     func growth(since earlier: ProcessShape, connections: Int = 0) -> [String] {
         var growth = newDescriptors(since: earlier, connections: connections)
         #if !TSAN && !ASAN
-            // A sanitizer keeps books of its own on each byte.
+            // A sanitizer needs additional memory for each byte.
             if memory - earlier.memory >= 24 << 20 { growth.append("memory") }
         #endif
         if threads > earlier.threads + 4 { growth.append("threads") }
         return growth
     }
 
-    /// Measures until it is as small as it was, or for some seconds: what has ended may take a moment to go.
+    /// Measures until the process has shrunk to its earlier shape, or for some seconds.
     static func settled(since earlier: ProcessShape, connections: Int = 0) async throws -> ProcessShape {
         try await TestThread.run {
             let start = ContinuousClock.now

@@ -7,12 +7,12 @@
     import OperationTestKit
     import Testing
 
-    /// Sessions and other processes.
+    /// Tests sessions together with other processes.
     @Suite(.timeLimit(.minutes(2)))
     struct ProcessTests {
-        // Under ThreadSanitizer such a child may make no threads.
+        // Under ThreadSanitizer, a forked child cannot create threads.
         #if !TSAN
-            @Test func `a child made by fork is told that the session is not for it, and may close it`() async throws {
+            @Test func `a forked child gets sessionUnavailable from the session and can close it`() async throws {
                 let server = try LoopbackServer()
                 server.route("/") { _ in .text("hello") }
                 let (output, status) = try await Fixture("SessionProbe").run("fork", server.url().absoluteString)
@@ -29,7 +29,7 @@
             }
         #endif
 
-        @Test func `programs that are started under load inherit no descriptor of a session`() async throws {
+        @Test func `programs started under load inherit no file descriptor of a session`() async throws {
             let server = try LoopbackServer()
             server.route("/") { _ in .text("hello") }
             let (output, status) = try await Fixture("SessionProbe").run("spawn", server.url().absoluteString)
@@ -48,7 +48,7 @@
             await server.stopped()
         }
 
-        @Test func `writing to a connection that was reset does not kill the program`() async throws {
+        @Test func `writing to a reset connection does not kill the process`() async throws {
             let server = try LoopbackServer()
             server.routeEarly("/") { _ in LoopbackAnswer(.awaitBody(atLeast: 1_000)).followed(by: .reset) }
             let (output, status) = try await Fixture("SessionProbe").run("pipe", server.url().absoluteString)
@@ -56,15 +56,14 @@
             await server.stopped()
         }
 
-        @Test func `with hardly a descriptor left everything ends, and is well when there are some again`() async throws
-        {
+        @Test func `requests end when descriptors run out, and succeed again when some are available`() async throws {
             let server = try LoopbackServer()
             server.route("/") { _ in .text("hello") }
             let (output, status) = try await Fixture("SessionProbe").run("descriptors", server.url().absoluteString)
             let lines = output.split(separator: "\n").map(String.init)
             #expect(lines.first == "before: 200 saved" && status == 0, "\(output)")
             #expect(lines.last == "after: [\"200\"] saved", "\(output)")
-            // The server accepts connections all the time: nothing that is said of it may be the reason.
+            // The server accepts connections all the time, so no error may blame the server.
             let allowed: Set = ["200", "saved", "resourcesExhausted", "transferFailed"]
             #expect(lines.contains { $0.hasPrefix("with 0:") && $0.contains("resourcesExhausted") }, "\(output)")
             for left in 0...1 {

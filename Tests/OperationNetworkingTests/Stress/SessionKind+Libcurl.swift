@@ -5,10 +5,10 @@
     import OperationNetworking
 
     extension SessionKind {
-        /// The kinds that stand on our own transport, which can take anything.
+        /// The kinds that use the libcurl transport, which withstands all tests.
         static let onLibcurl: [SessionKind] = [.curl, .exchangeOverCurl]
 
-        /// A session of such a kind, set up as a test needs it, and how it is closed.
+        /// Creates a configured session of this kind, and its transport, which closes it.
         func makeCurlPair(
             _ change: (inout CurlSession.Configuration) -> Void
         ) -> (any NetworkSession, CurlSession) {

@@ -11,8 +11,7 @@
     @Suite(.timeLimit(.minutes(Rounds.minutes)))
     struct SessionStormTests {
         @Test(arguments: SessionKind.onLibcurl)
-        func `a server that is restarted under load costs requests, and nothing else`(_ kind: SessionKind) async throws
-        {
+        func `restarting a server under load fails requests but leaks nothing`(_ kind: SessionKind) async throws {
             let path = FileManager.default.temporaryDirectory.appendingPathComponent(
                 "restart-\(UInt32.random(in: 0...(.max)))"
             ).path
@@ -22,7 +21,7 @@
             let ends = Tally(), successes = Tally()
             var options = LoopbackServer.Options()
             options.addresses = [.unixSocket(path: path)]
-            // Nobody is answered before there is something to answer.
+            // The server accepts no connections before its route exists.
             options.accepts = false
             let url = try #require(URL(string: "http://example.com/"))
 
@@ -52,7 +51,7 @@
                 }
             }
             for _ in 0..<Rounds.count(ci: 5, soak: 300) {
-                // Some pass, and then the server goes away in their midst.
+                // Some requests succeed, then the server stops while others are running.
                 await successes.gate(at: successes.count + 20).passage()
                 await server.stopped()
                 server = try makeServer()
@@ -68,7 +67,7 @@
             #expect(after.newDescriptors(since: before) == [])
         }
 
-        /// Tasks in all situations: in line, sending, receiving, suspended, held, done, never started.
+        /// Starts tasks in all states: waiting, sending, receiving, suspended, held, ended and never started.
         private func startAll(
             _ session: any NetworkSession, _ server: LoopbackServer, _ events: Tally, _ ends: Tally
         ) throws -> [RecordingReceiver] {
@@ -92,12 +91,12 @@
         }
 
         @Test(arguments: SessionKind.onLibcurl)
-        func `a session that is closed at any moment, by several at once, has told every end when it is gone`(
+        func `a session closed at any moment by several threads ends every task exactly once`(
             _ kind: SessionKind
         ) async throws {
             let before = try await ProcessShape.warm(kind)
             var options = LoopbackServer.Options()
-            // Else the server keeps thousands of bodies, and what the sessions leave cannot be seen beside them.
+            // Otherwise, the server keeps thousands of bodies, which would hide the leaks of the sessions.
             options.keptRequests = 16
             let server = try LoopbackServer(options)
             server.route("/big") { _ in .repeating(TestPattern.block, count: 1 << 30) }
@@ -107,7 +106,7 @@
             let rounds = Rounds.count(ci: 20, soak: 2_000)
             let team = ThreadTeam(count: 3)
             for _ in 0..<rounds {
-                // At so many events: some of the bodies never end, so that there are always more.
+                // The number of events at which the session is closed. Some bodies never end, so events never run out.
                 let moment = Int.random(in: 0..<300, using: &generator)
                 let (session, transport) = kind.makeCurlPair { $0.maximumConnectionsPerHost = 16 }
                 let events = Tally(), ends = Tally()
@@ -122,7 +121,7 @@
                             }
                         })
                 }
-                // What stands above may tell its ends on other threads; the transport has none left.
+                // An exchange session may report ends on other threads. The transport has no threads left.
                 if kind == .curl { #expect(ends.count == 28) }
                 for receiver in receivers.enumerated().filter({ $0.offset % 11 != 10 }).map(\.element) {
                     let record = await receiver.end()
@@ -137,7 +136,7 @@
             #expect(after.newDescriptors(since: before) == [] && after.threads <= before.threads + 4, "\(after)")
         }
 
-        @Test func `many transfers that pause for long go on where they were, and no time limit runs meanwhile`()
+        @Test func `transfers paused for a long time resume where they stopped, and no limit expires`()
             async throws
         {
             let size = 2 << 20
@@ -150,7 +149,7 @@
             let lead = Locked(Duration.zero)
             let session = CurlSession(configuration: configuration, lead: { lead.withLock { $0 } })
             var timeouts = TransferTimeouts.none
-            // In a slice the clock leaps, and on a busy machine nothing else shall be measured by a short limit.
+            // Outside the soak, the clock leaps. A longer limit tolerates a busy machine.
             timeouts.idle = .seconds(Rounds.isSoak ? 5 : 60)
             let options = TransferOptions(timeouts: timeouts)
             server.route("/last") { _ in .text("last") }
@@ -179,10 +178,10 @@
             }
             var rounds = 0
             while runs.contains(where: { $0.receiver.record.ends == 0 }) {
-                // The first pause is long, the others are not.
+                // Only the first pause is long.
                 if rounds == 0 {
                     await reached.gate(at: runs.count).passage()
-                    // The session knows of all pauses when it has answered another request.
+                    // The session has processed all pauses when another request has completed.
                     #expect(try await session.run(server.url("/last")).text == "last")
                     if !Rounds.isSoak { lead.withLock { $0 = .seconds(120) } }
                 }

@@ -13,7 +13,7 @@
         private static let lanes = 48
 
         @Test(arguments: SessionKind.onLibcurl)
-        func `a great many requests, of which many go wrong, each end once, and nothing grows`(_ kind: SessionKind)
+        func `many requests, successful and failing, each end once without resource growth`(_ kind: SessionKind)
             async throws
         {
             let rounds = Rounds.count(ci: 2_000, soak: 1_000_000)
@@ -81,10 +81,10 @@
             }
         }
 
-        @Test func `thousands of connections at a time all end, on few threads`() async throws {
+        @Test func `thousands of concurrent connections all complete on few threads`() async throws {
             var limit = rlimit()
             getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
-            // Both ends of each are in this process.
+            // Both ends of each connection are in this process.
             let room = Int(min(limit.rlim_cur, 100_000)) / 2 - 200
             let count = min(Rounds.count(ci: 200, soak: 9_000), room)
             let before = try await ProcessShape.warm(.curl)
@@ -96,11 +96,11 @@
             print("soak: \(count) connections at a time: \(before), then \(during), closed \(closed)")
             print("soak: let go of \(after); and without what malloc keeps for the next one \(last)")
             #expect(last.newDescriptors(since: before) == [])
-            // Nothing of them is still used: neither by the session, nor by the server or the receivers, nor by libcurl.
+            // The session, the server, the receivers and libcurl have released everything.
             if isMemoryGivenBack { #expect(last.growth(since: before) == [], "\(last)") }
         }
 
-        /// So many requests that all have a connection at the same moment; the shape at that moment, and when it is over.
+        /// Runs `count` requests that all have a connection at the same time. Returns the shape then and after the end.
         private func connect(_ count: Int) async throws -> (during: ProcessShape, closed: ProcessShape) {
             let server = try LoopbackServer()
             let gate = Gate()

@@ -10,30 +10,30 @@ import OperationTestKit
     import FoundationNetworking
 #endif
 
-/// One of the many requests of a storm of operations: what the server does, and how the operation must end.
+/// A kind of request in a storm of operations: the response of the server, and the expected outcome.
 enum StormRequest: String, CaseIterable {
-    /// Decoded to a model.
+    /// A response that is decoded to a model.
     case album
-    /// The same by a subclass with hooks.
+    /// A response that a subclass with hooks decodes to a model.
     case signed
-    /// Answered by 404.
+    /// A 404 response.
     case missing
-    /// Answered by half a body.
+    /// A truncated body.
     case broken
-    /// An answer that cannot be decoded.
+    /// A response that cannot be decoded.
     case nonsense
-    /// Never answered, and cancelled.
+    /// A request without a response, which is canceled.
     case silent
 
     struct Album: Decodable, Sendable { let year: Int }
 
-    /// What a number stands for: two in three go well.
+    /// Creates the kind for a number. Two of three numbers succeed.
     init(_ number: Int) {
         let others = StormRequest.allCases.dropFirst()
         self = number.isMultiple(of: 3) ? others[others.startIndex + number / 3 % others.count] : .album
     }
 
-    /// Serves all of them.
+    /// Adds the routes of all kinds.
     static func serve(on server: LoopbackServer) {
         server.route("/album") { _ in .json(#"{"year":1959}"#) }
         server.route("/signed") { .json(#"{"year":\#($0["X-Year"] ?? "0")}"#) }
@@ -60,7 +60,7 @@ enum StormRequest: String, CaseIterable {
     }
 
     private final class Signed: NetworkDataOperation<Album>, @unchecked Sendable {
-        // Sendable: it has no state.
+        // Sendable: the class has no state.
 
         override func prepareRequest(_ request: URLRequest) -> URLRequest {
             var request = request

@@ -27,7 +27,7 @@ struct StubSessionTests {
         return Bench.Running(task: task, receiver: receiver)
     }
 
-    @Test func `it answers what it was told, and 404 to the rest`() async throws {
+    @Test func `a stub session returns the responses of its routes, and 404 otherwise`() async throws {
         session.route("GET", "/a/*") { .text("got \($0.url.path)") }
         let record = await start(try request("/a/b")).end()
         #expect(record.status == 200)
@@ -36,7 +36,7 @@ struct StubSessionTests {
         #expect(session.requests.map(\.url.path) == ["/a/b", "/c"])
     }
 
-    @Test func `it reads bodies of every kind`() async throws {
+    @Test func `a stub session reads request bodies of every kind`() async throws {
         session.route("POST", "/") { .data($0.body, type: "x/y") }
         let bytes = TestPattern.bytes(count: 200_000)
         let bodies: [RequestBody] = [
@@ -53,7 +53,7 @@ struct StubSessionTests {
         #expect(await start(try request("/", "POST", failing)).end().error?.code == .bodyUnreadable)
     }
 
-    @Test func `it fails as it is told to`() async throws {
+    @Test func `a stub session reports the errors of its routes`() async throws {
         session.route(nil, "/early") { _ in .failure(.cannotFindHost) }
         session.route(nil, "/late") { _ in StubAnswer(.head(103), .head(200), .bytes("hel"), .fail(.connectionLost)) }
         #expect(await start(try request("/early")).end().error?.code == .cannotFindHost)
@@ -63,7 +63,7 @@ struct StubSessionTests {
         #expect(late.informational.count == 1)
     }
 
-    @Test func `both brakes hold, and pauses go by the clock`() async throws {
+    @Test func `suspend and hold stop a stub task, and pauses follow the clock`() async throws {
         let clock = ManualClock()
         let session = StubSession(clock: clock)
         session.route(nil, "/") { _ in StubAnswer(.head(200), .pause(.seconds(60)), .bytes("hello")) }
@@ -80,7 +80,7 @@ struct StubSessionTests {
         #expect(await receiver.end().text == "hello")
     }
 
-    @Test func `a cancel is exact at each step`() async throws {
+    @Test func `a stub task canceled at any step delivers only its end`() async throws {
         let gate = Gate()
         session.route(nil, "/") { _ in StubAnswer(.head(103), .head(200), .bytes("a"), .bytes("b"), .stall(until: gate))
         }
@@ -104,7 +104,7 @@ struct StubSessionTests {
         gate.open()
     }
 
-    @Test func `a session that is closed ends its tasks`() async throws {
+    @Test func `closing a stub session ends its tasks`() async throws {
         session.route(nil, "/") { _ in StubAnswer(.head(200), .stall(until: Gate())) }
         let run = start(try request())
         _ = await run.receiver.record { $0.head != nil }
@@ -113,7 +113,7 @@ struct StubSessionTests {
         #expect(await start(try request()).end().error?.code == .sessionClosed)
     }
 
-    @Test func `a task that is cancelled while its body is read tells no more of it`() async throws {
+    @Test func `a stub task canceled while its body is read reports no further progress`() async throws {
         let bytes = TestPattern.bytes(count: 50_000)
         for number in [1, 3] {
             let count = Tally()
@@ -130,7 +130,7 @@ struct StubSessionTests {
         #expect(session.requests.isEmpty)
     }
 
-    @Test func `a suspended task reads no more of its body`() async throws {
+    @Test func `a suspended stub task stops reading its body`() async throws {
         session.route(nil, "/") { .text("\($0.body.count)") }
         let bytes = TestPattern.bytes(count: 50_000)
         let body = RequestBody.stream(canBeSentAgain: true) { PieceProducer(bytes, size: 9_000) }
@@ -144,7 +144,7 @@ struct StubSessionTests {
         #expect(await run.end().text == "50000")
     }
 
-    @Test func `a producer that wakes when nobody waits opens no gate`() async throws {
+    @Test func `waking a finished upload does not resume a stalled stub response`() async throws {
         let gate = Gate()
         session.route(nil, "/") { _ in StubAnswer(.head(200), .stall(until: gate), .bytes("hello")) }
         let kept = Locked<BodyWaker?>(nil)

@@ -6,14 +6,14 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-/// What a case of the conformance suite works with: a session, and a server of its own.
+/// A session and its own server, for a case of the conformance suite.
 struct Bench: ClientBench {
     typealias Running = RunningTask
 
     let kind: SessionKind
     let session: any NetworkSession
     let server: LoopbackServer
-    /// Closes the session; its tasks end.
+    /// Closes the session, which ends its tasks.
     let closeSession: @Sendable () -> Void
     #if OPERATIONKIT_LIBCURL
         private let clock = SessionClock()
@@ -33,7 +33,7 @@ struct Bench: ClientBench {
     }
 
     #if OPERATIONKIT_LIBCURL
-        /// The same with a real server between session and server.
+        /// Creates a bench with a real server between the session and the loopback server.
         init(_ kind: SessionKind, _ options: LoopbackServer.Options, through front: ServerFront) throws {
             self.kind = kind
             let server = try LoopbackServer(options)
@@ -47,12 +47,12 @@ struct Bench: ClientBench {
 
     func url(_ target: String) throws -> URL { try makeURL(target) }
 
-    /// A limit that a test can let pass, and so long that nothing else exceeds it on a busy machine.
+    /// A time limit that a test can let pass, and that nothing else exceeds on a busy machine.
     ///
-    /// The clock of Foundation's sessions cannot be moved, so there it is one that can be waited for.
+    /// The clock of Foundation's sessions cannot be moved, so their limit is short enough to wait for.
     var passableLimit: Duration { kind == .urlSession ? .seconds(2) : .seconds(40) }
 
-    /// Lets that limit pass, as far as the session is concerned.
+    /// Lets the limit pass for the session.
     func passLimit() async throws {
         #if OPERATIONKIT_LIBCURL
             guard kind == .urlSession else { return try await clock.leap(passableLimit, noticedBy: session) }
@@ -60,13 +60,13 @@ struct Bench: ClientBench {
         try await Task.sleep(for: passableLimit + .milliseconds(300))
     }
 
-    /// Sees that the session still works, and that it sent nothing against the rules.
+    /// Checks that the session still works and sent no invalid request.
     func checkHealth(location: SourceLocation = #_sourceLocation) async throws {
         try await checkSession(location: location)
         #expect(server.violations == [], sourceLocation: location)
     }
 
-    /// Sees that the session still works.
+    /// Checks that the session still works.
     func checkSession(location: SourceLocation = #_sourceLocation) async throws {
         server.route("/health") { _ in .text("well") }
         let record = try await get("/health", location: location)

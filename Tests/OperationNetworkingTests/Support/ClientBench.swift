@@ -5,7 +5,7 @@ import Foundation
 import OperationNetworking
 import Testing
 
-/// A session, and a server to which it sends requests.
+/// A session and a server to which it sends requests.
 protocol ClientBench: Sendable {
     var session: any NetworkSession { get }
     func url(_ target: String) throws -> URL
@@ -17,13 +17,13 @@ extension ClientBench {
         _ change: (inout TransferOptions) -> Void = { _ in }
     ) throws -> NetworkRequest {
         var options = TransferOptions()
-        // A case that would hang fails.
+        // With these limits, a case fails instead of hanging.
         options.timeouts = TransferTimeouts(connect: .seconds(60), firstByte: .seconds(60), idle: .seconds(60))
         change(&options)
         return try NetworkRequest(method, url: url(target), headers: headers, body: body, options: options)
     }
 
-    /// Makes a task and starts it.
+    /// Creates and starts a task.
     func start(
         _ request: NetworkRequest,
         _ react: @escaping @Sendable (RecordingReceiver.Event, any NetworkTask) -> Void = { _, _ in }
@@ -34,7 +34,7 @@ extension ClientBench {
         return RunningTask(task: task, receiver: receiver)
     }
 
-    /// Starts a task and waits for its end, which must come once and by the rules.
+    /// Starts a task and waits for its end, which must come once and follow the contract.
     func run(
         _ request: NetworkRequest, location: SourceLocation = #_sourceLocation,
         _ react: @escaping @Sendable (RecordingReceiver.Event, any NetworkTask) -> Void = { _, _ in }
@@ -42,7 +42,7 @@ extension ClientBench {
         await start(request, react).end(location)
     }
 
-    /// Asks for a target, and waits for the end.
+    /// Sends a GET request and waits for its end.
     func get(_ target: String = "/", location: SourceLocation = #_sourceLocation) async throws
         -> RecordingReceiver.Record
     {
@@ -50,7 +50,7 @@ extension ClientBench {
     }
 }
 
-/// A task that was started, and what it tells.
+/// A running task and its events.
 struct RunningTask: Sendable {
     let task: any NetworkTask
     let receiver: RecordingReceiver

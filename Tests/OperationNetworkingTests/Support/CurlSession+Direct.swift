@@ -5,7 +5,7 @@
     import OperationNetworking
 
     extension CurlSession {
-        /// A session that asks the server itself, whatever proxy the environment names, and keeps its limits by a clock.
+        /// A session that uses no proxy, and that can use a clock of the test for its limits.
         static func direct(
             by clock: SessionClock? = nil, _ change: (inout Configuration) -> Void = { _ in }
         ) -> CurlSession {

@@ -4,12 +4,12 @@
 #if OPERATIONKIT_LIBCURL
     import Foundation
 
-    /// The URL parser of this machine's libcurl: how the library that sends requests reads a text.
+    /// The URL parser of the installed libcurl.
     struct CurlURLParser {
-        /// Where a request to a URL goes.
+        /// The destination of a request.
         struct Place: Hashable, CustomStringConvertible {
             var scheme: String
-            /// A name in ASCII, four decimal numbers, or the digits of the 16 bytes of an IPv6 address.
+            /// A name in ASCII, four decimal numbers, or the 16 bytes of an IPv6 address in decimal.
             var host: String
             var zone: String
             var port: String
@@ -36,7 +36,7 @@
         private static let defaultPort: UInt32 = 1 << 0
         private static let punycode: UInt32 = 1 << 12
 
-        /// Nil on a machine without libcurl.
+        /// Returns `nil` without libcurl.
         init?() {
             guard let library = dlopen("libcurl.so.4", RTLD_NOW), let make = dlsym(library, "curl_url"),
                 let cleanUp = dlsym(library, "curl_url_cleanup"), let set = dlsym(library, "curl_url_set"),
@@ -50,9 +50,9 @@
             self.free = unsafeBitCast(free, to: (@convention(c) (UnsafeMutableRawPointer?) -> Void).self)
         }
 
-        /// How libcurl reads a text; nil if it refuses it, or cannot say the host in ASCII.
+        /// Returns how libcurl reads a URL, or `nil` if libcurl rejects it or cannot express the host in ASCII.
         func place(of text: String) -> Place? {
-            // libidn2 reads the text in the encoding of the locale, which is changed for this thread alone.
+            // libidn2 reads the text in the encoding of the locale, which is changed for this thread only.
             let locale = newlocale(1 << LC_CTYPE, "C.UTF-8", nil)
             let before = uselocale(locale)
             defer {
@@ -76,7 +76,7 @@
             return String(cString: text)
         }
 
-        /// The system's own functions say which address is meant: they know nothing of ours.
+        /// Parses the address with functions of the system, which are independent of the library.
         private static func written(_ host: String) -> String {
             var (four, six) = (in_addr(), in6_addr())
             if host.hasPrefix("["), inet_pton(AF_INET6, String(host.dropFirst().dropLast()), &six) == 1 {

@@ -6,7 +6,7 @@
     import OperationTestKit
     import Testing
 
-    /// A program that was built beside the tests.
+    /// A program that was built together with the tests.
     struct Fixture: Sendable {
         private let executable: URL
 
@@ -14,7 +14,7 @@
             executable = try #require(ProbeProgram.url(name), "\(name) was not built beside the tests.")
         }
 
-        /// Runs it: what it printed, and its status or the number of the signal that ended it, as a negative one.
+        /// Runs the program. Returns its output, and its status or the negative number of the signal that ended it.
         func run(_ arguments: String...) async throws -> (output: String, status: Int32) {
             let executable = executable
             return try await TestThread.run {

@@ -5,9 +5,9 @@
     import Foundation
     import OperationNetworking
 
-    /// Undoes gzip.
+    /// Decompresses gzip data.
     enum Gunzip {
-        /// Nil if the bytes are damaged or end too early.
+        /// Returns `nil` if the data is damaged or incomplete.
         static func data(_ data: Data) -> Data? {
             guard let decoder = ContentDecoder(coding: "gzip") else { return nil }
             var (result, offset) = (Data(), 0)

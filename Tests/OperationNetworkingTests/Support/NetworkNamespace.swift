@@ -6,16 +6,17 @@
     import OperationTestKit
     import Testing
 
-    /// A network of their own for child processes.
+    /// A separate network for child processes.
     struct NetworkNamespace: Sendable {
-        /// Without any interface that is up; nil if that cannot be had here.
+        /// A network without an active interface, or `nil` if it is not available.
         static let empty = NetworkNamespace(
             [["unshare", "-rn"], ["unshare", "-n"]],
             trying: ["ip", "link", "add", "eth7", "type", "veth", "peer", "name", "peer7"])
 
-        /// With the loopback interface, at which the system's resolver asks for all names; nil if that cannot be had here.
+        /// A network with a loopback interface, to which the system's resolver sends all queries, or `nil` if it is not
+        /// available.
         ///
-        /// It waits half a minute for each answer, and asks once.
+        /// The resolver waits half a minute for each response, and asks once.
         static let withOwnResolver: NetworkNamespace? = {
             let setUp = """
                 folder=$(mktemp -d) || exit 1
@@ -34,7 +35,7 @@
             return NetworkNamespace([["unshare", "-rnm"] + shell, ["unshare", "-nm"] + shell], trying: ["true"])
         }()
 
-        /// No namespace, but a system that refuses the first request of each thread; nil if that cannot be had here.
+        /// No namespace, but a system that refuses the first request of each thread, or `nil` if it is not available.
         static let refusing = NetworkNamespace(
             [
                 [
@@ -50,24 +51,24 @@
             self.launcher = launcher
         }
 
-        /// Runs a program of the tests in one, and returns what it prints.
+        /// Runs a test program in this network, and returns its output.
         func probe(_ name: String, _ arguments: String...) async throws -> String {
             let program = try #require(ProbeProgram.url(name), "\(name) was not built.")
             return try await TestThread.run {
-                // A probe that hangs must not keep the whole run.
+                // A probe that hangs must not block the whole run.
                 Self.run(["timeout", "-s", "KILL", "150"] + launcher + [program.path] + arguments)
                     ?? "It could not be run, or did not end."
             }
         }
 
-        /// What a program prints; nil if it fails.
+        /// Returns the output of a program, or `nil` if it fails.
         private static func run(_ command: [String]) -> String? {
             let process = Process(), output = Pipe()
             process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
             process.arguments = command
             var environment = ProcessInfo.processInfo.environment
             environment["PATH"] = (environment["PATH"] ?? "/usr/bin:/bin") + ":/usr/local/sbin:/usr/sbin:/sbin"
-            // They would be heard before the file of the test.
+            // These variables would take precedence over the file of the test.
             environment["LOCALDOMAIN"] = nil
             environment["RES_OPTIONS"] = nil
             process.environment = environment

@@ -5,7 +5,7 @@ import Dispatch
 import OperationCore
 import OperationNetworking
 
-/// Gives bytes in pieces: at once, or only after it was asked in vain.
+/// Produces bytes in pieces, either immediately or only after it was asked once without success.
 final class PieceProducer: BodyProducer {
     struct Failure: Error {}
 

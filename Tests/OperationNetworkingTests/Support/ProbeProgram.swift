@@ -7,12 +7,12 @@
     import OperationTestKit
     import Testing
 
-    /// A program of the fixtures that runs beside the tests, and what it prints.
+    /// A program that runs beside the tests, and its output.
     struct ProbeProgram: Sendable {
         private let number: Int32
         private let output = Output()
 
-        /// What it printed so far, and who waits for how much of it.
+        /// The output so far, and the callers that wait for a part of it.
         private final class Output: Sendable {
             private struct State {
                 var bytes: [UInt8] = []
@@ -28,7 +28,7 @@
 
             func end() { change { $0.isEnded = true } }
 
-            /// The gate that opens with so many bytes, or with the end.
+            /// Returns a gate that opens with this number of bytes, or at the end.
             func gate(_ count: Int) -> Gate {
                 let gate = Gate()
                 change { $0.waiting.append((count, gate)) }
@@ -67,16 +67,16 @@
 
         func kill() { _ = Foundation.kill(number, SIGKILL) }
 
-        /// Waits until it has printed so many bytes, or has ended.
+        /// Waits until the program has printed this number of bytes, or has ended.
         func printed(_ count: Int) async { await output.gate(count).passage() }
 
-        /// What it printed, when it has ended.
+        /// Waits for the end of the program, and returns its output.
         func ended() async -> String {
             await output.gate(.max).passage()
             return output.text
         }
 
-        /// The executable, beside the bundle of the tests wherever that was built.
+        /// The executable, which is in the folder of the test bundle.
         static func url(_ name: String) -> URL? {
             let bundles = Bundle.allBundles.map(\.bundleURL).filter { $0.pathExtension == "xctest" }
             let executables = [Bundle.main.executableURL, CommandLine.arguments.first.map(URL.init(fileURLWithPath:))]

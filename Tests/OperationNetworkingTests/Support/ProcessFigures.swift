@@ -3,16 +3,16 @@
 
 import Foundation
 
-/// What the system says of this process; 0 where it does not.
+/// Figures of the system about this process, or 0 if they are not available.
 enum ProcessFigures {
-    /// Bytes of memory in use.
+    /// The bytes of resident memory.
     static var residentBytes: Int {
         let text = (try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8)) ?? ""
         return (text.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0) * 4_096
     }
 
-    /// Has malloc give back to the system what it keeps though nobody uses it; false where that cannot be had, as from the
-    /// memory of a sanitizer, which keeps what was freed in order to watch over it.
+    /// Makes malloc return unused memory to the system. Returns `false` if this is not possible, for example with a
+    /// sanitizer, which retains freed memory.
     static func giveBackFreeMemory() -> Bool {
         #if canImport(Glibc)
             guard dlsym(nil, "__asan_init") == nil, dlsym(nil, "__tsan_init") == nil,
@@ -25,17 +25,17 @@ enum ProcessFigures {
         #endif
     }
 
-    /// Threads.
+    /// The number of threads.
     static var threads: Int { (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/task").count) ?? 0 }
 
-    /// Open descriptors.
+    /// The number of open descriptors.
     static var descriptors: Int { descriptorNames.count }
 
     private static var descriptorNames: [String] {
         (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
     }
 
-    /// What each open descriptor leads to: a path, or a kind and a number.
+    /// The target of each open descriptor, which is a path, or a kind with a number.
     static var openDescriptors: [Int32: String] {
         var open: [Int32: String] = [:]
         for name in descriptorNames {
@@ -45,14 +45,14 @@ enum ProcessFigures {
                     readlink("/proc/self/fd/\(name)", $0, bytes.count)
                 } ?? 0
             }
-            // The one by which they are listed is gone.
+            // The descriptor that was used for the listing is closed.
             guard let descriptor = Int32(name), count > 0 else { continue }
             open[descriptor] = String(decoding: target[..<count], as: UTF8.self) + ends(of: descriptor)
         }
         return open
     }
 
-    /// The addresses of both ends of a connection, as the system writes them: enough to know them again.
+    /// The addresses of both ends of a connection, as an identification.
     private static func ends(of descriptor: Int32) -> String {
         #if canImport(Glibc)
             func address(_ ask: (Int32, UnsafeMutablePointer<sockaddr>?, UnsafeMutablePointer<socklen_t>?) -> Int32)

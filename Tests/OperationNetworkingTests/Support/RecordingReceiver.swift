@@ -5,7 +5,7 @@ import OperationCore
 import OperationNetworking
 import OperationTestKit
 
-/// Writes down what a session tells of a task, and whether it keeps to the rules while it does.
+/// Records the events of a task, and checks that the session follows the contract.
 final class RecordingReceiver: NetworkReceiver {
     enum Event: Sendable {
         case informational(ResponseHead)
@@ -22,14 +22,14 @@ final class RecordingReceiver: NetworkReceiver {
         var head: ResponseHead?
         var body: [UInt8] = []
         var bodyCount = 0
-        /// Whether all bytes of the body were those of the test pattern.
+        /// Whether all bytes of the body match the test pattern.
         var isPattern = true
         var trailers: HeaderFields?
         var metrics: TransferMetrics?
         var sent: Int64 = 0
         var error: NetworkError?
         var ends = 0
-        /// What the session did against the rules of its protocol.
+        /// The violations of the contract by the session.
         var faults: [String] = []
 
         var status: Int? { head?.status }
@@ -55,14 +55,14 @@ final class RecordingReceiver: NetworkReceiver {
     private let state = Locked(State())
     private let react: @Sendable (Event, any NetworkTask) -> Void
 
-    /// Makes a receiver that calls `react` after each event, on the session's thread.
+    /// Creates a receiver that calls `react` after each event, on the session's thread.
     init(_ react: @escaping @Sendable (Event, any NetworkTask) -> Void = { _, _ in }) {
         self.react = react
     }
 
     var record: Record { state.withLock { $0.record } }
 
-    /// Waits until the record is as it should be, or the task has ended, or the test is cancelled.
+    /// Waits until the record satisfies the condition, the task has ended, or the test is canceled.
     func record(where isReached: @escaping @Sendable (Record) -> Bool) async -> Record {
         let number = state.withLock { state in
             state.lastWaiter += 1
@@ -88,7 +88,7 @@ final class RecordingReceiver: NetworkReceiver {
         return record
     }
 
-    /// Waits for the end.
+    /// Waits for the end of the task.
     func end() async -> Record {
         await record { _ in false }
     }
@@ -158,7 +158,7 @@ final class RecordingReceiver: NetworkReceiver {
             change(&state.record)
         }
         react(event, task)
-        // Only now: who waits for an event waits for what was done about it, too.
+        // A waiter continues only after `react` has returned.
         let passing = state.withLock { state in
             state.isInside = false
             let (record, all) = (state.record, state.waiting)

@@ -8,31 +8,31 @@
     import OperationTestKit
     import Testing
 
-    /// The clock by which a session on libcurl keeps its time limits; a test can have it leap ahead, or stand still.
+    /// The clock for the time limits of a session on libcurl. A test can move this clock forward or stop it.
     ///
-    /// libcurl goes by the system's clock, whatever this one says.
+    /// libcurl itself always uses the clock of the system.
     final class SessionClock: Sendable {
         private struct State {
             var leaps = Duration.zero
-            /// What the system's clock said when this one came to a standstill.
+            /// The time of the system's clock when this clock was stopped.
             var stop: UInt64?
         }
 
         private let state: Locked<State>
 
-        /// - Parameter stands: Whether it moves by leaps only.
+        /// - Parameter stands: Whether the clock moves only by leaps.
         init(stands: Bool = false) {
             state = Locked(State(stop: stands ? DispatchTime.now().uptimeNanoseconds : nil))
         }
 
-        /// How far it is ahead of the system's clock.
+        /// The difference between this clock and the system's clock.
         var lead: Duration {
             let (leaps, stop) = state.withLock { ($0.leaps, $0.stop) }
             guard let stop else { return leaps }
             return leaps - .nanoseconds(Int64(DispatchTime.now().uptimeNanoseconds - stop))
         }
 
-        /// Moves it, and waits until the session has noticed, which it does with the next request: to another server.
+        /// Moves the clock. The session notices this with its next request, which goes to another server.
         func leap(_ duration: Duration, noticedBy session: some NetworkSession) async throws {
             state.withLock { $0.leaps += duration }
             let other = try LoopbackServer()
@@ -44,7 +44,7 @@
             await other.stopped()
         }
 
-        /// Moves it; the session notices some time.
+        /// Moves the clock. The session notices this later.
         func leap(_ duration: Duration) { state.withLock { $0.leaps += duration } }
     }
 #endif

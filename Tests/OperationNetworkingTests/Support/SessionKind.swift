@@ -8,21 +8,21 @@ import OperationNetworking
     import FoundationNetworking
 #endif
 
-/// The sessions that the conformance suite is run with.
+/// The sessions that the conformance suite tests.
 enum SessionKind: String, Sendable, CaseIterable {
     #if OPERATIONKIT_LIBCURL
         case curl
-        /// What is above a session, over the one on libcurl: with nothing to do it must be as if it were not there.
+        /// An exchange session over the session on libcurl. Without additional features it must behave in the same way.
         case exchangeOverCurl
     #endif
-    /// Foundation's. On Linux it can end the process, so it is only used in child processes there.
+    /// The session of Foundation. On Linux it can end the process, so it is used only in child processes.
     case urlSession
 
     #if OPERATIONKIT_LIBCURL
         static let allCases: [SessionKind] = [.curl, .exchangeOverCurl]
     #endif
 
-    /// A fresh session, and how it is closed.
+    /// Returns a new session and a closure that closes it.
     func makeSession() -> (any NetworkSession, @Sendable () -> Void) {
         switch self {
         #if OPERATIONKIT_LIBCURL

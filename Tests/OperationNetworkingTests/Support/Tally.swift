@@ -4,7 +4,7 @@
 import OperationCore
 import OperationTestKit
 
-/// Counts what happens on many threads.
+/// Counts events on many threads.
 final class Tally: Sendable {
     private struct State {
         var count = 0
@@ -15,7 +15,7 @@ final class Tally: Sendable {
 
     var count: Int { state.withLock { $0.count } }
 
-    /// Counts one more; gives how many there were before.
+    /// Adds one, and returns the count before.
     @discardableResult
     func add() -> Int {
         let (before, reached) = state.withLock { state in
@@ -29,7 +29,7 @@ final class Tally: Sendable {
         return before
     }
 
-    /// A gate that opens when there are so many.
+    /// Returns a gate that opens at this count.
     func gate(at count: Int) -> Gate {
         let gate = Gate()
         let isReached = state.withLock { state in

@@ -4,7 +4,7 @@
 import Foundation
 import OperationCore
 
-/// A file for one test, which is removed when the process ends.
+/// A file for one test, which is deleted when the process ends.
 struct TemporaryFile {
     let url: URL
 

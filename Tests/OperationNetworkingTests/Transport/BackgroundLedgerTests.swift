@@ -6,7 +6,7 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-/// A background session's decisions, with a script in place of the system.
+/// Tests the decisions of a background session with a script instead of the system.
 @Suite(.timeLimit(.minutes(5)))
 struct BackgroundLedgerTests {
     private typealias Ledger = BackgroundLedger<String, String, String, Int>
@@ -31,7 +31,7 @@ struct BackgroundLedgerTests {
         #expect(ledger.transfer(1) == nil)
     }
 
-    @Test func `a number that the system uses again has nothing of the transfer before`() {
+    @Test func `a task number that the system reuses has no data of the earlier transfer`() {
         var ledger = Ledger()
         _ = ledger.receive(1, Data("old".utf8))
         ledger.begin(1, "task")
@@ -41,7 +41,7 @@ struct BackgroundLedgerTests {
         #expect(ending.body == nil)
     }
 
-    @Test func `the error of the system is the one that counts`() {
+    @Test func `the error of the system takes precedence over a saving error`() {
         var ledger = Ledger()
         ledger.begin(1, "task")
         ledger.save(1, .failure(NetworkError(code: .diskFull, phase: .saving, message: "full")))
@@ -51,7 +51,7 @@ struct BackgroundLedgerTests {
         #expect(ending.failure?.code == .connectionLost)
     }
 
-    @Test func `the body of the response to an upload is kept in memory up to a limit, and in a file beyond it`() {
+    @Test func `an upload's response body is kept in memory up to a limit, then in a file`() {
         var ledger = Ledger()
         let portion = Data(repeating: 7, count: Ledger.mostInMemory / 2)
         #expect(ledger.receive(1, portion) == nil)
@@ -69,7 +69,7 @@ struct BackgroundLedgerTests {
         #expect(ending.body == nil && ending.file === file)
     }
 
-    @Test func `a body that could not be written gets no more bytes, and ends with that error`() {
+    @Test func `a body that could not be written receives no more bytes and ends with that error`() {
         var ledger = Ledger()
         ledger.begin(1, "task")
         #expect(ledger.receive(1, Data(count: Ledger.mostInMemory + 1)) != nil)
@@ -81,7 +81,7 @@ struct BackgroundLedgerTests {
         #expect(ending.failure?.code == .diskFull && ending.body == nil && ending.file == nil)
     }
 
-    @Test func `orphans that end before there is a rule are delivered when it is set, in order and once`() {
+    @Test func `orphans that end before a rule is set are delivered once, in order, when it is`() {
         var ledger = Ledger()
         for number in 1...3 {
             guard case .hold(hasRemoved: false) = ledger.end(number, .init(), "answer \(number)") else {
@@ -92,7 +92,7 @@ struct BackgroundLedgerTests {
         #expect(kept == [[], ["answer 1", "answer 2", "answer 3"], []])
     }
 
-    @Test func `if too many orphans are held the oldest are removed, and their number is reported`() {
+    @Test func `if too many orphans are held, the oldest are removed and their number is reported`() {
         var ledger = Ledger()
         var notices = 0
         weak var first: SpooledFile?
@@ -111,7 +111,7 @@ struct BackgroundLedgerTests {
         #expect(second.orphans.isEmpty && second.removed == 0)
     }
 
-    @Test func `a list has transfers that run and that no task waits for`() {
+    @Test func `a list contains the running transfers for which no task waits`() {
         var ledger = Ledger()
         ledger.begin(1, "task")
         ledger.beginListing()
@@ -119,7 +119,7 @@ struct BackgroundLedgerTests {
         #expect(ledger.list([1, 2, 3]) == [2])
     }
 
-    @Test func `a task takes over a transfer of a list once, and gets its end with what came before`() {
+    @Test func `a task takes over a listed transfer once, and receives its end and its file`() {
         var ledger = Ledger()
         _ = ledger.setRule("rule")
         let file = Self.file()
@@ -186,19 +186,19 @@ struct BackgroundLedgerTests {
         #expect(ledger.transfer(1) == nil)
     }
 
-    @Test func `a continued download that was cancelled does not start over`() {
+    @Test func `a continued download that was canceled does not start over`() {
         var ledger = Ledger()
         ledger.begin(1, "task", isContinuing: true)
         let cancelled = NetworkError(code: .cancelled, phase: .receiving, message: "cancelled")
         guard case .conclude = ledger.end(1, .init(failure: cancelled), "answer") else {
-            return #expect(Bool(false), "It was started again.")
+            return #expect(Bool(false), "The download was started again.")
         }
     }
 
-    /// What happens to handlers.
+    /// The events that affect handlers.
     private enum Step { case keep(Int), end, finish, silence, longSilence }
 
-    /// Plays steps, and returns for each the handlers that were called.
+    /// Plays steps and returns the handlers that each step called.
     private static func play(_ steps: [Step]) -> [[Int]] {
         var ledger = Ledger(), silences: [Ledger.Silence] = [], number = 0
         return steps.map { step -> [Int] in
@@ -262,8 +262,8 @@ struct BackgroundLedgerTests {
         for row in table { #expect(Self.play(row.steps) == row.called, "order: \(row.order)") }
     }
 
-    @Test func `in the documented order no handler is called before the events of its wake were delivered`() {
-        // Each wake has some events, and a handler that comes before them, after them, or not at all.
+    @Test func `in the documented order, a handler is called after the events of its wake`() {
+        // Each wake has some events, and a handler before them, after them, or not at all.
         let wakes: [[Step]] = [0, 1, 2].flatMap { count -> [[Step]] in
             let events = [Step](repeating: .end, count: count)
             return [[.keep(0)] + events + [.finish], events + [.finish, .keep(0)], events + [.finish]]
@@ -298,7 +298,7 @@ struct BackgroundLedgerTests {
         case setRule, removeRule, keep, finish, silence, orphanEnds, taskEnds, list, adopt
     }
 
-    /// Plays a sequence, and returns the first thing that must not happen.
+    /// Plays a sequence and returns its first fault.
     private static func fault(in events: [Event], endsSilently: Bool) -> String? {
         var ledger = Ledger(), number = 0, kept = 0, silences: [Ledger.Silence] = []
         var orphans: [Int: SpooledFile] = [:], tasks: [Int: SpooledFile] = [:]
@@ -375,7 +375,7 @@ struct BackgroundLedgerTests {
             }
         }
         for event in events { play(event) }
-        // The system always says that it is done, or it is silent.
+        // At the end, the system either reports that it has finished or is silent.
         for event in [Event.setRule] + (endsSilently ? [.silence, .silence] : [.finish]) { play(event) }
 
         if delivered.keys.sorted() != orphans.keys.sorted() { faults.append("orphans: \(delivered.keys)") }
@@ -386,7 +386,7 @@ struct BackgroundLedgerTests {
         return faults.first
     }
 
-    @Test func `in all sequences of events each orphan, handler, task and file goes where it belongs, once`() {
+    @Test func `in all sequences of events, each orphan, handler, task and file is delivered exactly once`() {
         let all = Event.allCases
         for length in 0...Rounds.count(ci: 5, soak: 6) {
             var places = [Int](repeating: 0, count: length)

@@ -11,7 +11,7 @@ import Testing
     import FoundationNetworking
 #endif
 
-/// A task of the system that does what the test says.
+/// A system task that the test controls.
 private final class ScriptedTransfer: SystemTask {
     struct State {
         var calls: [String] = []
@@ -47,10 +47,10 @@ private final class ScriptedTransfer: SystemTask {
     func cancel() { state.withLock { $0.calls.append("cancel") } }
 }
 
-/// The system: keeps tasks, and reports what the test says.
+/// A system that keeps tasks and reports the results that the test sets.
 private final class ScriptedBackgroundSystem: BackgroundSystem {
     private let tasks: Locked<[ScriptedTransfer]>
-    /// The work of a delegate when the system creates a task.
+    /// The work that a delegate does when the system creates a task.
     let whenMade = Locked<(@Sendable () -> Void)?>(nil)
 
     init(_ running: [ScriptedTransfer] = []) { tasks = Locked(running) }
@@ -80,7 +80,7 @@ private final class ScriptedBackgroundSystem: BackgroundSystem {
     }
 }
 
-/// A background session with a scripted system, in a folder of its own.
+/// A background session with a scripted system in its own folder.
 private final class BackgroundBench: Sendable {
     let folder: URL
     let system: ScriptedBackgroundSystem
@@ -99,7 +99,7 @@ private final class BackgroundBench: Sendable {
 
     var files: [String] { ((try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []).sorted() }
 
-    /// Waits until everything that was posted to the session so far is done.
+    /// Waits until the session has completed all posted work.
     func settle() async {
         for _ in 0..<3 { _ = await session.findOrphans() }
     }
@@ -110,7 +110,7 @@ private final class BackgroundBench: Sendable {
         return task
     }
 
-    /// The system wrote a body to a file, and the transfer is complete.
+    /// Simulates that the system wrote a body to a file and completed the transfer.
     func complete(
         _ task: ScriptedTransfer, _ body: String, status: Int = 200, headers: [String: String] = [:]
     ) throws {
@@ -137,7 +137,7 @@ private final class BackgroundBench: Sendable {
     static func url(_ path: String) throws -> URL { try #require(URL(string: "https://example.com/\(path)")) }
 }
 
-/// Orphans and handlers, in the order of their calls.
+/// Records orphans and handlers in the order of their calls.
 private final class BackgroundCalls: Sendable {
     struct Record {
         var names: [String] = []
@@ -165,7 +165,7 @@ private final class BackgroundCalls: Sendable {
     }
 }
 
-/// A background session without a Mac: everything but the calls of `URLSession`.
+/// Tests a background session without a Mac: everything except the calls of `URLSession`.
 @Suite(.timeLimit(.minutes(3)))
 struct BackgroundTransfersTests {
     private static let lost = URLError(.networkConnectionLost)
@@ -177,7 +177,7 @@ struct BackgroundTransfersTests {
         await bench.settle()
         let task = try #require(bench.system.all.first)
         #expect(task.calls == ["resume"])
-        // The time limit is that of the session.
+        // The time limit is the session's limit.
         let usual = URLRequest(url: try BackgroundBench.url("file"))
         #expect(task.originalRequest?.timeoutInterval == usual.timeoutInterval)
         try bench.complete(task, String(repeating: "x", count: 200_000), headers: ["Content-Length": "200000"])
@@ -188,7 +188,7 @@ struct BackgroundTransfersTests {
         #expect(bench.files == [])
     }
 
-    @Test func `a delegate may close the session while a transfer is being made`() async throws {
+    @Test func `a delegate may close the session while a transfer is created`() async throws {
         let bench = BackgroundBench(), recorder = TransferRecorder()
         defer { bench.remove() }
         bench.system.whenMade.withLock { $0 = { [session = bench.session] in session.close() } }
@@ -197,7 +197,7 @@ struct BackgroundTransfersTests {
         #expect(bench.system.all.map(\.calls) == [["resume", "cancel"]])
     }
 
-    @Test func `closing the session waits for the transfer that another thread makes`() async throws {
+    @Test func `closing the session waits for a transfer that another thread creates`() async throws {
         let bench = BackgroundBench(), recorder = TransferRecorder()
         defer { bench.remove() }
         let (isMaking, mayGoOn, order) = (Gate(), Gate(), EventRecorder<String>())
@@ -220,7 +220,7 @@ struct BackgroundTransfersTests {
         #expect(await recorder.ended().code == .sessionClosed)
     }
 
-    @Test func `a file that is too short is an error`() async throws {
+    @Test func `a file shorter than its Content-Length fails with truncatedBody`() async throws {
         let bench = BackgroundBench(), recorder = TransferRecorder()
         defer { bench.remove() }
         _ = bench.start(try NetworkRequest(url: BackgroundBench.url("file")), recorder)
@@ -230,7 +230,7 @@ struct BackgroundTransfersTests {
         #expect(record.code == .truncatedBody && record.body.isEmpty)
     }
 
-    @Test func `a response that cannot be kept is a typed error`() async throws {
+    @Test func `a response file that cannot be moved fails with fileUnwritable`() async throws {
         let bench = BackgroundBench(), recorder = TransferRecorder()
         defer { bench.remove() }
         _ = bench.start(try NetworkRequest(url: BackgroundBench.url("file")), recorder)
@@ -241,7 +241,7 @@ struct BackgroundTransfersTests {
         #expect(await recorder.ended().code == .fileUnwritable)
     }
 
-    @Test func `a body in memory is sent from a file, which is removed at the end`() async throws {
+    @Test func `an in-memory body is sent from a file, which is removed at the end`() async throws {
         let bench = BackgroundBench(), recorder = TransferRecorder()
         defer { bench.remove() }
         let request = try NetworkRequest("POST", url: BackgroundBench.url("file"), body: .data(Data("hello".utf8)))
@@ -275,7 +275,7 @@ struct BackgroundTransfersTests {
         #expect(bench.files == [])
     }
 
-    @Test func `the failure of the system is delivered`() async throws {
+    @Test func `an error of the system is delivered`() async throws {
         let bench = BackgroundBench(), recorder = TransferRecorder()
         defer { bench.remove() }
         _ = bench.start(try NetworkRequest(url: BackgroundBench.url("file")), recorder)
@@ -284,7 +284,7 @@ struct BackgroundTransfersTests {
         #expect(await recorder.ended().code == .connectionLost)
     }
 
-    @Test func `a cancel ends the system's task, and its late end changes nothing`() async throws {
+    @Test func `a canceled task cancels the system's task, and its late end changes nothing`() async throws {
         let bench = BackgroundBench(), recorder = TransferRecorder()
         defer { bench.remove() }
         let task = bench.start(try NetworkRequest(url: BackgroundBench.url("file")), recorder)
@@ -298,7 +298,7 @@ struct BackgroundTransfersTests {
         #expect(recorder.now.ends.count == 1 && bench.files == [])
     }
 
-    /// Gives its bytes when the test says.
+    /// A producer that waits for the test before it produces its bytes.
     private final class Slow: BodyProducer {
         let asked = Gate()
         let isReady = Locked(false)
@@ -324,7 +324,7 @@ struct BackgroundTransfersTests {
         }
     }
 
-    @Test func `a cancel while the body is written leaves neither a task of the system nor a file`() async throws {
+    @Test func `canceling while the body is written leaves no system task and no file`() async throws {
         let bench = BackgroundBench(), recorder = TransferRecorder(), producer = Slow()
         defer { bench.remove() }
         let body = RequestBody.stream(canBeSentAgain: false) { producer }
@@ -338,7 +338,7 @@ struct BackgroundTransfersTests {
         #expect(bench.system.all.isEmpty)
     }
 
-    @Test func `a task that is suspended while its body is written starts when it is resumed`() async throws {
+    @Test func `a task suspended while its body is written starts when it is resumed`() async throws {
         let bench = BackgroundBench(), recorder = TransferRecorder(), producer = Slow()
         defer { bench.remove() }
         let body = RequestBody.stream(canBeSentAgain: false) { producer }
@@ -359,7 +359,7 @@ struct BackgroundTransfersTests {
         #expect(record.error == nil && bench.system.all.count == 1)
     }
 
-    @Test func `a task that is suspended before its start is not given to the system`() async throws {
+    @Test func `a task suspended before its start is not passed to the system`() async throws {
         let bench = BackgroundBench(), recorder = TransferRecorder()
         defer { bench.remove() }
         let task = bench.session.makeTask(
@@ -372,7 +372,7 @@ struct BackgroundTransfersTests {
         #expect(bench.system.all.map(\.calls) == [["resume"]])
     }
 
-    @Test func `a suspension reaches the system's task, and a receiver that holds does not`() async throws {
+    @Test func `a suspension is passed to the system's task, and a hold is not`() async throws {
         let bench = BackgroundBench(), recorder = TransferRecorder()
         defer { bench.remove() }
         let task = bench.start(try NetworkRequest(url: BackgroundBench.url("file")), recorder)
@@ -396,7 +396,7 @@ struct BackgroundTransfersTests {
         #expect(bench.files == [])
     }
 
-    @Test func `a receiver that holds between two parts of a file gets the rest later`() async throws {
+    @Test func `a receiver that holds between two parts of a file receives the rest later`() async throws {
         let bench = BackgroundBench()
         defer { bench.remove() }
         let recorder = TransferRecorder(onBytes: { task, _ in task.hold() })
@@ -413,7 +413,7 @@ struct BackgroundTransfersTests {
     }
 
     @Test func `a session without a system ends each task with its reason, and calls handlers`() async throws {
-        // The clock stands still, so no silence ends.
+        // The clock does not advance, so no silence ends.
         let session = BackgroundTransfers("", in: FileManager.default.temporaryDirectory, clock: ManualClock())
         let calls = BackgroundCalls()
         session.keep { calls.note("handler") }
@@ -424,8 +424,7 @@ struct BackgroundTransfersTests {
         #expect(await session.findOrphans().isEmpty)
     }
 
-    @Test func `a session that the system invalidated makes no task, and calls the handlers that it has`() async throws
-    {
+    @Test func `a closed session creates no task and calls its handlers`() async throws {
         let bench = BackgroundBench(), recorder = TransferRecorder(), calls = BackgroundCalls()
         defer { bench.remove() }
         bench.session.keep { calls.note("handler") }
@@ -448,7 +447,7 @@ struct BackgroundTransfersTests {
         await bench.settle()
         try bench.end(bench.system.all[0], error: Self.lost, resumeData: Data([1, 2]))
         #expect(await first.ended().code == .connectionLost)
-        // Another request does not take it.
+        // Another request does not use the resume data.
         _ = bench.start(try NetworkRequest(url: BackgroundBench.url("file"), headers: ["X-A": "b"]), TransferRecorder())
         _ = bench.start(request, second)
         await bench.settle()
@@ -462,7 +461,7 @@ struct BackgroundTransfersTests {
         #expect(record.heads.first?.headers.contains("Content-Range") == false)
     }
 
-    @Test func `if the system refuses resume data the download starts again from its first byte`() async throws {
+    @Test func `if the system refuses resume data, the download starts again from its first byte`() async throws {
         let bench = BackgroundBench(), first = TransferRecorder(), second = TransferRecorder()
         defer { bench.remove() }
         let request = try NetworkRequest(url: BackgroundBench.url("file"))
@@ -494,7 +493,7 @@ struct BackgroundTransfersTests {
         #expect(bench.system.all.map(\.resumeData) == [nil, Data([0]), Data([1])])
     }
 
-    @Test func `a request for a part is never continued`() async throws {
+    @Test func `a request with a Range header is never continued`() async throws {
         let bench = BackgroundBench()
         defer { bench.remove() }
         let request = try NetworkRequest(url: BackgroundBench.url("file"), headers: ["Range": "bytes=1-"])
@@ -508,7 +507,7 @@ struct BackgroundTransfersTests {
         #expect(bench.system.all.map(\.resumeData) == [nil, nil])
     }
 
-    @Test func `an orphan goes to the rule, and its file is removed after that`() async throws {
+    @Test func `an orphan is delivered to the rule, and its file is removed afterward`() async throws {
         let running = ScriptedTransfer(1, URLRequest(url: try BackgroundBench.url("file")))
         let bench = BackgroundBench(running: [running])
         defer { bench.remove() }
@@ -524,7 +523,7 @@ struct BackgroundTransfersTests {
         }
     }
 
-    @Test func `a handler is called after the orphans before it, also those that were held`() async throws {
+    @Test func `a handler is called after all earlier orphans, including held ones`() async throws {
         let running = (1...3).map { ScriptedTransfer($0, nil) }
         let bench = BackgroundBench(running: running), calls = BackgroundCalls()
         defer { bench.remove() }
@@ -631,7 +630,7 @@ struct BackgroundTransfersTests {
         defer { first.remove() }
         let location = FileManager.default.temporaryDirectory.appendingPathComponent("system-\(UUID().uuidString)")
         try Data("kept".utf8).write(to: location)
-        // Nothing runs at the end of a process that is killed: this file is what stays.
+        // A killed process runs no code at its end, so this file remains.
         try FileManager.default.moveItem(at: location, to: first.folder.appendingPathComponent("response-7"))
         let running = ScriptedTransfer(7, nil)
         let second = BackgroundBench(running: [running], in: first.folder), calls = BackgroundCalls()
@@ -650,7 +649,7 @@ struct BackgroundTransfersTests {
         }
     }
 
-    @Test func `a download of which the file is gone ends with an error`() async throws {
+    @Test func `a download whose file is missing fails with transferFailed`() async throws {
         let running = ScriptedTransfer(1, nil)
         let bench = BackgroundBench(running: [running]), calls = BackgroundCalls()
         defer { bench.remove() }
@@ -660,7 +659,7 @@ struct BackgroundTransfersTests {
         #expect(calls.orphans.first?.error?.code == .transferFailed && calls.orphans.first?.file == nil)
     }
 
-    @Test func `the body that an earlier run wrote for an upload is removed at its end`() async throws {
+    @Test func `the body file of an earlier run's upload is removed at its end`() async throws {
         let upload = ScriptedTransfer(3, nil, isUpload: true)
         upload.taskDescription = "body-of-earlier-run"
         let bench = BackgroundBench(running: [upload])
@@ -671,7 +670,7 @@ struct BackgroundTransfersTests {
         #expect(bench.files == [])
     }
 
-    @Test func `files that no transfer can need any more are removed when a session is made`() async throws {
+    @Test func `files older than the lifetime of a transfer are removed when a session is created`() async throws {
         let first = BackgroundBench()
         defer { first.remove() }
         for name in ["response-1", "body-2"] { try Data().write(to: first.folder.appendingPathComponent(name)) }

@@ -8,7 +8,7 @@
 
     @Suite(.timeLimit(.minutes(3)))
     struct BodyIntakeTests {
-        /// What was told, and whether more may be.
+        /// The bytes that were delivered, and the number of further deliveries that are allowed.
         private final class Audience {
             var told: [UInt8] = []
             var room = Int.max
@@ -30,7 +30,7 @@
             return BodyIntake(decoder, maximumExpansion: expansion)
         }
 
-        @Test func `what a brake leaves behind is told when it is let go of, and the end waits for it`() throws {
+        @Test func `bytes kept back by a hold are delivered on release, before the end`() throws {
             let audience = Audience()
             var intake = try intake()
             audience.room = 1
@@ -51,7 +51,7 @@
             #expect(mayEnd && !intake.isEndAwaited)
         }
 
-        @Test func `in portions of any size the same bytes come out`() throws {
+        @Test func `a compressed body decodes to the same bytes in parts of any size`() throws {
             let packed = Gzip.stored(text)
             for size in [1, 7, 4_096, 100_000] {
                 let audience = Audience()
@@ -65,7 +65,7 @@
             }
         }
 
-        @Test func `a body that ends too early or is damaged is refused`() throws {
+        @Test func `a truncated or damaged compressed body is rejected`() throws {
             let packed = Gzip.stored(text)
             let audience = Audience()
             var short = try intake()

@@ -10,7 +10,7 @@ import Testing
     import FoundationNetworking
 #endif
 
-/// A task that counts its suspensions, as those of Foundation do on Apple platforms.
+/// A task that counts its suspensions, like Foundation's tasks on Apple platforms.
 private final class CountingTask: SystemTask {
     private let count: Locked<Int>
 
@@ -35,10 +35,10 @@ private final class CountingTask: SystemTask {
 
 @Suite(.timeLimit(.minutes(1)))
 struct CountedSuspensionTests {
-    @Test func `a task that is held and then paused resumes at one resume`() {
+    @Test func `a task that was held and suspended resumes after one system resume`() {
         let task = CountingTask()
         var (machine, suspension, demands) = (TaskMachine(), CountedSuspension(), TaskDemands())
-        // The shell of a session: what the machine asks for is done to the task.
+        // Applies the brakes of the machine to the task, like a session.
         func follow() {
             if case .brake(let brakes) = machine.apply(demands.take()) { suspension.set(!brakes.isEmpty, on: task) }
         }
@@ -60,7 +60,7 @@ struct CountedSuspensionTests {
         #expect(task.suspensions == 0)
     }
 
-    @Test func `whatever is asked for, there is at most one suspension, and none in the end`() {
+    @Test func `random changes produce at most one suspension, and none at the end`() {
         let task = CountingTask()
         var suspension = CountedSuspension()
         for _ in 0..<1_000 {

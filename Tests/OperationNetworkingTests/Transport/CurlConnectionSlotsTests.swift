@@ -27,7 +27,7 @@
             try places(of: urls, environment, change).map(\.name)
         }
 
-        @Test func `a place is a host and a port, whatever the scheme`() throws {
+        @Test func `connections share a slot pool by host and port, regardless of the scheme`() throws {
             let urls = [
                 "http://A.test/x", "https://a.test/", "http://a.test:443/", "http://[::1]:8080/", "http://1.2.3.4",
             ]
@@ -35,7 +35,7 @@
             #expect(try places(of: urls).map(\.isNumeric) == [false, false, false, true, true])
         }
 
-        @Test func `what stands in for a host is the place, together with the port of the URL`() throws {
+        @Test func `an overridden address identifies the slot pool, together with the port of the URL`() throws {
             let urls = ["http://a.test", "http://b.test/", "https://a.test", "http://c.test", "http://[::1]:90/"]
             let found = try places(of: urls) {
                 $0.addressOverrides = [
@@ -47,7 +47,7 @@
             #expect(found.map(\.isNumeric) == [true, true, true, false, false])
         }
 
-        @Test func `a host with another address is found in each of its spellings`() throws {
+        @Test func `an address override applies to every spelling of its host`() throws {
             let urls = [
                 "http://[::1]", "http://[0::1]:81", "http://b\u{FC}cher.example", "http://127.1", "http://d.test",
             ]
@@ -60,7 +60,7 @@
             #expect(found == ["1.1.1.1:80", "2.2.2.2:81", "3.3.3.3:80", "4.4.4.4:80", "d.test:80"])
         }
 
-        @Test func `of several that stand in for a host the most definite one counts`() throws {
+        @Test func `the most specific address override of a host applies`() throws {
             let urls = ["http://a.test", "http://a.test:81", "http://b.test", "http://b.test:81", "http://c.test:82"]
             let found = try names(of: urls) {
                 $0.addressOverrides = [":": "4.4.4.4", ":80": "3.3.3.3", "a.test:": "2.2.2.2", "a.test:80": "1.1.1.1"]
@@ -68,14 +68,14 @@
             #expect(found == ["1.1.1.1:80", "2.2.2.2:81", "3.3.3.3:80", "4.4.4.4:81", "4.4.4.4:82"])
         }
 
-        @Test func `a zone is a part of the place, and of nothing that is compared with hosts`() throws {
+        @Test func `an IPv6 zone is part of the slot pool but not of host comparisons`() throws {
             let urls = ["http://[fe80::1%25a]/", "http://[fe80::1%25b]/", "http://[fe80::1]/"]
             #expect(try names(of: urls) == ["fe80::1%a:80", "fe80::1%b:80", "fe80::1:80"])
             #expect(try names(of: urls) { $0.proxy = .url("p:1") } == ["p:1", "p:1", "p:1"])
             #expect(try names(of: urls) { $0.proxy = .url("p:1", exceptions: ["fe80::/10"]) }.first == "fe80::1%a:80")
         }
 
-        @Test func `a Unix-domain socket is one place`() throws {
+        @Test func `a Unix-domain socket is a single slot pool`() throws {
             let found = try places(of: ["http://a.test", "https://b.test", "http://c.test:99"]) {
                 $0.unixSocketPath = "/run/s"
                 $0.proxy = .url("http://proxy.test")
@@ -83,7 +83,7 @@
             #expect(Set(found).count == 1 && found[0].isNumeric)
         }
 
-        @Test func `requests without TLS go to the proxy, and tunnels and SOCKS to their hosts`() throws {
+        @Test func `requests without TLS use the proxy's slot pool, and tunnels use their host's`() throws {
             let urls = ["http://a.test", "http://b.test:81", "https://a.test", "http://spared.test", "http://c.test"]
             let found = try places(of: urls) {
                 $0.proxy = .url("http://user:word@Proxy.test:3128/", exceptions: ["spared.test"])
@@ -92,7 +92,7 @@
             #expect(
                 found.map(\.name)
                     == ["proxy.test:3128", "proxy.test:3128", "a.test:443", "spared.test:80", "1.2.3.4:80"])
-            // The proxy's name is the one that is looked up.
+            // The name of the proxy is looked up.
             #expect(found.allSatisfy { !$0.isNumeric })
             for (url, name) in [
                 ("1.2.3.4", "1.2.3.4:1080"), ("https://1.2.3.4", "1.2.3.4:443"), ("http://[::1]", "::1:1080"),
@@ -103,7 +103,7 @@
             }
         }
 
-        @Test func `the environment names proxies as it does for libcurl`() throws {
+        @Test func `environment variables set proxies as they do for libcurl`() throws {
             let urls = ["http://a.test", "https://a.test"]
             let proxy = "http://1.2.3.4:3128"
             #expect(
@@ -129,12 +129,12 @@
                 ("10.0.0.0/99", "http://10.0.0.0", false), ("/", "http://10.0.0.0", false),
                 ("a.test.", "http://a.test", true),
             ])
-        func `hosts that are spared the proxy`(_ list: String, _ url: String, _ isSpared: Bool) throws {
+        func `excepted hosts bypass the proxy`(_ list: String, _ url: String, _ isSpared: Bool) throws {
             let name = try names(of: [url]) { $0.proxy = .url("http://proxy:1", exceptions: [list]) }
             #expect((name != ["proxy:1"]) == isSpared)
         }
 
-        @Test func `more places than are remembered`() throws {
+        @Test func `more hosts than the cache can hold are still identified correctly`() throws {
             let urls = (0..<3_000).map { "http://h\($0 % 1_500).test" }
             #expect(try names(of: urls) == (0..<3_000).map { "h\($0 % 1_500).test:80" })
         }

@@ -7,7 +7,7 @@
 
     @Suite(.timeLimit(.minutes(3)))
     struct CurlErrorMappingTests {
-        /// What libcurl's numbers from 1 on mean, unless what else is known says more; the rest is of other protocols.
+        /// The meanings of libcurl's codes without more specific facts. Other codes belong to other protocols.
         private static let table: [(NetworkError.Code, [Int32])] = [
             (.invalidResponse, [1, 8, 43]), (.invalidURL, [3]), (.cannotFindHost, [5, 6]),
             (.cannotConnect, [7, 45, 96]),
@@ -19,7 +19,7 @@
             (.proxyFailed, [67, 94, 97]),
         ]
 
-        @Test func `each number of libcurl's has its kind, and a sentence`() {
+        @Test func `each libcurl error code has an error code and a sentence`() {
             let known = Dictionary(uniqueKeysWithValues: Self.table.flatMap { row in row.1.map { ($0, row.0) } })
             for code in Int32(1)...110 {
                 let told = CurlErrorMapping(code: code, phase: .receiving, isResponseComplete: true).told
@@ -34,11 +34,11 @@
                 (105, .resourcesExhausted), (97, .cannotConnect), (99, .resourcesExhausted), (100, .notConnected),
                 (101, .notConnected), (113, .notConnected), (111, .cannotConnect), (0, .cannotConnect),
             ] as [(Int, NetworkError.Code)])
-        func `why there is no connection, the system says`(number: Int, code: NetworkError.Code) {
+        func `the system error determines why a connection failed`(number: Int, code: NetworkError.Code) {
             #expect(CurlErrorMapping(code: 7, phase: .connecting, systemError: number).told.0 == code)
         }
 
-        @Test func `a request that the server did not process says so where its stream ended, and nowhere else`() {
+        @Test func `only an error that ends a stream reports that the server did not process the request`() {
             for code in Int32(0)...110 {
                 let plain = CurlErrorMapping(code: code, phase: .awaitingResponse).told
                 let refused = CurlErrorMapping(code: code, phase: .awaitingResponse, isRefused: true).told
@@ -48,7 +48,7 @@
             }
         }
 
-        @Test func `the same number means another thing elsewhere`() {
+        @Test func `the same libcurl code has another meaning in another phase`() {
             func code(
                 _ code: Int32, _ phase: NetworkError.Phase, _ text: String = "", hasHeaders: Bool = false
             ) -> NetworkError.Code {

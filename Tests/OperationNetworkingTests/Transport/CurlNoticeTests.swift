@@ -18,7 +18,7 @@
                 ("received GOAWAY, error=11, last_stream=0", .goAway(lastStream: 0)),
                 ("received GOAWAY, error=-1, last_stream=2147483647\n", .goAway(lastStream: .max >> 1)),
             ] as [(String, CurlNotice)])
-        func `the lines that matter are read in the words of each version`(_ text: String, _ expected: CurlNotice) {
+        func `relevant log lines are parsed for each libcurl version`(_ text: String, _ expected: CurlNotice) {
             #expect(remark(text) == expected)
         }
 
@@ -37,7 +37,7 @@
                 "Connection died, retrying a fresh connect (retry count: 1)\n",
                 "REFUSED_STREAM, retrying a fresh connect\n",
             ])
-        func `all other lines are no remarks`(_ text: String) {
+        func `all other log lines are ignored`(_ text: String) {
             #expect(remark(text) == nil)
         }
     }

@@ -5,10 +5,10 @@ import Foundation
 import OperationNetworking
 import Testing
 
-/// What a session for the background does with the file that the system gives it.
+/// Tests how a background session handles the file that the system provides.
 @Suite(.timeLimit(.minutes(3)))
 struct KeptResponseTests {
-    @Test func `the system's file is kept under another name, and goes with the object`() throws {
+    @Test func `the system's file is moved, and removed when the object is released`() throws {
         let source = try TemporaryFile(Data("Hello".utf8))
         var kept: SpooledFile? = try SpooledFile.taking(source.url).get()
         let url = try #require(kept?.url)
@@ -18,7 +18,7 @@ struct KeptResponseTests {
         #expect(!FileManager.default.fileExists(atPath: url.path))
     }
 
-    @Test func `a file that cannot be kept is an error, and no empty success`() throws {
+    @Test func `a file that cannot be moved is an error instead of an empty success`() throws {
         let source = try TemporaryFile(Data("Hello".utf8))
         let nowhere = source.url.deletingLastPathComponent().appendingPathComponent("none-\(UUID().uuidString)")
         for (location, folder) in [(source.url, nowhere), (nowhere, source.url.deletingLastPathComponent())] {
@@ -29,7 +29,7 @@ struct KeptResponseTests {
         #expect(FileManager.default.fileExists(atPath: source.url.path))
     }
 
-    @Test func `a body that is shorter than its head says is an error, where there is to be one`() throws {
+    @Test func `a body shorter than its Content-Length is an error, except for responses without a body`() throws {
         let url = try #require(URL(string: "http://example.com/"))
         func shortfall(_ method: String, _ status: Int, _ fields: HeaderFields, isDecoded: Bool = false) throws -> Bool
         {

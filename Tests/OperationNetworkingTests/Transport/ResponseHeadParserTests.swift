@@ -19,7 +19,7 @@ struct ResponseHeadParserTests {
         return (events, parser.trailers)
     }
 
-    @Test func `heads, informational ones before, and trailers after`() {
+    @Test func `informational responses, headers and trailers are parsed separately`() {
         let (events, trailers) = parse(
             "HTTP/1.1 100 Continue\r\n\r\nHTTP/2 200 \r\nA: b\r\nA:  c \r\n d\r\nE:\r\n\r\nF: g\r\n")
         #expect(
@@ -30,12 +30,12 @@ struct ResponseHeadParserTests {
         #expect(trailers == ["F": "g"])
     }
 
-    @Test func `a status line in the middle of a head is refused`() {
+    @Test func `a status line between headers is rejected`() {
         let (events, _) = parse("HTTP/1.1 200 OK\r\nHTTP/1.1 103 EarTransfer-Encoding: chunked\r\n\r\n")
         #expect(events.first == .refused("a status line arrived before the headers were complete"))
     }
 
-    @Test func `control characters in values are blanks, and are refused where they could hide something`() {
+    @Test func `control characters in header values become spaces, and are rejected in sensitive places`() {
         func fields(_ lines: String) -> HeaderFields? {
             guard case .head(let head) = parse("HTTP/1.1 200 O\u{1B}K\r\n\(lines)\r\n\r\n").events.first else {
                 return nil
@@ -53,7 +53,7 @@ struct ResponseHeadParserTests {
         }
     }
 
-    @Test func `random lines never trap`() {
+    @Test func `random lines never crash the parser`() {
         var generator = SeededGenerator(seed: 7)
         let parts: [[UInt8]] = ["HTTP/1.1 ", "200", " ", "\r\n", ":", "\r", "Content-Length", ",", "\t", "9"].map {
             Array($0.utf8)
@@ -77,18 +77,18 @@ struct ResponseHeadParserTests {
         ("chunked", false), ("Chunked", false), ("identity", false), ("identity, chunked", false), ("", false),
         ("gzip, chunked", true), ("chunked, gzip", true), ("gzip", true), ("chunked, chunked", true), ("xyz", true),
     ])
-    func `a coding of the transfer other than one of chunks is refused`(_ codings: String, _ isRefused: Bool) {
+    func `a Transfer-Encoding other than chunked is rejected`(_ codings: String, _ isRefused: Bool) {
         for line in [codings, codings.split(separator: ", ").joined(separator: "\r\nTransfer-Encoding: ")] {
             let event = parse("HTTP/1.1 200 OK\r\nTransfer-Encoding: \(line)\r\n\r\n").events.last
             if case .refused = event { #expect(isRefused, "\(line)") } else { #expect(!isRefused, "\(line)") }
         }
     }
 
-    @Test func `bytes that are no UTF-8 mean the same in an address, and make no cookie`() {
+    @Test func `non-UTF-8 bytes are percent-encoded in a Location and invalidate a cookie`() {
         func parse(_ lines: [String]) -> ResponseHeadParser.Event {
             var parser = ResponseHeadParser()
             var last = ResponseHeadParser.Event.none
-            // Each scalar is one byte here.
+            // Each scalar represents one byte here.
             for line in lines {
                 let bytes = line.unicodeScalars.map { UInt8(truncatingIfNeeded: $0.value) }
                 last = bytes.withUnsafeBytes { parser.receive($0) }

@@ -8,10 +8,10 @@
     import OperationTestKit
     import Testing
 
-    /// Hosts with an address of IPv6 and one of IPv4, as `localhost` has them for libcurl.
+    /// Tests hosts with an IPv6 address and an IPv4 address, as `localhost` has for libcurl.
     @Suite(.timeLimit(.minutes(3)))
     struct SessionAddressTests {
-        /// Two servers at one port: one for each kind of address.
+        /// Creates two servers at the same port, one for each kind of address.
         private func makePair(
             _ change: (inout LoopbackServer.Options) -> Void
         ) throws -> (six: LoopbackServer, four: LoopbackServer) {
@@ -28,13 +28,13 @@
             throw try #require(problem)
         }
 
-        @Test func `an address that does not answer gives way to another one of its host`() async throws {
+        @Test func `if one address of a host does not respond, another one is used`() async throws {
             let (deaf, server) = try makePair {
                 $0.accepts = false
                 $0.backlog = 0
             }
             server.route("/") { .text($0["Host"] ?? "") }
-            // They take what the system has room for: who comes later hears nothing at all.
+            // These requests fill the backlog, so later connections receive no reply at all.
             let session = CurlSession.direct { $0.maximumConnectionsPerHost = 20 }
             let endless = TransferOptions(timeouts: .none)
             for _ in 0..<8 {
@@ -50,7 +50,7 @@
             await server.stopped()
         }
 
-        @Test func `an address that refuses gives way to another one of its host`() async throws {
+        @Test func `if one address of a host refuses, another one is used`() async throws {
             let (six, server) = try makePair { _ in }
             await six.stopped()
             server.route("/") { _ in .text("hello") }

@@ -20,7 +20,7 @@
             return records
         }
 
-        @Test func `connections are limited for each host and in all, and used again`() async throws {
+        @Test func `connections are limited per host and in total`() async throws {
             let server = try LoopbackServer()
             let other = try LoopbackServer()
             for place in [server, other] {
@@ -36,7 +36,7 @@
             async let second = run(30, on: session, other.url())
             let records = try await first + second
             #expect(records.allSatisfy { $0.text == "x" && $0.error == nil })
-            // Whichever of them is the last to hear that a connection was closed.
+            // Either server may be the last one to notice that a connection was closed.
             await withTaskGroup { group in
                 for place in [server, other] {
                     group.addTask {
@@ -51,7 +51,7 @@
             #expect(server.counts.openConnections + other.counts.openConnections <= 4)
         }
 
-        @Test func `many at once all end`() async throws {
+        @Test func `many concurrent requests all complete`() async throws {
             let server = try LoopbackServer()
             server.route("/") { _ in .text("x") }
             var configuration = CurlSession.Configuration()
@@ -61,7 +61,7 @@
             #expect(server.counts.requests == 3000 && server.counts.connections <= 64)
         }
 
-        @Test func `a connection that the server ended while it was idle is not used again`() async throws {
+        @Test func `an idle connection that the server closed is not reused`() async throws {
             let server = try LoopbackServer()
             server.route("/") { request in .text("\(request.bodyCount)") }
             let session = CurlSession.direct()
@@ -78,7 +78,7 @@
             #expect(server.violations.isEmpty)
         }
 
-        /// The server breaks off as soon as a second request comes over a connection.
+        /// Creates a server that closes a connection at its second request.
         private func breaking() throws -> LoopbackServer {
             let server = try LoopbackServer()
             server.routeEarly("/") { request in
@@ -89,7 +89,7 @@
             return server
         }
 
-        @Test func `a request without effect is sent again if its old connection breaks`() async throws {
+        @Test func `an idempotent request is sent again if its reused connection breaks`() async throws {
             let server = try breaking()
             let session = CurlSession.direct()
             #expect(try await session.run(server.url()).text == "ok")
@@ -103,8 +103,8 @@
             #expect(last.body.elsewhere == nil)
         }
 
-        /// The break is noticed while the body is sent, or while the answer is awaited: both must come out the same.
-        @Test func `a large body is sent again wherever its old connection breaks`() async throws {
+        /// The break is noticed during the upload or during the wait for the response. Both must have the same result.
+        @Test func `a large body is sent again wherever its reused connection breaks`() async throws {
             let server = try breaking()
             let session = CurlSession.direct()
             let body = RequestBody.data(Data(count: 4_000_000))
@@ -116,7 +116,7 @@
         }
 
         @Test(arguments: [0, 10, 200_000])
-        func `a request with an effect is never sent twice`(count: Int) async throws {
+        func `a POST is never sent twice`(count: Int) async throws {
             let server = try breaking()
             let session = CurlSession.direct()
             #expect(try await session.run(server.url()).text == "ok")
@@ -126,7 +126,7 @@
             #expect(try await session.run(server.url()).text == "ok")
         }
 
-        @Test func `a body that cannot be made again is not sent again`() async throws {
+        @Test func `a one-time body is not sent again`() async throws {
             let server = try breaking()
             let session = CurlSession.direct()
             #expect(try await session.run(server.url()).text == "ok")
@@ -138,7 +138,7 @@
             #expect(server.requests.filter { $0.method == "PUT" }.count == 1)
         }
 
-        @Test func `IPv6, Unix-domain sockets and other addresses for hosts`() async throws {
+        @Test func `a session connects over IPv6, Unix-domain sockets and address overrides`() async throws {
             let path = FileManager.default.temporaryDirectory.appendingPathComponent(
                 "s\(UInt32.random(in: 0...(.max)))"
             ).path
@@ -161,7 +161,7 @@
             #expect(record.metrics[0].remoteAddress == "127.0.0.1:\(server.port)")
         }
 
-        @Test func `an explicit proxy gets the whole URL, and none ignores it`() async throws {
+        @Test func `an explicit proxy receives the full URL and its credentials`() async throws {
             let proxy = try LoopbackServer()
             proxy.route("http://example.com/a") { request in .text(request["Proxy-Authorization"] ?? "") }
             var configuration = CurlSession.Configuration()
@@ -171,7 +171,7 @@
             #expect(record.text == "Basic \(Data("us%41:e:r%42".utf8).base64EncodedString())", "\(record)")
         }
 
-        @Test func `a session that is closed ends all its tasks and leaves nothing`() async throws {
+        @Test func `closing a session ends all its tasks and closes its connections`() async throws {
             let server = try LoopbackServer()
             server.route("/silent") { _ in .silence }
             server.route("/big") { _ in .repeating([1], count: 1 << 30) }
@@ -193,7 +193,7 @@
             session.close()
         }
 
-        @Test func `a session may be closed from within a receiver, and let go of while it works`() async throws {
+        @Test func `a receiver may close its session, and a released session completes its task`() async throws {
             let server = try LoopbackServer()
             server.route("/") { _ in .text("x") }
             let session = CurlSession.direct()
@@ -206,7 +206,7 @@
             await server.counts { $0.openConnections == 0 }
         }
 
-        @Test func `idle connections are closed after their time`() async throws {
+        @Test func `idle connections are closed after idleLifetime`() async throws {
             let server = try LoopbackServer()
             server.route("/") { _ in .text("x") }
             var configuration = CurlSession.Configuration()
@@ -218,14 +218,14 @@
             }
         }
 
-        @Test func `the library says what it is`() {
+        @Test func `the libcurl version is available`() {
             #expect(CurlSession.problem == nil)
             #expect(CurlSession.libraryVersion?.isEmpty == false)
         }
     }
 
     extension [UInt8] {
-        /// The first place at which it does not count up.
+        /// The first index at which the bytes do not count up.
         fileprivate var elsewhere: Int? {
             indices.first { self[$0] != UInt8(truncatingIfNeeded: $0) }
         }

@@ -32,7 +32,7 @@
             #expect(record.body.count == 4 << 20 && TestPattern.matches(record.body))
         }
 
-        @Test func `a task that was never resumed can be cancelled, and is never sent`() async throws {
+        @Test func `a task canceled before it was resumed is never sent`() async throws {
             let recorder = TransferRecorder()
             let task = try task("/big", recorder)
             task.cancel()
@@ -41,7 +41,7 @@
             #expect(server.counts.heads == 0)
         }
 
-        @Test func `a task in flight ends at once when it is cancelled`() async throws {
+        @Test func `a running task ends immediately when it is canceled`() async throws {
             let recorder = TransferRecorder()
             let task = try task("/silent", recorder)
             task.resume()
@@ -54,7 +54,7 @@
             await server.counts { $0.openConnections == 0 }
         }
 
-        @Test func `a receiver may cancel from within its calls`() async throws {
+        @Test func `a receiver may cancel its task in each of its methods`() async throws {
             let atHead = TransferRecorder(onHead: { task, _ in task.cancel() })
             try task("/big", atHead).resume()
             let record = await atHead.ended()
@@ -74,7 +74,7 @@
             expectBig(await atEnd.ended())
         }
 
-        @Test func `a receiver that holds gets nothing until it proceeds, and then each byte once`() async throws {
+        @Test func `a receiver that holds receives nothing until it proceeds, then every byte once`() async throws {
             let held = Gate()
             let recorder = TransferRecorder(onBytes: { task, record in
                 guard !held.isOpen else { return }
@@ -86,7 +86,7 @@
             task.resume()
             await held.passage()
             let count = recorder.now.bodyCount
-            // Another exchange passes meanwhile.
+            // Another exchange completes meanwhile.
             server.route("/other") { _ in .text("other") }
             #expect(try await session.run(server.url("/other")).text == "other")
             #expect(recorder.now.bodyCount == count && recorder.now.ends.isEmpty)
@@ -94,7 +94,7 @@
             expectBig(await recorder.ended())
         }
 
-        @Test func `holding and proceeding at each portion from another thread loses nothing`() async throws {
+        @Test func `holding at each part and proceeding on another thread loses no bytes`() async throws {
             let recorder = TransferRecorder(onBytes: { task, _ in
                 task.hold()
                 DispatchQueue.global().async { task.proceed() }
@@ -103,7 +103,7 @@
             expectBig(await recorder.ended())
         }
 
-        @Test func `a hold at the head keeps the body back, and a hold at the last byte the end`() async throws {
+        @Test func `a hold at the headers delays the body, and at the last byte the end`() async throws {
             server.route("/small") { _ in .text("small") }
             let atHead = TransferRecorder(onHead: { task, _ in task.hold() })
             let first = try task("/small", atHead)
@@ -125,7 +125,7 @@
             #expect(record.error == nil && record.metrics.count == 1)
         }
 
-        @Test func `a cancel ends a task that is held or suspended`() async throws {
+        @Test func `canceling ends a task that is held or suspended`() async throws {
             let holding = TransferRecorder(onHead: { task, _ in task.hold() })
             let held = try task("/big", holding)
             held.resume()
@@ -140,7 +140,7 @@
             expectCancelled(await suspending.ended())
         }
 
-        @Test func `a suspended download stops on the wire and goes on where it was`() async throws {
+        @Test func `a suspended download stops on the wire and resumes where it stopped`() async throws {
             let suspended = Gate()
             let recorder = TransferRecorder(onBytes: { task, record in
                 guard record.bodyCount > 100_000, !suspended.isOpen else { return }
@@ -154,7 +154,7 @@
             server.route("/other") { _ in .text("other") }
             #expect(try await session.run(server.url("/other")).text == "other")
             let count = recorder.now.bodyCount
-            // Only what fits into the buffers of the system was sent beyond what was received.
+            // Beyond the received bytes, the server sent only as many bytes as fit into the system's buffers.
             #expect(server.counts.sentBytes < 48 << 20 && recorder.now.ends.isEmpty)
             #expect(recorder.now.bodyCount == count)
             task.resume()
@@ -164,7 +164,7 @@
             #expect(record.metrics[0].paused > .zero)
         }
 
-        @Test func `a task suspended before it began is not sent until it is resumed`() async throws {
+        @Test func `a task suspended before it started is not sent until it is resumed`() async throws {
             let recorder = TransferRecorder()
             let task = try task("/big", recorder)
             task.suspend()
@@ -178,7 +178,7 @@
             #expect(requests.filter { $0.path == "/big" }.count == 1)
         }
 
-        @Test func `a suspended upload stops and arrives whole`() async throws {
+        @Test func `a suspended upload stops, and arrives completely after it resumes`() async throws {
             server.route("/up") { request in .text("\(request.bodyCount)") }
             let suspended = Gate()
             final class Stopper: BodyProducer {
@@ -218,7 +218,7 @@
             box.withLock { $0 = nil }
         }
 
-        @Test func `cancelling at random moments gives one end each`() async throws {
+        @Test func `each task canceled at a random moment ends once`() async throws {
             server.route("/small") { _ in .chunks(["a", "b", "c"]) }
             var generator = SeededGenerator(seed: 42)
             for _ in 0..<40 {

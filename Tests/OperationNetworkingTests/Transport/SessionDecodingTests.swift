@@ -21,13 +21,14 @@
             server.route("/") { _ in .bytes(bytes, fields: [LoopbackField("Content-Encoding", coding)]) }
         }
 
-        @Test func `a part of a body is asked for as it is`() async throws {
+        @Test func `a request with Range does not ask for compression`() async throws {
             server.route("/") { .text($0["Accept-Encoding"] ?? "none") }
             #expect(try await session.run(server.url(), headers: ["Range": "bytes=1-"]).text == "none")
             #expect(try await session.run(server.url()).text != "none")
         }
 
-        @Test func `a compressed body that is cut at any byte is an error, though its length is right`() async throws {
+        @Test
+        func `a compressed body truncated at any byte is rejected, even with a correct Content-Length`() async throws {
             for count in 1..<Compressed.hello.count {
                 answer(Array(Compressed.hello[..<count]))
                 let record = try await session.run(server.url())
@@ -36,7 +37,7 @@
             }
         }
 
-        @Test func `a byte that was changed at the end is an error`() async throws {
+        @Test func `a changed byte in the gzip trailer is rejected`() async throws {
             for index in Compressed.hello.indices.suffix(8) {
                 var bytes = Compressed.hello
                 bytes[index] ^= 1
@@ -45,7 +46,7 @@
             }
         }
 
-        @Test func `several members are one body, and anything else behind it is an error`() async throws {
+        @Test func `several gzip members form one body, and other trailing bytes are rejected`() async throws {
             answer(Compressed.hello + Compressed.hello)
             let twice = try await session.run(server.url())
             #expect(twice.error == nil && twice.bodyCount == 78)
@@ -53,7 +54,7 @@
             #expect(try await session.run(server.url()).code == .undecodableBody)
         }
 
-        @Test func `zeros behind the end are padding, within bounds`() async throws {
+        @Test func `a limited number of zeros after a gzip body is accepted as padding`() async throws {
             let zeros = [UInt8](repeating: 0, count: 512)
             for bytes in [Compressed.hello + [0], Compressed.hello + zeros] {
                 answer(bytes)
@@ -68,14 +69,14 @@
             #expect(try await session.run(server.url()).code == .undecodableBody)
         }
 
-        @Test func `a head whose first line begins with a blank is no valid response`() async throws {
+        @Test func `headers whose first line begins with a space are rejected`() async throws {
             server.route("/a") { _ in .raw("HTTP/1.1 200 OK\r\n X: a\r\nContent-Length: 0\r\n\r\n") }
             let record = try await session.run(server.url("/a"))
             #expect(record.code == .invalidResponse, "\(String(describing: record.error))")
         }
 
-        @Test func `deflate is understood with its header and without`() async throws {
-            // "aaa" as one block with fixed codes.
+        @Test func `deflate is decoded with and without a zlib header`() async throws {
+            // "aaa" as one block with fixed Huffman codes.
             let bare: [UInt8] = [0x4B, 0x4C, 0x4C, 0x04, 0x00]
             answer(bare, "deflate")
             #expect(try await session.run(server.url()).text == "aaa")
@@ -84,7 +85,9 @@
         }
 
         @Test(arguments: [false, true])
-        func `a receiver that holds in the midst of a swelling body gets each byte once`(suspends: Bool) async throws {
+        func `holding or suspending during an expanding body delivers every byte exactly once`(
+            suspends: Bool
+        ) async throws {
             answer(Compressed.zeros)
             var options = TransferOptions()
             options.maximumExpansion = 2000
@@ -104,7 +107,7 @@
         }
 
         @Test(arguments: ["br", "zstd", "compress", "gzip, br", "Zstd", "gzip, gzip"])
-        func `a coding that nobody asked for is an error, and as it is for who reads it himself`(coding: String)
+        func `an unsupported Content-Encoding fails unless the request decodes the body itself`(coding: String)
             async throws
         {
             server.route("/coded") { _ in .text("hello").with("Content-Encoding", coding) }
@@ -118,7 +121,7 @@
             #expect(try await session.run(server.url("/plain")).text == "plain")
         }
 
-        @Test func `a hold in the midst of a swelling body really holds, and can be cancelled`() async throws {
+        @Test func `a hold during an expanding body stops its delivery, and the task can be canceled`() async throws {
             answer(Compressed.zeros)
             var options = TransferOptions()
             options.maximumExpansion = 2000

@@ -24,7 +24,7 @@
             #expect(server.violations.isEmpty, note)
         }
 
-        @Test func `a body with its length comes whole`() async throws {
+        @Test func `a body with Content-Length arrives completely`() async throws {
             server.route("GET", "/a") { _ in .text("Hello").with("X-One", "1").adding("x-one", " 2 ") }
             let record = try await session.run(server.url("/a?b=c"), headers: ["X-Empty": "", "X-Text": "ü"])
             expectWhole(record)
@@ -36,7 +36,7 @@
             #expect(request.target == "/a?b=c" && request["X-Empty"] == "" && request["X-Text"] == "ü")
         }
 
-        @Test func `a body in chunks comes whole, and its trailers apart`() async throws {
+        @Test func `a chunked body arrives completely, with its trailers delivered separately`() async throws {
             server.route("/t") { _ in .chunks(["Hel", "lo"], trailers: ["X-Checksum": "abc", "X-Empty": ""]) }
             let record = try await session.run(server.url("/t"))
             expectWhole(record)
@@ -44,7 +44,7 @@
             #expect(record.trailers == [["X-Checksum": "abc", "X-Empty": ""]])
         }
 
-        @Test func `a body that ends with the connection comes whole`() async throws {
+        @Test func `a body that ends when the connection closes arrives completely`() async throws {
             server.route("/c") { _ in .raw("HTTP/1.0 200 OK\r\n\r\nHello") }
             let record = try await session.run(server.url("/c"))
             expectWhole(record)
@@ -52,14 +52,14 @@
         }
 
         @Test(arguments: [204, 205, 304, 200, 404, 500, 599, 999])
-        func `an answer without a body ends well`(status: Int) async throws {
+        func `a response without a body succeeds`(status: Int) async throws {
             server.route("/s") { _ in .status(status) }
             let record = try await session.run(server.url("/s"))
             expectWhole(record)
             #expect(record.status == status && record.bodyCount == 0)
         }
 
-        @Test func `an answer to HEAD has the length and no body`() async throws {
+        @Test func `a response to HEAD has an expected length and no body`() async throws {
             server.route("GET", "/h") { _ in .text("Hello") }
             let record = try await session.run(server.url("/h"), "HEAD")
             expectWhole(record)
@@ -69,7 +69,7 @@
             #expect(next.text == "Hello" && server.counts.connections == 1)
         }
 
-        @Test func `informational heads come apart`() async throws {
+        @Test func `informational responses are delivered separately`() async throws {
             server.route("/i") { _ in
                 .text("Hello").preceded(by: .head(103, ["Link": "</a>"]), .head(100), .head(103, ["Link": "</b>"]))
             }
@@ -87,20 +87,20 @@
             ("HTTP/1.1 200 OK\r\nA:b\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\nok", "b"),
             ("HTTP/1.1 200 OK\nA: b\nContent-Length: 2\n\nok", "b"),
         ])
-        func `unusual but valid heads are understood`(text: String, value: String) async throws {
+        func `unusual but valid headers are accepted`(text: String, value: String) async throws {
             server.route("/u") { _ in .raw(text) }
             let record = try await session.run(server.url("/u"))
             expectWhole(record, "\(text)")
             #expect(record.text == "ok" && record.heads[0].headers["A"] ?? "" == value)
         }
 
-        @Test func `bytes of a header that are no UTF-8 are read as Latin 1`() async throws {
+        @Test func `header bytes that are not UTF-8 are read as Latin-1`() async throws {
             let head = Array("HTTP/1.1 200 OK\r\nContent-Length: 0\r\nA: ".utf8) + [0xE4] + Array("\r\n\r\n".utf8)
             server.route("/l") { _ in .raw(head) }
             #expect(try await session.run(server.url("/l")).heads[0].headers["A"] == "ä")
         }
 
-        @Test func `redirects and challenges are answers like others`() async throws {
+        @Test func `redirects and challenges are delivered like other responses`() async throws {
             server.route("/r") { _ in .redirect(to: "//[::1]/") }
             server.route("/401") { _ in .status(401, ["WWW-Authenticate": "Basic realm=\"x\""]) }
             let redirect = try await session.run(server.url("/r"))
@@ -112,7 +112,7 @@
             #expect(await server.requests(atLeast: 2).count == 2)
         }
 
-        @Test func `a large body comes whole in constant portions`() async throws {
+        @Test func `a large body arrives completely in parts of limited size`() async throws {
             let count = 32 << 20
             server.route("/big") { _ in .repeating(TestPattern.block, count: count) }
             let largest = Locked(0)
@@ -125,7 +125,7 @@
             #expect(largest.withLock { $0 } <= 64 << 10)
         }
 
-        @Test func `a compressed body is decompressed, and handed over as it is if the request asks itself`()
+        @Test func `a compressed body is decompressed unless the request sets Accept-Encoding or disables decoding`()
             async throws
         {
             server.route("/z") { _ in
@@ -146,7 +146,7 @@
             #expect(requests[1].values("Accept-Encoding") == ["gzip"] && requests[2]["Accept-Encoding"] == nil)
         }
 
-        @Test func `metrics tell of the connection and of the phases`() async throws {
+        @Test func `metrics report the connection and the phases`() async throws {
             server.route("/m") { _ in .text("Hello") }
             let first = try #require(try await session.run(server.url("/m")).metrics.first)
             #expect(!first.isConnectionReused && first.connected != nil && first.version == .http1_1)
@@ -160,7 +160,7 @@
     }
 
     enum Compressed {
-        /// A greeting, three times.
+        /// A greeting that is repeated three times.
         static let hello: [UInt8] = [
             0x1F, 0x8B, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x02, 0x03, 0xF3, 0x48, 0xCD, 0xC9, 0xC9, 0xD7,
             0x51, 0x48, 0xAF, 0xCA, 0x2C, 0xD0, 0x53, 0xF0, 0xC0, 0xC9, 0x01, 0x00, 0xFF, 0xB3, 0x54, 0xA8,

@@ -6,7 +6,7 @@
     import OperationTestKit
     import Testing
 
-    /// The session of the platform where libcurl cannot be found: in a child, which looks for another file.
+    /// Tests the platform session without libcurl, in a child process that looks for a different library file.
     @Suite(.timeLimit(.minutes(2)))
     struct SessionFallbackTests {
         private let server: LoopbackServer
@@ -25,7 +25,7 @@
             }
         }
 
-        @Test func `where there is no libcurl one notice says why, and URLSession serves`() async throws {
+        @Test func `without libcurl, one notice states the reason, and URLSession sends the requests`() async throws {
             let (output, status) = try await Fixture("SessionProbe").run("fallback", server.url().absoluteString)
             #expect(
                 output == """

@@ -17,7 +17,7 @@
             server = try LoopbackServer()
         }
 
-        /// After whatever a server did, the session goes on.
+        /// Expects that the request fails, and that the session still works afterward.
         private func expectFailure(
             _ codes: Set<NetworkError.Code>, _ note: Comment, _ answer: @escaping @Sendable () -> LoopbackAnswer
         ) async throws {
@@ -32,7 +32,7 @@
             #expect(next.text == "fine" && next.error == nil, "\(note): \(String(describing: next.error))")
         }
 
-        @Test func `a connection that ends without an answer is lost`() async throws {
+        @Test func `a connection that ends without a response fails with connectionLost`() async throws {
             try await expectFailure([.connectionLost], "closed") { .hangUp }
             try await expectFailure([.connectionLost], "reset") { .reset }
         }
@@ -49,11 +49,11 @@
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nFFFFFFFFFFFFFFFFF\r\na",
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-5\r\nabcde\r\n0\r\n\r\n",
         ])
-        func `what is no valid HTTP is refused`(text: String) async throws {
+        func `a response that is not valid HTTP fails with invalidResponse`(text: String) async throws {
             try await expectFailure([.invalidResponse], "\(text.debugDescription)") { .raw(text) }
         }
 
-        @Test func `a head that is cut at any byte is an error`() async throws {
+        @Test func `a response truncated at any byte of its headers is an error`() async throws {
             let head = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX: y\r\n\r\nHello"
             for ending in [LoopbackEnding.close, .reset] {
                 for offset in 1..<head.utf8.count {
@@ -66,7 +66,7 @@
             }
         }
 
-        @Test func `a body that ends before its length is an error`() async throws {
+        @Test func `a body that ends before its length fails the request`() async throws {
             try await expectFailure([.truncatedBody], "length") {
                 .raw("HTTP/1.1 200 OK\r\nContent-Length: 9223372036854775807\r\n\r\nabc")
             }
@@ -81,7 +81,7 @@
             }
         }
 
-        @Test func `a head without end is cut off`() async throws {
+        @Test func `endless headers, lines, informational responses and trailers fail the request`() async throws {
             try await expectFailure([.headerTooLarge], "fields") {
                 LoopbackAnswer(
                     .send("HTTP/1.1 200 OK\r\n"), .send(repeating: Array("X-Field: value\r\n".utf8), count: nil))
@@ -99,7 +99,7 @@
             }
         }
 
-        @Test func `a body that swells beyond measure is cut off`() async throws {
+        @Test func `a body that expands beyond its limit fails with expansionTooLarge`() async throws {
             try await expectFailure([.expansionTooLarge], "bomb") {
                 .bytes(Compressed.zeros, fields: [LoopbackField("Content-Encoding", "gzip")])
             }
@@ -109,7 +109,7 @@
             #expect(record.error == nil && record.bodyCount == 4 << 20)
         }
 
-        @Test func `a body that cannot be decompressed is an error`() async throws {
+        @Test func `a body that cannot be decompressed fails with undecodableBody`() async throws {
             try await expectFailure([.undecodableBody], "not gzip") {
                 .bytes(Array("Hello, world".utf8), fields: [LoopbackField("Content-Encoding", "gzip")])
             }
@@ -121,7 +121,8 @@
             }
         }
 
-        @Test func `refused connections, unknown hosts and wrong TLS have their own codes`() async throws {
+        @Test
+        func `refused connections, unknown hosts and failed TLS handshakes have separate error codes`() async throws {
             let port = server.port
             await server.stopped()
             let refused = try await session.run(#require(URL(string: "http://127.0.0.1:\(port)/")))
@@ -135,7 +136,7 @@
             #expect(plain.code == .secureConnectionFailed && plain.error?.isUnsent == true)
         }
 
-        @Test func `bytes behind the end of a body are not taken for the next answer`() async throws {
+        @Test func `extra bytes after a body are not delivered as the next response`() async throws {
             server.route("/more") { _ in
                 LoopbackAnswer(.head(200, ["Content-Length": "2"]), .send("okHTTP/1.1 500 No\r\n\r\n"))
             }

@@ -8,7 +8,7 @@
     import OperationTestKit
     import Testing
 
-    /// Brakes at the very end of a transfer, when libcurl is done and something is still to be told.
+    /// Tests suspend and hold at the end of a transfer, when libcurl has finished but events are still undelivered.
     @Suite(.timeLimit(.minutes(3)))
     struct SessionHoldTests {
         private let server: LoopbackServer
@@ -20,12 +20,12 @@
             server.route("/hinted") { _ in LoopbackAnswer(.head(103), .head(204)) }
         }
 
-        /// Another exchange passes, and with it a turn of the session's thread.
+        /// Waits for another exchange, which takes a turn of the session's thread.
         private func letPass() async throws {
             #expect(try await session.run(server.url("/other")).text == "other")
         }
 
-        @Test func `a receiver that holds at a head which was held back hears nothing more until it proceeds`()
+        @Test func `a receiver that holds at delayed headers receives nothing more until it proceeds`()
             async throws
         {
             let receiver = RecordingReceiver { event, task in
@@ -50,7 +50,7 @@
             #expect(record.isSuccess && record.status == 204 && record.metrics != nil && record.faults.isEmpty)
         }
 
-        @Test func `the progress of a body is told when the task is resumed, and not before`() async throws {
+        @Test func `upload progress during a suspension is delivered on resume`() async throws {
             let receiver = RecordingReceiver { event, task in
                 if case .informational = event { task.suspend() }
             }
@@ -66,8 +66,8 @@
             #expect(record.isSuccess && record.sent == 5 && record.status == 204 && record.faults.isEmpty)
         }
 
-        @Test func `a brake that is let go of at the last moment loses no event`() async throws {
-            // Which moment that is, is left to the machine; SessionTaskTests has each of them.
+        @Test func `proceeding at the last moment of a transfer loses no event`() async throws {
+            // The moment depends on the machine. SessionTaskTests covers every moment.
             for round in 0..<Rounds.count(ci: 40, soak: 2_000) {
                 let receiver = RecordingReceiver { event, task in
                     guard case .informational = event else { return }

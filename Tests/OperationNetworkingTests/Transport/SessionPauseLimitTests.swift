@@ -8,7 +8,7 @@
     import OperationTestKit
     import Testing
 
-    /// Time limits of tasks that are held back, by a clock that stands still but for what a test has it leap.
+    /// Tests the time limits of held and suspended tasks with a clock that only the tests advance.
     @Suite(.timeLimit(.minutes(3)))
     struct SessionPauseLimitTests {
         private let clock = SessionClock(stands: true)
@@ -18,7 +18,7 @@
             session = CurlSession.direct(by: clock) { $0.maximumConnectionsPerHost = 20 }
         }
 
-        /// A server that does not take connections; the system takes the first, and that is all that is done with them.
+        /// Creates a server that accepts no connections. The system accepts the first ones, which receive no response.
         private func makeDeafServer(backlog: Int = 10) throws -> LoopbackServer {
             var options = LoopbackServer.Options()
             options.accepts = false
@@ -43,8 +43,8 @@
         }
 
         @Test(arguments: [false, true])
-        func `no limit runs while a connection is made for a task that is held`(isHeldBefore: Bool) async throws {
-            // With nobody to answer it, TLS is never agreed upon.
+        func `no limit counts down while a held task connects`(isHeldBefore: Bool) async throws {
+            // The server does not respond, so the TLS handshake never completes.
             let deaf = try makeDeafServer()
             let url = try #require(URL(string: "https://127.0.0.1:\(deaf.port)/"))
             let recorder = TransferRecorder()
@@ -64,9 +64,9 @@
             await deaf.stopped()
         }
 
-        @Test func `where libcurl gives up a connection before its time, another one is begun`() async throws {
+        @Test func `a new connection starts if libcurl gives up before the connect limit`() async throws {
             let deaf = try makeDeafServer(backlog: 0)
-            // They take what the system has room for; what comes later is not even told so.
+            // These requests fill the backlog, so later connections receive no reply at all.
             let first = try (0..<8).map { _ in try makeTask(deaf.url(), .none, TransferRecorder()) }
             for task in first { task.resume() }
             try await pass()
@@ -74,7 +74,7 @@
             let limit = Duration.milliseconds(200)
             let task = try makeTask(deaf.url(), TransferTimeouts(connect: limit), recorder)
             task.resume()
-            // While our clock stands still libcurl's goes on, and is looked at with each request.
+            // The test clock does not advance, but libcurl's clock does. Each request checks it.
             let start = ContinuousClock.now
             while start.duration(to: .now) < limit * 4 { try await pass() }
             #expect(recorder.now.ends.isEmpty, "\(recorder.now)")
@@ -83,7 +83,7 @@
             await deaf.stopped()
         }
 
-        /// A task that has received a part of a body, and whose session is kept by a receiver of another task.
+        /// A task that has received a part of its body, while a receiver of another task blocks the session's thread.
         private struct Kept {
             let task: any NetworkTask
             let recorder: TransferRecorder
@@ -111,7 +111,7 @@
         }
 
         @Test(arguments: [false, true])
-        func `no limit runs from the call that holds a task back, however late its session comes by`(
+        func `holding or suspending a task stops its limits immediately, even if the session is busy`(
             isHeld: Bool
         ) async throws {
             let server = try LoopbackServer()
@@ -131,7 +131,7 @@
             await server.stopped()
         }
 
-        @Test func `a pause of which its session never heard is left out, too, and the limit holds afterwards`()
+        @Test func `a pause that the session did not notice does not count, and the limit applies afterward`()
             async throws
         {
             let server = try LoopbackServer()

@@ -8,10 +8,10 @@
     import OperationTestKit
     import Testing
 
-    /// Requests to several hosts that share what they go to, and with it the slots.
+    /// Tests requests to several hosts that share one destination and its slots.
     @Suite(.timeLimit(.minutes(3)))
     struct SessionPlacesTests {
-        /// A server, and a session that asks it for what belongs to other hosts, over one connection at a time.
+        /// A server, and a session that sends it the requests for other hosts over one connection at a time.
         private struct Side {
             let server: LoopbackServer
             let clock = SessionClock(stands: true)
@@ -36,7 +36,7 @@
                 }
             }
 
-            /// Starts a request for one host, and while that is on its way, one for another host.
+            /// Starts a request for one host and, while it is running, a request for another host.
             func start(_ limit: Duration) async throws {
                 for (name, recorder) in [("a.test", first), ("b.test", second)] {
                     let url = try #require(URL(string: "http://\(name)/"))
@@ -47,10 +47,10 @@
                 }
             }
 
-            /// Has the clock leap, and waits until the session has noticed.
+            /// Advances the clock and waits until the session has noticed.
             func pass(_ duration: Duration) async throws {
                 clock.leap(duration)
-                // One that stands in the same line, and leaves it: on the session's thread, which looks at the clock before.
+                // This request leaves the same line on the session's thread, which first checks the clock.
                 let last = TransferRecorder()
                 let task = session.makeTask(
                     with: try NetworkRequest(url: try #require(URL(string: "http://b.test/"))), receiver: last)
@@ -60,8 +60,7 @@
             }
         }
 
-        @Test func `who waits for a connection to the same place waits in line, where no time limit runs`() async throws
-        {
+        @Test func `requests to one destination wait for its slot, and no limit counts down`() async throws {
             let path = FileManager.default.temporaryDirectory.appendingPathComponent(
                 "places-\(UInt32.random(in: 0...(.max)))"
             ).path
@@ -79,7 +78,7 @@
                 try await side.start(limit)
                 try await side.pass(.zero)
                 try await side.pass(limit + .seconds(1))
-                // By now it has looked at the clock again.
+                // The session has now checked the clock again.
                 try await side.pass(.zero)
             }
             for side in sides {

@@ -9,7 +9,7 @@
 
     @Suite(.timeLimit(.minutes(3)))
     struct SessionProbeTests {
-        /// Our end of a connection to that port.
+        /// Returns the local socket of a connection to the port.
         private static func socket(connectedTo port: Int) -> Int32? {
             (Int32(3)..<4096).first { descriptor in
                 var address = sockaddr_in()
@@ -29,7 +29,7 @@
         }
 
         @Test(arguments: SessionKind.allCases)
-        func `the system sees to it that a server which is gone without a word is noticed`(kind: SessionKind)
+        func `connections use TCP keepalive to detect a server that disappeared`(kind: SessionKind)
             async throws
         {
             let bench = try Bench(kind)

@@ -13,7 +13,7 @@
             "http://anna:s3cret@127.0.0.1:99999", "http://anna:s3 cret@127.0.0.1:1", "odd://anna:s3cret@127.0.0.1:1",
             "http://anna:s3cret@[::1:1", "http://anna:s3cret@127.0.0.1:1",
         ])
-        func `no error tells the password of a proxy, however wrong its address is`(_ url: String) async throws {
+        func `no error contains the password of a proxy, even if its URL is malformed`(_ url: String) async throws {
             let server = try LoopbackServer()
             let session = CurlSession.direct { $0.proxy = .url(url) }
             let error = try #require(try await session.run(server.url("/")).error)

@@ -8,7 +8,7 @@
     import OperationTestKit
     import Testing
 
-    /// What a session says of how far a request came.
+    /// Tests how a session reports the progress of a failed or canceled request.
     @Suite(.timeLimit(.minutes(3)))
     struct SessionReportTests {
         private let server: LoopbackServer
@@ -24,7 +24,7 @@
             try NetworkRequest("POST", url: server.url(path), body: .data(Data("body".utf8)))
         }
 
-        /// A POST whose response is complete, but for the end, which the receiver holds back.
+        /// Starts a POST whose response is complete except for its end, which the receiver holds back.
         private func held() async throws -> (task: any NetworkTask, recorder: TransferRecorder) {
             let recorder = TransferRecorder(onBytes: { task, _ in task.hold() })
             let task = session.makeTask(with: try post("/small"), receiver: recorder)
@@ -35,21 +35,21 @@
             return (task, recorder)
         }
 
-        @Test func `a request that was carried out does not become unsent by a cancel`() async throws {
+        @Test func `a processed request is not reported as unsent when it is canceled`() async throws {
             let (task, recorder) = try await held()
             task.cancel()
             let error = await recorder.ended().error
             #expect(error?.code == .cancelled && error?.phase == .receiving && error?.isUnsent == false)
         }
 
-        @Test func `a request that was carried out does not become unsent when the session is closed`() async throws {
+        @Test func `a processed request is not reported as unsent when the session is closed`() async throws {
             let (_, recorder) = try await held()
             session.close()
             let error = await recorder.ended().error
             #expect(error?.code == .sessionClosed && error?.phase == .receiving && error?.isUnsent == false)
         }
 
-        @Test func `a request that was carried out does not become unsent by a cancel at its end`() async throws {
+        @Test func `a processed request is not reported as unsent when it is canceled at its end`() async throws {
             let receiver = RecordingReceiver { event, task in
                 if case .metrics = event { task.cancel() }
             }
@@ -60,7 +60,7 @@
         }
 
         @Test(arguments: ["POST", "PUT"], ["no", ""])
-        func `a refusal of what was expected is the answer, and the only one`(
+        func `a 417 response to Expect is delivered as the only response`(
             _ method: String, _ text: String
         ) async throws {
             server.routeEarly("/no") { _ in
@@ -77,7 +77,7 @@
             #expect(try await session.run(server.url("/other")).text == "other")
         }
 
-        @Test func `a refusal whose reason libcurl throws away is told as such`() async throws {
+        @Test func `a 417 response whose body libcurl discards fails with truncatedBody`() async throws {
             server.routeEarly("/no") { _ in .text("no", status: 417) }
             var options = TransferOptions()
             options.expectsContinue = true
@@ -87,7 +87,7 @@
             #expect(record.heads.count == 1 && record.disorder.isEmpty && server.counts.heads == 1)
         }
 
-        @Test func `a refusal whose reason is cut is no answer`() async throws {
+        @Test func `a 417 response with a truncated body fails with truncatedBody`() async throws {
             server.routeEarly("/cut") { _ in
                 LoopbackAnswer(
                     .head(417, ["Content-Length": "1000", "Connection": "close"]),
@@ -101,14 +101,14 @@
             #expect(record.code == .truncatedBody && record.bodyCount <= 500 && record.disorder.isEmpty)
         }
 
-        @Test func `a head that is cut says so`() async throws {
+        @Test func `truncated headers are named in the error message`() async throws {
             server.route("/cut") { _ in LoopbackAnswer(.send("HTTP/1.1 200 OK\r\nX-A: b\r\n"), .close) }
             let error = try await session.run(server.url("/cut")).error
             #expect(error?.message.contains("ended before the headers") == true, "\(String(describing: error))")
             #expect(error?.phase == .awaitingResponse && error?.isUnsent == false)
         }
 
-        @Test func `an informational head is not yet an answer`() async throws {
+        @Test func `an informational response does not end the awaitingResponse phase`() async throws {
             let isTold = Gate()
             server.route("/hints") { _ in LoopbackAnswer(.head(103), .stall(until: Gate())) }
             let receiver = RecordingReceiver { event, _ in
@@ -122,7 +122,7 @@
             #expect(record.error?.phase == .awaitingResponse && record.error?.isUnsent == false)
         }
 
-        @Test func `only versions of libcurl that announce requests are taken`() {
+        @Test func `libcurl versions before 7.80 are refused`() {
             #expect(CurlLibrary.refusal(ofVersion: 0x07_50_00, "7.80.0") == nil)
             let refusal = CurlLibrary.refusal(ofVersion: 0x07_4F_01, "7.79.1")
             #expect(refusal?.code == .sessionUnavailable && refusal?.message.contains("7.80") == true)

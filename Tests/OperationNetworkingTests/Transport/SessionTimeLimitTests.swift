@@ -24,17 +24,17 @@
         ) throws {
             #expect(record.code == .timedOut && record.error?.phase == phase && record.ends.count == 1)
             let ended = try #require(record.metrics.first?.ended)
-            // Never too early; how late depends on the machine.
+            // The timeout must not be early. How late it is depends on the machine.
             #expect(ended >= limit, "\(ended)")
         }
 
-        @Test func `a server that does not answer is given up`() async throws {
+        @Test func `a server that does not respond exceeds the firstByte limit`() async throws {
             let limit = TransferTimeouts(firstByte: .milliseconds(150))
             let record = try await CurlSession.direct().run(server.url("/silent"), options: options(limit))
             try expectTimeout(record, .awaitingResponse, after: .milliseconds(150))
         }
 
-        @Test func `a body that stops moving is given up`() async throws {
+        @Test func `a body that stops arriving exceeds the idle limit`() async throws {
             server.route("/stall") { _ in
                 LoopbackAnswer(.head(200, ["Content-Length": "9"]), .send("abc"), .stallForever)
             }
@@ -51,7 +51,7 @@
             #expect(record.text == "abc" && record.error?.status == 200)
         }
 
-        @Test func `a body that drips is given up when the total is reached, and not before`() async throws {
+        @Test func `a dripping body exceeds the total limit exactly when it is reached`() async throws {
             let (came, goesOn) = ((0..<4).map { _ in Gate() }, (0..<4).map { _ in Gate() })
             server.route("/drip") { _ in
                 goesOn.reduce(LoopbackAnswer(.head(200, ["Content-Length": "1000"]))) {
@@ -63,7 +63,7 @@
             let recorder = TransferRecorder(onBytes: { _, record in came[record.bodyCount - 1].open() })
             let request = try NetworkRequest(url: server.url("/drip"), options: options(limit))
             session.makeTask(with: request, receiver: recorder).resume()
-            // Each leap is shorter than what may pass in silence.
+            // Each leap is shorter than the idle limit.
             for (cameOne, goOn) in zip(came, goesOn).dropLast() {
                 await cameOne.passage()
                 try await leap(.seconds(30))
@@ -77,7 +77,7 @@
             #expect(record.bodyCount == 4)
         }
 
-        @Test func `an upload that stops moving is given up`() async throws {
+        @Test func `an upload that stalls exceeds the idle limit`() async throws {
             server.routeEarly("POST", "/up") { _ in LoopbackAnswer(.stopReading, .stallForever) }
             let limit = TransferTimeouts(firstByte: .seconds(30), idle: .milliseconds(200))
             let body = RequestBody.data(Data(count: 64 << 20))
@@ -86,7 +86,7 @@
             try expectTimeout(record, .sending, after: .milliseconds(200))
         }
 
-        /// A session whose clock leaps ahead as far as it is told to; it notices with the next request to another server.
+        /// Creates a session with a clock that the test advances. The session notices at the next request.
         private func makeLeapingSession(
             _ change: (inout CurlSession.Configuration) -> Void = { _ in }
         ) -> (session: CurlSession, leap: @Sendable (Duration) async throws -> Void) {
@@ -95,7 +95,7 @@
             return (session, { duration in try await clock.leap(duration, noticedBy: session) })
         }
 
-        @Test func `the wait for a slot does not count`() async throws {
+        @Test func `waiting for a slot does not count toward the limits`() async throws {
             let (session, leap) = makeLeapingSession { $0.maximumConnectionsPerHost = 1 }
             let gate = Gate()
             server.route("/slow") { _ in .text("slow").after(gate) }
@@ -107,7 +107,7 @@
                 session.makeTask(with: request, receiver: recorder).resume()
             }
             _ = await server.heads(atLeast: 1)
-            // Then the session knows of all of them.
+            // After this request, the session knows all of them.
             try await leap(.zero)
             try await leap(.seconds(21))
             #expect(recorders.allSatisfy { $0.now.ends.isEmpty })
@@ -117,7 +117,7 @@
             #expect(try #require(last.metrics.first?.slotGranted) > .seconds(20))
         }
 
-        @Test func `the time of a pause does not count`() async throws {
+        @Test func `the time of a suspension does not count toward the limits`() async throws {
             server.route("/two") { _ in
                 LoopbackAnswer(.head(200, ["Content-Length": "2"]), .send("a"), .pause(.milliseconds(20)), .send("b"))
             }
@@ -133,7 +133,7 @@
             let task = session.makeTask(with: request, receiver: recorder)
             task.resume()
             await paused.passage()
-            // The session knows of the pause when it has answered another request.
+            // The session has processed the pause when another request has completed.
             try await leap(.zero)
             try await leap(.seconds(31))
             #expect(recorder.now.ends.isEmpty)
@@ -143,7 +143,7 @@
             #expect(try #require(record.metrics.first?.paused) >= .seconds(30))
         }
 
-        @Test func `a leap of the clock exceeds a limit that is not paused`() async throws {
+        @Test func `a leap of the clock exceeds a running limit`() async throws {
             let (session, leap) = makeLeapingSession()
             let limit = TransferTimeouts(firstByte: .seconds(50))
             let recorder = TransferRecorder()
@@ -154,7 +154,8 @@
             try expectTimeout(await recorder.ended(), .awaitingResponse, after: .seconds(50))
         }
 
-        @Test func `what came in while the thread was kept counts for all, however many they are`() async throws {
+        @Test
+        func `responses that arrive while the session's thread is blocked do not exceed their limits`() async throws {
             let count = 700
             let gate = Gate()
             server.route("/late") { _ in .text("late").after(gate) }
@@ -189,7 +190,7 @@
             }
         }
 
-        @Test func `a connection that cannot be made in time is given up`() async throws {
+        @Test func `a connection that is not established in time exceeds the connect limit`() async throws {
             var listening = LoopbackServer.Options()
             listening.backlog = 0
             listening.accepts = false
@@ -209,7 +210,7 @@
                 #expect(record.code == .timedOut)
                 if let error = record.error { phases[error.phase, default: 0] += 1 }
             }
-            // The system takes one or two for the server; the rest have no connection.
+            // The system accepts one or two connections for the server. The other requests have no connection.
             #expect(phases[.connecting] ?? 0 >= 7, "\(phases)")
         }
     }

@@ -11,7 +11,7 @@ import Testing
 struct SessionTurnTests {
     private final class Creditor: Sendable {}
 
-    @Test func `each creditor is served once, in the order in which they came`() async throws {
+    @Test func `each deferred action runs once per owner, in order`() async throws {
         let served = Locked<[String]>([])
         try await TestThread.run {
             let turn = SessionTurn { 0 }
@@ -28,7 +28,7 @@ struct SessionTurnTests {
         #expect(served.withLock { $0 } == ["first", "second"])
     }
 
-    @Test func `what was put off is done in time, counted from the first`() async throws {
+    @Test func `deferred actions run when the first one is due`() async throws {
         let served = Locked(0)
         try await TestThread.run {
             let now = Locked<Int64>(0)

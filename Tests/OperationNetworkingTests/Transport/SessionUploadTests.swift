@@ -25,7 +25,7 @@
         }
 
         @Test(arguments: ["POST", "PUT", "PATCH", "DELETE", "OPTIONS", "PURGE"])
-        func `each method sends its body`(method: String) async throws {
+        func `every method sends its body`(method: String) async throws {
             let record = try await session.run(server.url("/up"), method, body: .data(Data("content".utf8)))
             expectWhole(record)
             let request = await server.requests(atLeast: 1)[0]
@@ -34,7 +34,7 @@
             #expect(request["Expect"] == nil && record.sent == [7])
         }
 
-        @Test func `what has no body says so where it is expected`() async throws {
+        @Test func `a request without a body has Content-Length 0 for POST, PUT and PATCH only`() async throws {
             for method in ["POST", "PUT", "PATCH", "DELETE", "OPTIONS", "GET"] {
                 expectWhole(try await session.run(server.url("/up"), method), "\(method)")
             }
@@ -43,9 +43,9 @@
         }
 
         @Test(arguments: [0, 1, 65_536, 65_537, 3_000_000])
-        func `data of any size arrives whole`(count: Int) async throws {
+        func `a body of any size arrives completely`(count: Int) async throws {
             let data = Data((0..<count).map { UInt8(truncatingIfNeeded: $0 &* 31) })
-            // A part of a larger one: its indices do not begin at zero.
+            // A slice of a larger value, whose indices do not begin at zero.
             let part = (Data([1, 2, 3]) + data)[3...]
             let record = try await session.run(
                 server.url("/up"), "POST", headers: ["Content-Type": "x/y"], body: .data(part))
@@ -56,7 +56,7 @@
             #expect(record.sent.last ?? 0 == Int64(count) && record.text == "\(count)")
         }
 
-        @Test func `a file and a part of a file are sent`() async throws {
+        @Test func `a file, a region of a file and an empty region are sent`() async throws {
             let file = FileManager.default.temporaryDirectory.appendingPathComponent("upload-\(UUID().uuidString)")
             let content = Data((0..<500_000).map { UInt8(truncatingIfNeeded: $0) })
             try content.write(to: file)
@@ -71,7 +71,7 @@
             #expect(requests[2].bodyCount == 0 && requests[2]["Content-Length"] == "0")
         }
 
-        @Test func `a file that changed since is an error`() async throws {
+        @Test func `a file that changed, was deleted or is not a regular file is an error`() async throws {
             let file = FileManager.default.temporaryDirectory.appendingPathComponent("upload-\(UUID().uuidString)")
             try Data(count: 1000).write(to: file)
             defer { try? FileManager.default.removeItem(at: file) }
@@ -86,7 +86,7 @@
         }
 
         @Test(arguments: [Int64?.none, 300_000])
-        func `a stream is sent at the pace at which it is made`(length: Int64?) async throws {
+        func `a stream with or without a length is sent as its bytes are produced`(length: Int64?) async throws {
             let body = RequestBody.stream(length: length, canBeSentAgain: false) { SlowProducer(count: 300_000) }
             let record = try await session.run(server.url("/up"), "POST", body: body)
             expectWhole(record)
@@ -96,7 +96,7 @@
             #expect(request["Content-Length"] == length.map { "\($0)" })
         }
 
-        @Test func `a producer that fails or stops short ends the task`() async throws {
+        @Test func `a producer that fails or ends early fails the task`() async throws {
             struct Odd: Error {}
             let failing = RequestBody.stream(canBeSentAgain: true) { throw Odd() }
             #expect(try await session.run(server.url("/up"), "POST", body: failing).code == .bodyUnreadable)
@@ -105,7 +105,7 @@
             #expect(record.code == .bodyLengthMismatch && record.ends.count == 1 && record.heads.isEmpty)
         }
 
-        @Test func `a stream that is said to be empty and is not is refused, and one that is goes out`() async throws {
+        @Test func `a stream of length 0 is sent if it is empty and refused otherwise`() async throws {
             let count = server.counts.heads
             let full = RequestBody.stream(length: 0, canBeSentAgain: true) { PieceProducer([1], size: 1) }
             #expect(try await session.run(server.url("/up"), "POST", body: full).code == .bodyLengthMismatch)
@@ -115,7 +115,7 @@
             #expect(await server.requests(atLeast: 1)[0]["Content-Length"] == "0")
         }
 
-        @Test func `a body waits for the server's word if asked to`() async throws {
+        @Test func `a body with expectsContinue waits for 100 Continue`() async throws {
             var options = TransferOptions()
             options.expectsContinue = true
             let record = try await session.run(
@@ -126,7 +126,7 @@
             #expect(request["Expect"] == "100-continue" && request.text == "content")
         }
 
-        @Test func `an early answer is delivered though the body was not read`() async throws {
+        @Test func `an early response is delivered although the server did not read the body`() async throws {
             server.routeEarly("POST", "/early") { _ in
                 LoopbackAnswer(
                     .stopReading, .head(413, ["Content-Length": "5", "Connection": "close"]), .send("large"),
@@ -137,7 +137,7 @@
             #expect(record.status == 413 && record.text == "large")
         }
 
-        @Test func `one handle serves all kinds of requests in turn`() async throws {
+        @Test func `requests of all kinds succeed in sequence over one connection`() async throws {
             let stream = RequestBody.stream(canBeSentAgain: true) { SlowProducer(count: 10) }
             for (method, body) in [
                 ("GET", RequestBody.none), ("POST", .data(Data("a".utf8))), ("GET", .none), ("PUT", stream),
@@ -156,7 +156,7 @@
         }
     }
 
-    /// Gives a count of bytes in small portions, and has nothing every other time.
+    /// A producer of a number of bytes in small parts that has no bytes at every other call.
     private final class SlowProducer: BodyProducer {
         private let count: Int
         private let state = Locked((given: 0, isReady: false))

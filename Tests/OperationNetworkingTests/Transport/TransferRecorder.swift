@@ -6,7 +6,7 @@ import OperationCore
 import OperationNetworking
 import OperationTestKit
 
-/// Writes down what a task tells.
+/// A receiver that records the events of a task.
 final class TransferRecorder: NetworkReceiver {
     struct Record: Sendable {
         var informational: [ResponseHead] = []
@@ -17,7 +17,7 @@ final class TransferRecorder: NetworkReceiver {
         var sent: [Int64] = []
         var metrics: [TransferMetrics] = []
         var ends: [NetworkError?] = []
-        /// What was told in the wrong order.
+        /// The events that arrived in the wrong order.
         var disorder: [String] = []
 
         var status: Int? { heads.last?.status }
@@ -44,7 +44,7 @@ final class TransferRecorder: NetworkReceiver {
 
     var now: Record { record.withLock { $0 } }
 
-    /// What was told, once the end was.
+    /// Waits for the end and returns the recorded events.
     func ended() async -> Record {
         await end.passage()
         return now

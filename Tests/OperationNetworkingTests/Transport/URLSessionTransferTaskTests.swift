@@ -11,10 +11,10 @@ import Testing
     import FoundationNetworking
 #endif
 
-/// Tasks of Foundation's session before Foundation has anything to do with them.
+/// Tests tasks of Foundation's session before Foundation is involved.
 @Suite(.timeLimit(.minutes(3)))
 struct URLSessionTransferTaskTests {
-    /// Has nothing to give, ever.
+    /// A producer that never has any bytes.
     private final class Silent: BodyProducer {
         let asked = Gate()
 
@@ -25,7 +25,7 @@ struct URLSessionTransferTaskTests {
     }
 
     @Test(arguments: [false, true])
-    func `a task that ends while its body is made is let go of`(_ isSuspended: Bool) async throws {
+    func `a task canceled while its body is produced is released`(_ isSuspended: Bool) async throws {
         let session = URLSession(configuration: .ephemeral)
         defer { session.closeNetworkTasks() }
         let producer = Silent()

@@ -5,7 +5,7 @@ import Foundation
 import Testing
 
 struct TopicsTests {
-    @Test func `the page of the kit names all public types`() throws {
+    @Test func `the documentation page of OperationTestKit lists all public types`() throws {
         let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         let root = tests.deletingLastPathComponent().deletingLastPathComponent()
         let kit = root.appendingPathComponent("Sources/OperationTestKit")
@@ -16,7 +16,7 @@ struct TopicsTests {
         var names: [String] = []
         for case let file as URL in files where file.pathExtension == "swift" {
             let text = try String(contentsOf: file, encoding: .utf8)
-            // At the beginning of a line: no type within another.
+            // Only at the beginning of a line, which excludes nested types.
             let types = text.matches(of: /(?m)^public (?:final |indirect )?(?:class|struct|enum|actor|protocol) (\w+)/)
             names += types.map { String($0.output.1) }
         }

@@ -16,7 +16,7 @@ struct ExpectationTests {
         return operation
     }
 
-    @Test func `what is as expected is returned`() async throws {
+    @Test func `an expectation returns the outcome if it is as expected`() async throws {
         let sum = started(ClosureOperation { 1 + 1 })
         #expect(try await sum.expectSuccess() == 2)
         try await sum.expectSuccess(2)
@@ -29,7 +29,7 @@ struct ExpectationTests {
         try await cancelled.expectCancelled(.requested)
     }
 
-    @Test func `it waits for what goes on`() async throws {
+    @Test func `an expectation waits for an operation that is still running`() async throws {
         let gate = Gate()
         let operation = TaskOperation {
             await gate.passage()
@@ -41,7 +41,7 @@ struct ExpectationTests {
         #expect(try await result == 3)
     }
 
-    @Test func `what is not says what was expected, what was found, and where`() async throws {
+    @Test func `an unmet expectation reports the expected and found outcomes and the source location`() async throws {
         let sum = started(ClosureOperation { 2 })
         sum.name = "sum"
         let unmet = await #expect(throws: UnmetExpectation.self) { try await sum.expectSuccess(3) }
@@ -55,7 +55,7 @@ struct ExpectationTests {
         #expect(other?.expected == "canceled (timedOut)")
     }
 
-    @Test func `one that was never begun, or waits, says so`() async throws {
+    @Test func `an unmet expectation reports an operation that was not started or is still waiting`() async throws {
         let forgotten = ClosureOperation { 2 }
         let unmet = await #expect(throws: UnmetExpectation.self) {
             try await forgotten.expectSuccess(within: .milliseconds(1))
@@ -69,7 +69,7 @@ struct ExpectationTests {
         forgotten.cancel()
     }
 
-    @Test func `whoever gave up to wait keeps nothing`() async throws {
+    @Test func `an expectation that times out does not keep the operation alive`() async throws {
         let census = LiveObjects()
         func giveUp() async {
             let forgotten = census.track(ClosureOperation { 2 })
@@ -81,7 +81,7 @@ struct ExpectationTests {
         #expect(try await TestThread.run { census.countAtRest(limit: .seconds(10)) } == 0)
     }
 
-    @Test func `what nobody tells of is asked for until it is so, but not for ever`() async throws {
+    @Test func `waitUntil polls a condition until it is true or the time is over`() async throws {
         let gate = Gate()
         Thread { gate.open() }.start()
         try await waitUntil("the gate is open") { gate.isOpen }
@@ -91,7 +91,7 @@ struct ExpectationTests {
         #expect(unmet?.expected == "pigs fly, within 5 ms" && unmet?.found == "false")
     }
 
-    @Test func `a test that is cancelled does not cancel the operation`() async throws {
+    @Test func `canceling a test that awaits an expectation does not cancel the operation`() async throws {
         let gate = Gate()
         let operation = TaskOperation {
             await gate.passage()
@@ -124,7 +124,7 @@ struct AttemptExpectationTests {
         return operation
     }
 
-    @Test func `each attempt, each pause, and the end, in one line`() async throws {
+    @Test func `the story of an operation lists attempts, pauses and the end in one line`() async throws {
         let operation = try operation(.status(503), .failure(.connectionLost))
         operation.start()
         for _ in 0..<2 {
@@ -145,7 +145,7 @@ struct AttemptExpectationTests {
         #expect(clock.pendingCount == 0)
     }
 
-    @Test func `what it was put aside for`() async throws {
+    @Test func `an expected attempt can include the reason for which the operation was paused`() async throws {
         let operation = try operation(.status(401)), gate = Gate()
         let authenticator = Authenticator("old") { token, request in
             try request.with("Authorization", token)
@@ -169,7 +169,7 @@ struct AttemptExpectationTests {
         }
     }
 
-    @Test func `pauses of any length can be told`() throws {
+    @Test func `the description of a pause works for any length`() throws {
         let operation = try operation(.status(404))
         let long: ExpectedAttempt = .status(503, pause: .zero ... .seconds(Int64.max))
         let unmet = #expect(throws: UnmetExpectation.self) { try operation.expectAttempts(long) }
@@ -181,7 +181,7 @@ struct AttemptExpectationTests {
         for (pause, text) in told { #expect("\(ExpectedAttempt.status(503, pause: pause))" == "503, pause \(text)") }
     }
 
-    @Test func `a failure, its kind, and its secrets left out`() async throws {
+    @Test func `expectFailure checks code and status, and its message contains no secrets`() async throws {
         let operation = try operation(.status(404))
         operation.start()
         let error = try await operation.expectFailure(.unacceptableStatus, status: 404)
@@ -196,7 +196,7 @@ struct AttemptExpectationTests {
         #expect(text.contains("attempts: 404") && !text.contains("secret"))
     }
 
-    @Test func `one that goes on, and one that was cancelled in its pause`() async throws {
+    @Test func `the story shows an operation that is still running or canceled during a pause`() async throws {
         let operation = try operation(.status(503))
         #expect(operation.story == "")
         operation.start()
@@ -205,7 +205,7 @@ struct AttemptExpectationTests {
         operation.cancel()
         try await operation.expectCancelled(.requested)
         #expect(operation.story.hasSuffix(" → canceled"))
-        // The thread that set the timer may still be on its way to see that the operation is over.
+        // The thread that set the timer may not have seen yet that the operation is over.
         try await waitUntil("no timer is left") { clock.pendingCount == 0 }
     }
 }

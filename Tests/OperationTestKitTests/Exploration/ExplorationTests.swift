@@ -6,15 +6,15 @@ import OperationTestKit
 import Synchronization
 import Testing
 
-@Suite("Exploration by seeds", .timeLimit(.minutes(3)))
+@Suite("Exploration with seeds", .timeLimit(.minutes(3)))
 struct ExplorationTests {
-    /// A counter of which two take the value, and put it back one greater.
+    /// A counter whose value two actors read and then write back incremented.
     private struct Counter {
         var value = 0
         var taken = [0, 0]
     }
 
-    /// Loses a count if one reads between the other's reading and writing.
+    /// Loses a count if one actor reads between the other's read and write.
     private func losesCounts(_ explorer: inout Explorer, noise: Int = 0) throws {
         let counter = Mutex(Counter())
         for index in 0..<2 {
@@ -28,13 +28,13 @@ struct ExplorationTests {
         try explorer.expect(value == 2, "There are \(value) and not 2.")
     }
 
-    @Test func `a failure is found, made short, and can be played again`() throws {
+    @Test func `a failure is found, shortened and can be replayed`() throws {
         let failure = try #require(
             #expect(throws: ExplorationFailure.self) {
                 try Explorer.explore(rounds: 100) { try losesCounts(&$0, noise: 4) }
             })
         #expect(failure.reason == "There are 1 and not 2.")
-        // Without what has nothing to do with it there is one change of turns and then another.
+        // Without the unrelated actors, only two changes of turn remain.
         let turns = try #require(failure.shortest.turns)
         #expect(turns.count <= 3, "\(failure)")
         #expect("\(failure)".contains("Explorer.replay(\"\(failure.shortest)\")"))
@@ -47,7 +47,7 @@ struct ExplorationTests {
         #expect(ExplorerSchedule("\(failure.shortest)") == failure.shortest)
     }
 
-    @Test func `what never fails passes, and what always does fails in the first round`() throws {
+    @Test func `a check that never fails passes, and a check that always fails does so in round 1`() throws {
         try Explorer.explore(rounds: 50) { explorer in
             explorer.add("one", {})
             explorer.run()
@@ -60,7 +60,7 @@ struct ExplorationTests {
         try Explorer.explore(rounds: 0) { try $0.expect(false, "no") }
     }
 
-    @Test func `a round in which nobody comes to an end fails, and says who asks in vain`() throws {
+    @Test func `a round that exceeds the turn limit fails and names the actors that poll`() throws {
         var rounds = 0
         let failure = #expect(throws: ExplorationFailure.self) {
             try Explorer.explore(rounds: 10) { explorer in
@@ -70,9 +70,9 @@ struct ExplorationTests {
                 explorer.add("poll", asking: { _ in true })
                 let isOver = explorer.run()
                 #expect(!isOver)
-                // Nothing goes on after that.
+                // No actor takes another turn after that.
                 explorer.run()
-                try explorer.expect(false, "It looked before the end.")
+                try explorer.expect(false, "The check ran before the end.")
             }
         }
         #expect(failure?.reason.hasPrefix("The scenario did not end within 1000 turns.") == true)
@@ -83,7 +83,7 @@ struct ExplorationTests {
         #expect(!explorer.run() && explorer.order.count == 100_000)
     }
 
-    @Test func `one who waits for another by asking does not go on for ever`() throws {
+    @Test func `an actor that polls for another actor does not run forever`() throws {
         let failure = #expect(throws: ExplorationFailure.self) {
             try Explorer.explore(rounds: 1) { explorer in
                 let isDone = Mutex(false)
@@ -95,7 +95,7 @@ struct ExplorationTests {
         }
         let schedule = try #require(failure?.shortest)
         #expect(failure?.order.filter { $0 == "work" }.count == 3, "\(schedule)")
-        // Said turn by turn the poller has the first word, and the last.
+        // With an explicit order, the poller takes the first turn and the last.
         var explorer = Explorer(ExplorerSchedule(seed: 0, turns: []))
         let isDone = Mutex(false)
         explorer.add("poll", asking: { _ in isDone.withLock { $0 } ? false : true })
@@ -105,7 +105,7 @@ struct ExplorationTests {
         #expect(isOver && explorer.order.last == "work" && explorer.order.count > 100)
     }
 
-    @Test func `a long row is told once`() {
+    @Test func `a description combines repeated turns of one actor`() {
         let failure = #expect(throws: ExplorationFailure.self) {
             try Explorer.explore(rounds: 1) { explorer in
                 var left = 30
@@ -122,7 +122,7 @@ struct ExplorationTests {
         #expect(failure?.description.contains("order: row (30 times)\n") == true)
     }
 
-    @Test func `a shorter schedule fails in the same way`() throws {
+    @Test func `a shortened schedule fails for the same reason`() throws {
         func scene(_ explorer: inout Explorer) throws {
             let order = Mutex<[Int]>([])
             for index in 0..<2 {
@@ -130,7 +130,7 @@ struct ExplorationTests {
                 explorer.add("\(index)", step, step, step)
             }
             explorer.run()
-            // The calmest schedules fail in another way.
+            // The schedules with the fewest changes of turn fail for another reason.
             let isCalm = order.withLock { [[0, 0, 0, 1, 1, 1], [1, 1, 1, 0, 0, 0]].contains($0) }
             try explorer.expect(!isCalm, "calm")
             try explorer.expect(false, "mixed, for the \(order.withLock { $0[1] })th time")
@@ -143,7 +143,7 @@ struct ExplorationTests {
         }
     }
 
-    @Test func `what is no schedule in the environment is said, and nothing is played`() throws {
+    @Test func `an invalid schedule in the environment is reported, and no round is run`() throws {
         var played = 0
         for text in ["37;0,1", "replay", "37:x"] {
             let failure = #expect(throws: ExplorationFailure.self) {
@@ -160,7 +160,7 @@ struct ExplorationTests {
         #expect(played == 21)
     }
 
-    @Test func `chance belongs to the schedule, whatever the order`() {
+    @Test func `random numbers depend on the seed of the schedule and not on the order`() {
         var drawn: [[Int]] = []
         for turns in [nil, [0, 0, 1, 1], [1, 0, 1, 0]] as [[Int]?] {
             var explorer = Explorer(ExplorerSchedule(seed: 4, turns: turns))
@@ -182,7 +182,7 @@ struct ExplorationTests {
         #expect(drawn[0] == drawn[1] && drawn[1] == drawn[2] && drawn[0].count == 5)
     }
 
-    @Test func `schedules are read as they are printed`() {
+    @Test func `schedules are parsed in the format in which they are printed`() {
         #expect(ExplorerSchedule("12") == ExplorerSchedule(seed: 12))
         #expect(ExplorerSchedule("12:0,1") == ExplorerSchedule(seed: 12, turns: [0, 1]))
         #expect(ExplorerSchedule("12:") == ExplorerSchedule(seed: 12, turns: []))

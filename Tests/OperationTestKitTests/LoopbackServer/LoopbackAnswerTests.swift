@@ -15,7 +15,7 @@ struct LoopbackAnswerTests {
         }
     }
 
-    @Test func `the answer to HEAD has the head of GET and nothing else`() async throws {
+    @Test func `the response to HEAD has the headers of GET and no body`() async throws {
         let server = try LoopbackServer()
         server.route("GET", "/") { _ in .text("Hello") }
         try await withClient(server) { client in
@@ -26,7 +26,7 @@ struct LoopbackAnswerTests {
         }
     }
 
-    @Test func `a resource is had whole and in parts`() async throws {
+    @Test func `a resource is served whole and in ranges`() async throws {
         let server = try LoopbackServer()
         let resource = LoopbackResource(
             .pattern(count: 100_000), etag: "\"one\"", lastModified: "Sat, 01 Jan 2000 00:00:00 GMT")
@@ -62,7 +62,7 @@ struct LoopbackAnswerTests {
         }
     }
 
-    @Test func `a file is sent, and a part of it`() async throws {
+    @Test func `a file is served whole and in a range`() async throws {
         let path = "/tmp/loopback-\(UInt64.random(in: 0 ... .max)).bin"
         try Data(TestPattern.bytes(count: 300_000)).write(to: URL(fileURLWithPath: path))
         defer { try? FileManager.default.removeItem(atPath: path) }
@@ -80,7 +80,7 @@ struct LoopbackAnswerTests {
         }
     }
 
-    @Test func `an echo goes on while the body arrives`() async throws {
+    @Test func `an echo response is sent while the body is still arriving`() async throws {
         let server = try LoopbackServer()
         server.routeEarly("/") { _ in .echo }
         try await withClient(server) { client in
@@ -99,7 +99,7 @@ struct LoopbackAnswerTests {
     }
 
     #if os(Linux) || os(macOS)
-        @Test func `gzip bodies are what gunzip understands`() async throws {
+        @Test func `gzip bodies can be decompressed by gunzip`() async throws {
             let server = try LoopbackServer()
             let text = String(repeating: "All work and no play. ", count: 10_000)
             server.route("/stored") { _ in .gzip(Array(text.utf8)) }
@@ -117,7 +117,7 @@ struct LoopbackAnswerTests {
         }
     #endif
 
-    @Test func `basic and bearer challenges let in who has the right words`() async throws {
+    @Test func `basic and bearer challenges accept only the right credentials`() async throws {
         let server = try LoopbackServer()
         let basic = LoopbackChallenge.basic(user: "Aladdin", password: "open sesame")
         let bearer = LoopbackChallenge.bearer { $0 == "t1" }
@@ -132,7 +132,7 @@ struct LoopbackAnswerTests {
     }
 
     @Test(arguments: DigestAlgorithm.allCases)
-    func `a digest is checked with its nonce`(_ algorithm: DigestAlgorithm) async throws {
+    func `a digest challenge checks the response and its nonce`(_ algorithm: DigestAlgorithm) async throws {
         let server = try LoopbackServer()
         let challenge = LoopbackChallenge.digest(user: "u", password: "p", algorithm: algorithm, usesPerNonce: 2)
         server.route("/a") { challenge.answer(to: $0, granting: .text("in")) }

@@ -9,7 +9,7 @@ import Testing
 @Suite(.timeLimit(.minutes(3)))
 struct LoopbackFaultTests {
     @Test(arguments: [LoopbackEnding.close, .closeSending, .reset])
-    func `an answer is cut at any byte, and ends as it was told`(_ ending: LoopbackEnding) async throws {
+    func `a response can be cut at any byte and ends in the specified way`(_ ending: LoopbackEnding) async throws {
         let server = try LoopbackServer()
         let whole = "HTTP/1.1 200 OK\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 5\r\n\r\nHello"
         server.route("/*") { request in
@@ -28,7 +28,7 @@ struct LoopbackFaultTests {
         #expect(server.violations == [])
     }
 
-    @Test func `a gate holds an answer back in its middle`() async throws {
+    @Test func `a gate pauses a response in its middle`() async throws {
         let server = try LoopbackServer()
         let gate = Gate()
         server.route("/") { _ in
@@ -46,7 +46,7 @@ struct LoopbackFaultTests {
         await server.counts { $0.answers == 1 }
     }
 
-    @Test func `a drip and a pause go by the clock of the server`() async throws {
+    @Test func `drips and pauses use the clock of the server`() async throws {
         let clock = ManualClock()
         var options = LoopbackServer.Options()
         options.clock = clock
@@ -69,7 +69,7 @@ struct LoopbackFaultTests {
         #expect(clock.pendingCount == 0)
     }
 
-    @Test func `an early answer goes out while the body is still sent`() async throws {
+    @Test func `an early response is sent while the body is still being received`() async throws {
         let server = try LoopbackServer()
         server.routeEarly("POST", "/") { _ in .status(413) }
         let answers = try await withClient(server) { client in
@@ -84,7 +84,7 @@ struct LoopbackFaultTests {
         #expect(server.violations == [])
     }
 
-    @Test func `a script waits for bytes of the body`() async throws {
+    @Test func `a response script can wait for bytes of the body`() async throws {
         let server = try LoopbackServer()
         server.routeEarly("POST", "/") { _ in
             LoopbackAnswer(.awaitBody(atLeast: 3), .head(103), .awaitBody, .head(204))
@@ -98,7 +98,7 @@ struct LoopbackFaultTests {
         }
     }
 
-    @Test func `a client that waits for 100 Continue gets it`() async throws {
+    @Test func `a client that expects 100 Continue receives it`() async throws {
         let server = try LoopbackServer()
         server.route("/") { request in .text(request.text) }
         try await withClient(server) { client in
@@ -109,7 +109,7 @@ struct LoopbackFaultTests {
         }
     }
 
-    @Test func `a server that reads slowly or not at all brings the client to a halt`() async throws {
+    @Test func `a server that stops reading blocks the client until it resumes`() async throws {
         var options = LoopbackServer.Options()
         options.receiveBufferSize = 4_096
         let server = try LoopbackServer(options)
@@ -121,7 +121,7 @@ struct LoopbackFaultTests {
             try client.send("PUT / HTTP/1.1\r\nHost: h\r\nContent-Length: \(count)\r\n\r\n")
             let block = TestPattern.bytes(count: 1 << 20)
             var sent = 0
-            // Until the system takes no more, though the server lives.
+            // Until the system accepts no more bytes, although the server is alive.
             while sent < count {
                 let more = client.sendWithoutWaiting(block)
                 sent += more
@@ -135,7 +135,7 @@ struct LoopbackFaultTests {
         #expect(server.requests.first?.bodyCount == count)
     }
 
-    @Test func `slow reading takes so much in each interval of the clock`() async throws {
+    @Test func `slow reading reads a fixed number of bytes per interval of the clock`() async throws {
         let clock = ManualClock()
         var options = LoopbackServer.Options()
         options.clock = clock
@@ -155,7 +155,7 @@ struct LoopbackFaultTests {
         #expect(server.requests.first?.text == "0123456789")
     }
 
-    @Test func `idle connections are closed, and busy ones stay`() async throws {
+    @Test func `closing idle connections keeps busy connections open`() async throws {
         let server = try LoopbackServer()
         let gate = Gate()
         server.route("/busy") { _ in .text("done").after(gate) }
@@ -178,7 +178,9 @@ struct LoopbackFaultTests {
     }
 
     @Test(arguments: [true, false])
-    func `a connection is closed after so many requests, said before or not`(_ says: Bool) async throws {
+    func `a connection is closed after a number of requests, with or without an announcement`(
+        _ says: Bool
+    ) async throws {
         var options = LoopbackServer.Options()
         options.requestsPerConnection = 2
         options.announcesClosing = says
@@ -191,7 +193,7 @@ struct LoopbackFaultTests {
         }
     }
 
-    @Test func `connections are not taken as long as the server does not accept`() async throws {
+    @Test func `connections are not accepted while accepting is disabled`() async throws {
         var options = LoopbackServer.Options()
         options.accepts = false
         let server = try LoopbackServer(options)
@@ -203,7 +205,7 @@ struct LoopbackFaultTests {
         }
     }
 
-    @Test func `a greeting comes before anything was asked`() async throws {
+    @Test func `a greeting is sent before any request`() async throws {
         let server = try LoopbackServer()
         server.greet { number in number == 0 ? .raw("HTTP/1.1 408 Too Late\r\n\r\n") : nil }
         server.route("/") { _ in .text("ok") }
@@ -216,7 +218,7 @@ struct LoopbackFaultTests {
         }
     }
 
-    @Test func `what a client sends against the rules is found`() async throws {
+    @Test func `every protocol violation of a client is detected`() async throws {
         let cases: [(String, LoopbackViolation.Code)] = [
             ("GET / HTTP/1.1\nHost: h\r\n\r\n", .lineEnd),
             ("GET / HTTP/1.1\r\nHost: h\n\r\n", .lineEnd),
@@ -252,7 +254,7 @@ struct LoopbackFaultTests {
         }
     }
 
-    @Test func `a client that goes away while it is owed an answer is counted`() async throws {
+    @Test func `a client that disconnects before its response is counted as abandoned`() async throws {
         let server = try LoopbackServer()
         server.route("/") { _ in .silence }
         try await withClient(server) { client in
@@ -263,7 +265,7 @@ struct LoopbackFaultTests {
         #expect(server.counts.abandoned == 1)
     }
 
-    @Test func `an endless answer goes on until the client has enough`() async throws {
+    @Test func `an endless response continues until the client disconnects`() async throws {
         let server = try LoopbackServer()
         server.route("/head") { _ in
             LoopbackAnswer(.send("HTTP/1.1 200 OK\r\n"), .send(repeating: Array("A: b\r\n".utf8), count: nil))
@@ -275,7 +277,7 @@ struct LoopbackFaultTests {
         await server.counts { $0.openConnections == 0 }
     }
 
-    @Test func `whoever waits for counts is let go when the task is cancelled`() async throws {
+    @Test func `canceling a task that waits for counts ends the wait`() async throws {
         let server = try LoopbackServer()
         let task = Task { await server.counts { $0.requests > 0 } }
         task.cancel()

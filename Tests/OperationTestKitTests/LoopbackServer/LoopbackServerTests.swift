@@ -8,7 +8,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(3)))
 struct LoopbackServerTests {
-    @Test func `a route answers, and what was asked is written down`() async throws {
+    @Test func `a route sends a response, and the server records the request`() async throws {
         let server = try LoopbackServer()
         server.route("GET", "/greeting") { _ in .text("Hello") }
         let answer = try await withClient(server) { client in
@@ -31,7 +31,7 @@ struct LoopbackServerTests {
         #expect(server.violations == [])
     }
 
-    @Test func `a request without a route gets a 404, and a later route comes before an earlier`() async throws {
+    @Test func `a request without a route gets a 404, and later routes override earlier ones`() async throws {
         let server = try LoopbackServer()
         server.route("/a/*") { _ in .status(500) }
         server.route("PUT", "/a/b") { _ in .status(201) }
@@ -42,13 +42,13 @@ struct LoopbackServerTests {
             }
         }
         #expect(statuses == ["404", "500", "201", "500"])
-        // An answer is counted when the client may have read it already.
+        // The response may be counted after the client has read it.
         await server.counts { $0.answers >= 4 }
         #expect(server.counts.connections == 1)
         #expect(server.counts.answers == 4)
     }
 
-    @Test func `bodies with a length and in chunks arrive, and are echoed`() async throws {
+    @Test func `bodies with a length and chunked bodies are received and echoed`() async throws {
         let server = try LoopbackServer()
         server.route("POST", "/echo") { request in .text(request.text) }
         let answers = try await withClient(server) { client in
@@ -69,7 +69,7 @@ struct LoopbackServerTests {
         #expect(server.violations == [])
     }
 
-    @Test func `it listens on IPv6 and on a path, too`() async throws {
+    @Test func `a server also listens on IPv6 and on a Unix socket`() async throws {
         let path = "/tmp/loopback-\(UInt64.random(in: 0 ... .max)).sock"
         var options = LoopbackServer.Options()
         options.addresses = [.ipv4, .ipv6, .unixSocket(path: path)]
@@ -92,7 +92,7 @@ struct LoopbackServerTests {
         #expect(!FileManager.default.fileExists(atPath: path))
     }
 
-    @Test func `who listens where somebody listens already is told so`() async throws {
+    @Test func `a server on an address in use or with an invalid path throws a helpful error`() async throws {
         let server = try LoopbackServer()
         var options = LoopbackServer.Options()
         options.addresses = [.ipv4(port: server.port)]
@@ -105,7 +105,7 @@ struct LoopbackServerTests {
         #expect(#expect(throws: LoopbackServerError.self) { try LoopbackServer(options) }?.code == .invalidPath)
     }
 
-    @Test func `a server that is stopped can be started again on its port`() async throws {
+    @Test func `a port can be reused after its server is stopped`() async throws {
         let first = try LoopbackServer()
         let port = first.port
         try await withClient(first) { client in

@@ -4,7 +4,7 @@
 import Foundation
 import OperationTestKit
 
-/// A blocking client that sends and reads bytes as they are; for threads of tests.
+/// A blocking client that sends and reads raw bytes, for threads of tests.
 final class RawClient {
     enum Ending: Equatable {
         case end
@@ -43,7 +43,7 @@ final class RawClient {
             form.sin_addr = in_addr(s_addr: UInt32(0x7F00_0001).bigEndian)
             try connect(form)
         }
-        // A test that waits in vain fails instead of hanging.
+        // A test that waits in vain fails instead of hanging indefinitely.
         var limit = timeval(tv_sec: 20, tv_usec: 0)
         setsockopt(file, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout.size(ofValue: limit)))
         setsockopt(file, SOL_SOCKET, SO_SNDTIMEO, &limit, socklen_t(MemoryLayout.size(ofValue: limit)))
@@ -67,7 +67,9 @@ final class RawClient {
         }
     }
 
-    /// Sends as much as the connection takes without waiting; returns how much that was.
+    /// Sends as many bytes as the connection accepts without waiting.
+    ///
+    /// Returns the number of bytes.
     func sendWithoutWaiting(_ bytes: [UInt8]) -> Int {
         var total = 0
         while total < bytes.count {
@@ -82,7 +84,7 @@ final class RawClient {
         return total
     }
 
-    /// Reads until this many bytes came.
+    /// Reads until this many bytes have arrived.
     func read(_ count: Int) throws -> [UInt8] {
         var bytes: [UInt8] = []
         while bytes.count < count {
@@ -104,7 +106,7 @@ final class RawClient {
         }
     }
 
-    /// Reads up to the end of the connection, and only counts.
+    /// Reads up to the end of the connection and returns only the number of bytes.
     func countToEnd() throws -> Int {
         var count = 0
         while true {
@@ -114,7 +116,7 @@ final class RawClient {
         }
     }
 
-    /// Reads an answer whose head says how long its body is.
+    /// Reads a response whose headers contain the length of its body.
     func readAnswer() throws -> String {
         let text = try readHead()
         let lines = text.lowercased().components(separatedBy: "\r\n")
@@ -181,7 +183,9 @@ func get(_ target: String, _ fields: String = "") -> String {
     "GET \(target) HTTP/1.1\r\nHost: localhost\r\n\(fields)\r\n"
 }
 
-/// Gives way to other threads until something is so; fails after a while.
+/// Yields to other threads until a condition is true.
+///
+/// Throws an error after 20 seconds.
 func waitUntil(_ isSo: () -> Bool) throws {
     let start = ContinuousClock.now
     while !isSo() {

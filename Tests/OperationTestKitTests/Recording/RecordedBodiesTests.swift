@@ -21,7 +21,7 @@ struct RecordedBodiesTests {
     }
 
     @Test(arguments: [LogRedaction.secrets, .none])
-    func `a form in parts is the same, whatever its boundary`(_ redaction: LogRedaction) async throws {
+    func `multipart forms match regardless of their boundaries`(_ redaction: LogRedaction) async throws {
         let recording = try await bench.recorded(.text("ok"), form(), redaction: redaction)
         #expect(try recording.file.contains("hunter2") == redaction.keepsSecrets)
         var rules = PlaybackRules()
@@ -31,7 +31,7 @@ struct RecordedBodiesTests {
         try player.expectAllUsed()
     }
 
-    @Test func `a form with a part that cannot be looked into is compared by its bytes`() async throws {
+    @Test func `a form with a part that cannot be parsed is compared byte by byte`() async throws {
         func form(_ text: String) throws -> RequestBody {
             var form = MultipartForm()
             form.add(.init(name: "data", body: RequestBody.data(Data(text.utf8)).withContentType("application/json")))
@@ -45,7 +45,7 @@ struct RecordedBodiesTests {
     }
 
     @Test(arguments: [LogRedaction.secrets, .none])
-    func `an answer in parts has the boundary that its head names`(_ redaction: LogRedaction) async throws {
+    func `a played multipart response uses the boundary that its header names`(_ redaction: LogRedaction) async throws {
         let body = "--x9\r\nContent-Type: text/plain\r\n\r\na x9 b\r\n--x9--\r\n"
         let answer = StubAnswer.data(Data(body.utf8), type: "multipart/byteranges; boundary=x9")
         let recording = try await bench.recorded(answer, redaction: redaction)
@@ -55,7 +55,7 @@ struct RecordedBodiesTests {
         #expect(played == body.replacing("--x9", with: "--\(boundary)"))
     }
 
-    @Test func `a file that is gone when its answer comes was recorded`() async throws {
+    @Test func `a file that is deleted before the response arrives is still recorded`() async throws {
         let file = FileManager.default.temporaryDirectory.appendingPathComponent("recorded-\(UUID())")
         let data = Data("a file that is deleted".utf8)
         func body() throws -> RequestBody {
@@ -75,7 +75,7 @@ struct RecordedBodiesTests {
         try FileManager.default.removeItem(at: file)
     }
 
-    @Test func `a file that was changed meanwhile is not known, and fits any`() async throws {
+    @Test func `a file that was changed during the request is not recorded and matches any body`() async throws {
         let file = FileManager.default.temporaryDirectory.appendingPathComponent("recorded-\(UUID())")
         defer { try? FileManager.default.removeItem(at: file) }
         try Data("one".utf8).write(to: file)
@@ -93,7 +93,7 @@ struct RecordedBodiesTests {
         #expect(await bench.end(PlaybackSession(recording), .data(Data("two".utf8))).error == nil)
     }
 
-    @Test func `a stream that was not sent to its end is compared without its body, in its turn`() async throws {
+    @Test func `a stream that was not sent to its end is matched by order without its body`() async throws {
         let pieces = ["one", "two", "three"].map { Data($0.utf8) }
         let body = RequestBody.stream(canBeSentAgain: true) { PiecesProducer(pieces) }
         let recorder = RecordingSession(over: HastySession(readingPortions: [1, nil, 0]))
@@ -113,7 +113,7 @@ struct RecordedBodiesTests {
         try player.expectAllUsed()
     }
 
-    @Test func `a recording can be made by hand`() async throws {
+    @Test func `a recording can be created manually`() async throws {
         let head = ResponseHead(url: bench.url, status: 200, headers: ["Content-Type": "text/plain"])
         var exchange = RecordedExchange(
             "PUT", url: bench.url.absoluteString, response: head, responseBody: RecordedBody(Data("one".utf8)))
@@ -124,13 +124,13 @@ struct RecordedBodiesTests {
     }
 }
 
-@Suite("The rest of a recording", .timeLimit(.minutes(3)))
+@Suite("The end of a recording", .timeLimit(.minutes(3)))
 struct RecordingSettlingTests {
     private let bench: RecordingBench
 
     init() throws { bench = try RecordingBench() }
 
-    @Test func `what nobody begins is not waited for`() async throws {
+    @Test func `settled() does not wait for tasks that were never started`() async throws {
         let recorder = RecordingSession(over: bench.session)
         await recorder.settled()
         _ = recorder.makeTask(with: try NetworkRequest(url: bench.url), receiver: Deaf())
@@ -138,7 +138,7 @@ struct RecordingSettlingTests {
         #expect(recorder.recording.exchanges.isEmpty)
     }
 
-    @Test func `what goes on is waited for, unless the test is cancelled`() async throws {
+    @Test func `settled() waits for running tasks unless the test is canceled`() async throws {
         let gate = Gate(), recorder = RecordingSession(over: bench.session)
         bench.session.route(nil, "*") { _ in .text("ok").after(gate) }
         let operation = bench.operation(recorder)

@@ -7,12 +7,12 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-/// An answer with secrets, and what of it must stand in the file.
+/// A response with secrets, and the parts of it that must be in the file.
 struct SecretCase: Sendable, CustomTestStringConvertible {
     let testDescription: String
     let answer: StubAnswer
     var kept: [String] = []
-    /// Nil if the body can be played.
+    /// The reason that the body cannot be played, or `nil` if it can.
     var gap: RecordedBody.Gap?
 
     static let secret = "t0ps3cret"
@@ -186,7 +186,7 @@ struct SecretCase: Sendable, CustomTestStringConvertible {
 @Suite("Secrets in recordings", .timeLimit(.minutes(3)))
 struct RecordedSecretsTests {
     @Test(arguments: SecretCase.all)
-    func `no secret is written down, and what is written down is played`(_ one: SecretCase) async throws {
+    func `secrets are not recorded, and the recording can be played`(_ one: SecretCase) async throws {
         let bench = try RecordingBench()
         let recording = try await bench.recorded(one.answer)
         let file = try recording.file
@@ -194,7 +194,7 @@ struct RecordedSecretsTests {
         for text in one.kept { #expect(file.contains(text), "\(text) is not in \(file)") }
         let exchange = try #require(recording.exchanges.first)
         #expect(exchange.responseBody.gap == one.gap)
-        // Some stand there as base64.
+        // Some bodies are recorded as base64.
         let body = String(decoding: exchange.responseBody.data ?? Data(), as: UTF8.self)
         #expect(!body.contains(SecretCase.secret))
         let live = await bench.end(bench.session)
@@ -207,18 +207,18 @@ struct RecordedSecretsTests {
     }
 
     @Test(arguments: SecretCase.all)
-    func `without redaction all of it is written down and played`(_ one: SecretCase) async throws {
+    func `without redaction, the whole response is recorded and played`(_ one: SecretCase) async throws {
         let bench = try RecordingBench()
         let recording = try await bench.recorded(one.answer, redaction: .none)
         #expect(recording.exchanges.first?.responseBody.gap == nil)
         let (live, played) = (await bench.end(bench.session), await bench.end(PlaybackSession(recording)))
         #expect(played.error == live.error)
-        // But for the boundary, which is rewritten in head and body together.
+        // Except for the boundary, which is rewritten in both the headers and the body.
         guard live.type?.hasPrefix("multipart/") != true else { return }
         #expect(played == live)
     }
 
-    @Test func `values keep their kinds, and are decoded as before`() async throws {
+    @Test func `redacted values keep their types and can be decoded`() async throws {
         struct Answer: Decodable, Equatable {
             struct Session: Decodable, Equatable {
                 var id: Int
@@ -245,25 +245,25 @@ struct RecordedSecretsTests {
         "[]", "{}", " [1, -2.5e+3 , true,null,\"a\"] ", #"{"a":{"b":[{"c":"d"}],"":""}}"#, #"{"a":"\""}"#, "1", "\"a\"",
         "{\"a\":NaN}", "{\n}\n",
     ])
-    func `JSON without secrets stays as it was written`(_ text: String) async throws {
+    func `JSON without secrets is recorded unchanged`(_ text: String) async throws {
         let bench = try RecordingBench()
         #expect(try await bench.recorded(.json(text)).exchanges.first?.responseBody.text == text)
     }
 
     @Test(arguments: ["{", "[[", "{\"a\"", "{\"a\":", "{\"a\":\"", "{\"a\":1,", "[\"\\"])
-    func `JSON may break off anywhere`(_ text: String) async throws {
+    func `truncated JSON is recorded unchanged`(_ text: String) async throws {
         let bench = try RecordingBench()
         #expect(try await bench.recorded(.json(text)).exchanges.first?.responseBody.text == text)
     }
 
     @Test(arguments: ["]", "{]", "[}", "{1:2}", "[1 2]", "1 2", "{\"a\",", "[,", "a\"b\"", "{}}", "{}1", "[1,]"])
-    func `what is no JSON cannot be looked into, unless it is not called so`(_ text: String) async throws {
+    func `invalid JSON with a JSON content type is opaque, but plain text is recorded`(_ text: String) async throws {
         let bench = try RecordingBench()
         #expect(try await bench.recorded(.json(text)).exchanges.first?.responseBody.gap == .opaque)
         #expect(try await bench.recorded(.text(text)).exchanges.first?.responseBody.text == text)
     }
 
-    @Test func `deep JSON harms nobody`() async throws {
+    @Test func `deeply nested JSON is recorded without a crash`() async throws {
         let bench = try RecordingBench()
         let deep = String(repeating: "[", count: 300_000)
         #expect(try await bench.recorded(.json(deep)).exchanges.first?.responseBody.count == 300_000)

@@ -41,7 +41,7 @@ struct RecordedSessionTests {
         RecordingSession(over: DefaultNetworkSession.standard, bodyLimit: limit)
     }
 
-    /// What a client does: written down once, and played as often as one likes.
+    /// The requests of a client, which are recorded once and can be played many times.
     private func course(_ base: NetworkBase) async throws -> [String] {
         struct Session: Decodable, Sendable { let access_token: String }
         var seen: [String] = []
@@ -58,8 +58,7 @@ struct RecordedSessionTests {
         return seen
     }
 
-    @Test func `a course of requests is played as it was recorded, without secrets and without a network`() async throws
-    {
+    @Test func `a sequence of requests is played as recorded, without secrets and without a network`() async throws {
         let recorder = recorder()
         let live = try await course(base(recorder))
         #expect(live == ["a token", "page page=1", "page page=2", "new", "404", "truncatedBody"])
@@ -67,7 +66,7 @@ struct RecordedSessionTests {
         #expect(recording.exchanges.count == 6)
         let text = String(decoding: try recording.data(), as: UTF8.self)
         for secret in ["t0ps3cret", "hunter2", "c00kie", "token=abc"] { #expect(!text.contains(secret), "\(secret)") }
-        // What was not secret stays as it was written.
+        // Values that are not secret are recorded unchanged.
         #expect(text.contains(#"\"expires\": 3600.50"#) && text.contains("/a?page=2&token=***"))
         #expect(text.contains("sid=***; Path=/"))
         await server.stopped()
@@ -79,7 +78,7 @@ struct RecordedSessionTests {
         }
     }
 
-    @Test func `what is left out of JSON leaves its shape`() async throws {
+    @Test func `redacting JSON keeps its structure`() async throws {
         let end = #""pin":null,"shown":[1,{"key":"k"}]}"#
         let text = #"{"code":-17.5e3,"session":{"id":"a\"b","list":[1,"x",true,null]},"# + end
         server.route("GET", "/shape") { _ in .json(text) }
@@ -93,7 +92,7 @@ struct RecordedSessionTests {
         #expect(exchange.response?.headers["Content-Length"] == "\(masked.utf8.count)")
     }
 
-    @Test func `files, and bodies of every kind, are compared and played`() async throws {
+    @Test func `files and bodies of every kind are compared and played`() async throws {
         let recorder = recorder()
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("recorded-\(UUID())")
         defer { try? FileManager.default.removeItem(at: folder) }
@@ -142,7 +141,7 @@ struct RecordedSessionTests {
         try player.expectAllUsed()
     }
 
-    @Test func `a request that was not recorded fails, and says which is the nearest`() async throws {
+    @Test func `a request that was not recorded fails and names the nearest recorded request`() async throws {
         let recorder = recorder()
         let _: [Song] = try await base(recorder).get("songs", ["page": 1, "api_key": "s3cret"]).run()
         let player = PlaybackSession(recorder.recording)
@@ -156,14 +155,14 @@ struct RecordedSessionTests {
         #expect(player.unmatchedRequests.count == 1 && player.unusedExchanges.count == 1)
         let unmet = #expect(throws: UnmetExpectation.self) { try player.expectAllUsed() }
         #expect(unmet?.details.count == 2)
-        // The secret may be another one; what is asked for more often than it was recorded fails, too.
+        // The secret can differ. A request that is sent more often than it was recorded also fails.
         let _: [Song] = try await base(player).get("songs", ["page": 1, "api_key": "other"]).run()
         let again = base(player).get("songs", ["page": 1, "api_key": "other"], as: [Song].self)
         again.start()
         #expect(try await again.expectFailure(.notRecorded).message.contains("was requested more often"))
     }
 
-    @Test func `rules say what need not be the same`() async throws {
+    @Test func `playback rules exclude parts of a request from the comparison`() async throws {
         let recorder = recorder()
         let _: [Song] = try await base(recorder).get("songs", ["page": 1, "time": 100]).run()
         let _: Song = try await base(recorder).send(Song(title: "one"), to: "songs").run()
@@ -181,7 +180,7 @@ struct RecordedSessionTests {
         try player.expectAllUsed()
     }
 
-    @Test func `bodies beyond the limit are compared by their checksums, and cannot be played`() async throws {
+    @Test func `bodies over the limit are compared by checksum and cannot be played`() async throws {
         let recorder = recorder(limit: 1_000)
         let long = Data(repeating: 7, count: 5_000)
         func put(_ session: any NetworkSession, _ body: Data) -> NetworkUploadOperation<Int> {
@@ -195,7 +194,7 @@ struct RecordedSessionTests {
         let recording = recorder.recording
         #expect(recording.exchanges.map(\.requestBody.count) == [5_000, 0])
         #expect(recording.exchanges[1].responseBody.data == nil)
-        // The limit stands in the file.
+        // The file contains the limit.
         let player = PlaybackSession(try SessionRecording(try recording.data()))
         #expect(player.recording.bodyLimit == 1_000)
         let other = put(player, Data(repeating: 8, count: 5_000))
@@ -207,7 +206,7 @@ struct RecordedSessionTests {
         #expect(try await played.expectFailure(.notRecorded).message.contains("Record it with a larger bodyLimit."))
     }
 
-    @Test func `what was cancelled comes to a stop where it did`() async throws {
+    @Test func `playback of a canceled request stops at the recorded point`() async throws {
         let gate = Gate()
         server.route("GET", "/slow") { _ in
             LoopbackAnswer(.head(200, ["Content-Length": "10"]), .send("01234"), .stall(until: gate), .send("56789"))
@@ -227,13 +226,13 @@ struct RecordedSessionTests {
         let recorder = recorder()
         try await course(recorder)
         gate.open()
-        // The task tells its end after the operation has its own.
+        // The task reports its end after the end of the operation.
         await recorder.settled()
         #expect(recorder.recording.exchanges.map(\.end) == [.cancelled])
         try await course(PlaybackSession(recorder.recording))
     }
 
-    @Test func `files that are no recordings are errors that say what to do`() throws {
+    @Test func `loading an invalid recording throws an error that explains the problem`() throws {
         func error(_ text: String) -> SessionRecordingError? {
             #expect(throws: SessionRecordingError.self) { try SessionRecording(Data(text.utf8)) }
         }
@@ -258,7 +257,7 @@ struct RecordedSessionTests {
         #expect(unreadable?.code == .unreadable)
     }
 
-    @Test func `without redaction everything stays, and the file says so`() async throws {
+    @Test func `without redaction, all values are recorded and the file records that`() async throws {
         let recorder = RecordingSession(over: DefaultNetworkSession.standard, redaction: .none)
         _ = try await base(recorder).send(["password": "hunter2"], to: "session", as: NoContent.self).run()
         let recording = try SessionRecording(try recorder.recording.data())
@@ -269,7 +268,7 @@ struct RecordedSessionTests {
 }
 
 extension TypedOperation {
-    /// Starts it, and gives its outcome.
+    /// Starts the operation and returns its outcome.
     fileprivate var startedOutcome: OperationOutcome<ResultType, ErrorType> {
         get async {
             start()

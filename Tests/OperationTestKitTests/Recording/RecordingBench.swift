@@ -11,14 +11,14 @@ import Testing
     import FoundationNetworking
 #endif
 
-/// Records one exchange with a stub session, and plays it.
+/// Records one exchange with a stub session and plays it.
 struct RecordingBench {
     let session = StubSession()
     let url: URL
 
     init() throws { url = try #require(URL(string: "http://example.com/x")) }
 
-    /// How an operation ended: what came, or why it did not.
+    /// The result of an operation: the response, or the error.
     struct End: Equatable {
         var type: String?
         var body: Data?
@@ -38,7 +38,7 @@ struct RecordingBench {
         return outcome.result ?? End(error: outcome.error?.code)
     }
 
-    /// What stands in the file after one request was answered so.
+    /// Returns the recording of one request that got the given response.
     func recorded(
         _ answer: StubAnswer, _ body: RequestBody = .none, redaction: LogRedaction = .secrets
     ) async throws -> SessionRecording {
@@ -55,9 +55,9 @@ extension SessionRecording {
     var file: String { get throws { String(decoding: try data(), as: UTF8.self) } }
 }
 
-/// A session that answers before it has read the whole body of a request.
+/// A session that responds before it has read the whole body of a request.
 final class HastySession: NetworkSession {
-    /// How many portions of the body it reads; all if nil.
+    /// The number of portions of the body that it reads, or `nil` for all.
     private let portions: Locked<[Int?]>
 
     init(readingPortions portions: [Int?]) { self.portions = Locked(portions) }
@@ -68,7 +68,7 @@ final class HastySession: NetworkSession {
     }
 }
 
-/// Reads so many portions, and answers 413, or 200 if it came to the end.
+/// Reads a number of portions, and responds with 413, or with 200 at the end of the body.
 private final class HastyTask: NetworkTask {
     private let request: NetworkRequest
     private let receiver: any NetworkReceiver
@@ -101,7 +101,7 @@ private final class HastyTask: NetworkTask {
     func proceed() {}
 }
 
-/// Gives its pieces, one at a time.
+/// Produces its pieces one at a time.
 final class PiecesProducer: BodyProducer {
     private let pieces: Locked<ArraySlice<Data>>
 

@@ -9,7 +9,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(3)))
 struct StubUploadTests {
-    /// Says that it gave less than nothing, and more than it was asked for.
+    /// A producer that reports wrong byte counts, including negative ones.
     private final class Boaster: BodyProducer {
         private let counts = Locked<[Int]>([-1, 3, .min])
 
@@ -18,7 +18,7 @@ struct StubUploadTests {
         }
     }
 
-    @Test func `a producer that cannot count harms nobody`() async throws {
+    @Test func `a session ignores wrong byte counts of a producer`() async throws {
         let bench = try RecordingBench()
         bench.session.route(nil, "*") { _ in .text("ok") }
         let body = RequestBody.stream(canBeSentAgain: true) { Boaster() }

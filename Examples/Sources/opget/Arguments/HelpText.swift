@@ -5,7 +5,7 @@
 enum HelpText {
     static let text: String = {
         var lines = [
-            "opget: downloads files, goes on where it stopped, and checks what it got.",
+            "opget: downloads files, resumes interrupted downloads, and verifies checksums.",
             "",
             "Usage: opget [OPTION]... URL...",
             "       opget [OPTION]... -i LIST",
@@ -14,18 +14,19 @@ enum HelpText {
         lines += Option.all.flatMap(describe)
         lines += [
             "",
-            "A line of a list is a URL, and behind it, if you like, sha256=HEX (or sha1, md5, crc32) and out=NAME.",
-            "Empty lines and lines that begin with # are left out.",
+            "Each line of a list contains a URL. sha256=HEX (or sha1, md5, crc32) and out=NAME may follow it.",
+            "Empty lines and lines that begin with # are ignored.",
             "",
-            "What was received stays when opget is interrupted or killed: hidden files beside where the file will be.",
-            "Run the same command again to go on. With --continue files that stand in their places are left alone: only",
-            "opget's own parts are gone on with, and of a file that is there only a checksum is looked at. If the file",
-            "on the server has changed meanwhile, it is begun anew.",
+            "If opget is interrupted or killed, the received bytes stay in hidden files next to the destination.",
+            "To resume, run the same command again. With --continue, opget does not change files that already exist. "
+                + "It",
+            "resumes only its own partial files, and checks an existing file only against its checksum. If the file on",
+            "the server has changed in the meantime, opget downloads it from the beginning.",
             "",
-            "opget does not write to the standard output, rename files whose names are taken, go on with the files of",
-            "other programs, or send anything but GET and HEAD; and it has no options for proxies and certificates.",
+            "opget does not write files to standard output, rename files whose names are taken, or resume the files of",
+            "other programs. It sends only GET and HEAD requests, and has no options for proxies and certificates.",
             "",
-            "Exit status, of several failures that of the first in the order of the URLs:",
+            "Exit status (if several files fail, that of the first failed file in the order of the URLs):",
         ]
         lines += ExitStatus.allCases.map { status in
             String(repeating: " ", count: 6 - "\(status.rawValue)".count) + "\(status.rawValue)  \(status.meaning)"

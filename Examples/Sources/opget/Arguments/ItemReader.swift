@@ -26,7 +26,7 @@ struct ItemReader {
     }
 
     private mutating func readList(_ path: String) {
-        let shown = path == "-" ? "the standard input" : path
+        let shown = path == "-" ? "standard input" : path
         let data: Data?
         if path == "-" {
             data = FileHandle.standardInput.readDataToEndOfFile()
@@ -71,14 +71,15 @@ struct ItemReader {
         let hasControls = name.unicodeScalars.contains { $0.properties.generalCategory == .control }
         if isHarmless, !hasControls { return name }
         problems.append(
-            "\(place)'out=\(name)' must name a file beneath the directory, without '..', '~' and control characters.")
+            "\(place)'out=\(name)' must name a file in the directory, without '..', '~' and control characters.")
         return nil
     }
 
     private mutating func add(_ text: String, name: String?, checksum: FileChecksum?, at place: String) {
         let shown = DownloadItem.shown(text)
         guard let url = URL(string: text) else {
-            return problems.append("\(place)'\(shown)' is no URL. Write it with its scheme, percent-encoded.")
+            return problems.append(
+                "\(place)'\(shown)' is not a URL. Include the scheme, and percent-encode special characters.")
         }
         do throws(NetworkError) {
             _ = try request(url)
@@ -90,7 +91,7 @@ struct ItemReader {
             // What is known of it once is known of it wherever it stands.
             let known = items[index].checksum ?? checksum
             guard checksum == nil || checksum == known else {
-                let problem = "'\(shown)' was given before with another checksum. Leave one of them out."
+                let problem = "'\(shown)' occurs twice with different checksums. Remove one of them."
                 return problems.append(place + problem)
             }
             let old = items[index]

@@ -23,34 +23,43 @@ struct Option: Sendable, Hashable {
 
 extension Option {
     static let input = Option(
-        "input-file", "i", .required("FILE"), "read URLs from FILE, one a line; - is the standard input")
-    static let jobs = Option("jobs", "j", .required("N"), "how many files at a time (5)")
+        "input-file", "i", .required("FILE"), "read URLs from FILE, one per line; - is standard input")
+    static let jobs = Option("jobs", "j", .required("N"), "the number of files to download at a time (5)")
     static let segments = Option(
-        "segments", "s", .required("N"), "how many pieces of a file at a time, of 1 MiB or more, if the server can (1)")
-    static let directory = Option("directory", "d", .required("DIR"), "where files go (the current directory)")
-    static let output = Option("output", "o", .required("FILE"), "the file's name, for a single URL")
-    static let remoteName = Option("remote-name", "O", "name files by their URLs, whatever the server calls them")
-    static let noClobber = Option("no-clobber", "n", "leave files that are there already, and count them as done")
-    static let goOn = Option("continue", "c", "the same as --no-clobber, for running a list again")
-    static let overwrite = Option("overwrite", "f", "replace files that are there already")
-    static let fresh = Option("fresh", "throw away what earlier runs received, and begin anew")
+        "segments", "s", .required("N"),
+        "the number of pieces of a file at a time, each of at least 1 MiB, if the server supports it (1)")
+    static let directory = Option(
+        "directory", "d", .required("DIR"),
+        "the directory for the files (the current directory)")
+    static let output = Option("output", "o", .required("FILE"), "the name of the file, for a single URL")
+    static let remoteName = Option(
+        "remote-name", "O",
+        "name files by their URLs, and ignore the names that the server sends")
+    static let noClobber = Option("no-clobber", "n", "skip files that already exist, and count them as done")
+    static let goOn = Option("continue", "c", "the same as --no-clobber, to run a list again")
+    static let overwrite = Option("overwrite", "f", "replace files that already exist")
+    static let fresh = Option("fresh", "discard the bytes of earlier runs, and start from the beginning")
     static let checksum = Option(
-        "checksum", nil, .required("KIND=HEX"), "what the file must be: sha256, sha1, md5 or crc32, for a single URL")
+        "checksum", nil, .required("KIND=HEX"), "the expected checksum: sha256, sha1, md5 or crc32, for a single URL")
     static let retries = Option(
-        "retries", "r", .required("N"), "how often a file is tried again without getting on (5)")
+        "retries", "r", .required("N"), "the number of retries without progress for each file (5)")
     static let limitRate = Option(
-        "limit-rate", nil, .required("RATE"), "how many bytes a second in all, such as 500k or 2M")
-    static let perHost = Option("per-host", nil, .required("N"), "how many requests to one host at a time (6)")
-    static let timeout = Option("timeout", nil, .required("SECONDS"), "the longest silence of a server (60)")
+        "limit-rate", nil, .required("RATE"), "the maximum number of bytes per second in total, such as 500k or 2M")
+    static let perHost = Option(
+        "per-host", nil, .required("N"),
+        "the maximum number of requests to one host at a time (6)")
+    static let timeout = Option(
+        "timeout", nil, .required("SECONDS"),
+        "the maximum time without data from the server (60)")
     static let connectTimeout = Option(
-        "connect-timeout", nil, .required("SECONDS"), "how long a connection may take (10)")
-    static let header = Option("header", "H", .required("'NAME: VALUE'"), "send this field; may be repeated")
-    static let userAgent = Option("user-agent", "A", .required("TEXT"), "what opget calls itself")
-    static let waitForNetwork = Option("wait-for-network", "wait where the network is gone, at most 5 minutes")
-    static let sync = Option("sync", "bring each file to the disk before it counts as done, to survive a power cut")
+        "connect-timeout", nil, .required("SECONDS"), "the maximum time to connect (10)")
+    static let header = Option("header", "H", .required("'NAME: VALUE'"), "send this header; may be repeated")
+    static let userAgent = Option("user-agent", "A", .required("TEXT"), "the value of the User-Agent header")
+    static let waitForNetwork = Option("wait-for-network", "wait if the network is unavailable, at most 5 minutes")
+    static let sync = Option("sync", "store each file on the disk before it counts as done, to survive a power failure")
     static let json = Option(
-        "json", nil, .optional("FILE"), "write what happens as lines of JSON, to FILE or the standard output")
-    static let quiet = Option("quiet", "q", "say nothing but failures")
+        "json", nil, .optional("FILE"), "write events as lines of JSON to FILE or standard output")
+    static let quiet = Option("quiet", "q", "print only failures")
     static let help = Option("help", "h", "show this help")
     static let version = Option("version", "V", "show the version")
 

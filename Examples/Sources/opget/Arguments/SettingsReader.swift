@@ -20,17 +20,17 @@ struct SettingsReader {
         for given in words.given { take(given.option, given.value ?? "") }
         let isSingle = settings.urls.count == 1 && settings.lists.isEmpty
         if settings.urls.isEmpty, settings.lists.isEmpty, problems.isEmpty {
-            problems.append("There is no URL. Give one or more, or a list with --input-file.")
+            problems.append("There is no URL. Specify one or more URLs, or a list with --input-file.")
         }
         if settings.output != nil, !isSingle {
-            problems.append("--output is for a single URL. Name the files of a list by out=NAME behind their URLs.")
+            problems.append("--output is for a single URL. In a list, write out=NAME after each URL.")
         }
         if settings.checksum != nil, !isSingle {
-            problems.append("--checksum is for a single URL. In a list, write sha256=HEX behind each URL.")
+            problems.append("--checksum is for a single URL. In a list, write sha256=HEX after each URL.")
         }
         let rules = Set(words.given.map(\.option)).intersection([.noClobber, .goOn, .overwrite])
         if rules.contains(.overwrite), rules.count > 1 {
-            problems.append("--overwrite contradicts --continue and --no-clobber. Choose one.")
+            problems.append("--overwrite contradicts --continue and --no-clobber. Choose one of them.")
         }
     }
 
@@ -76,7 +76,7 @@ struct SettingsReader {
 
     private mutating func takeOutput(_ text: String) {
         if text == "-" {
-            problems.append("--output cannot be the standard output, where nothing could be checked or gone on with.")
+            problems.append("--output cannot be standard output, because opget could not verify or resume the file.")
         } else if text.isEmpty || text.hasSuffix("/") {
             problems.append("--output needs the name of a file, not \(quoted(text)).")
         } else {
@@ -90,7 +90,7 @@ struct SettingsReader {
             settings.checksum = checksum
         } else {
             problems.append(
-                "--checksum needs KIND=HEX, such as sha256= and 64 hexadecimal digits, not \(quoted(text)).")
+                "--checksum needs KIND=HEX, such as sha256= followed by 64 hexadecimal digits, not \(quoted(text)).")
         }
     }
 
@@ -98,17 +98,17 @@ struct SettingsReader {
         if let rate = Self.rate(text) {
             settings.limitRate = rate
         } else {
-            problems.append("--limit-rate needs bytes a second, such as 500k, 2M or 1G, not \(quoted(text)).")
+            problems.append("--limit-rate needs bytes per second, such as 500k, 2M or 1G, not \(quoted(text)).")
         }
     }
 
     private mutating func takeHeader(_ text: String) {
         let halves = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
         guard halves.count == 2, !halves[0].isEmpty else {
-            return problems.append("--header needs a field in the form 'Name: value'.")
+            return problems.append("--header needs a header in the form 'Name: value'.")
         }
         guard !["range", "if-range", "accept-encoding"].contains(halves[0].lowercased()) else {
-            return problems.append("--header cannot set \(halves[0]): opget does, for it must get the whole file.")
+            return problems.append("--header cannot set \(halves[0]), because opget sets it to receive the whole file.")
         }
         let value = halves[1].drop { $0 == " " }
         settings.headers.append(Settings.HeaderLine(name: String(halves[0]), value: String(value)))

@@ -27,7 +27,7 @@ final class Client: Sendable {
         retry.policy.maximumAttempts = settings.retries + 1
         retry.policy.window = .seconds(600)
         retry.policy.rules.append(
-            .failure(SegmentOperation.wholeFile, because: "One of several servers or proxies knows no ranges."))
+            .failure(SegmentOperation.wholeFile, because: "One of several servers or proxies does not support ranges."))
         self.retry = retry
     }
 

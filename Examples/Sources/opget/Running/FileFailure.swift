@@ -23,7 +23,7 @@ struct FileFailure: Error, Sendable, Equatable {
         var text = error.message
         // Not the library's words, which name hidden files and options of a program.
         if error.code == .destinationBusy { text = Self.busy }
-        if error.attempts.count > 1 { text += " It was tried \(error.attempts.count) times." }
+        if error.attempts.count > 1 { text += " opget tried \(error.attempts.count) times." }
         message = text
         httpStatus = error.status
     }
@@ -32,15 +32,16 @@ struct FileFailure: Error, Sendable, Equatable {
     static func exists(_ name: String) -> FileFailure {
         FileFailure(
             .disk, "\(NetworkError.Code.destinationExists)",
-            "There is a file \(name) already. Use --continue to leave it alone, or --overwrite to replace it.")
+            "The file \(name) already exists. Use --continue to keep it, or --overwrite to replace it.")
     }
 
     /// Another URL of the same run has that name.
     static let nameTwice = FileFailure(
         .disk, "\(NetworkError.Code.destinationExists)",
-        "Another URL gave a file of the same name. Name it by out=NAME in a list.")
+        "Another URL has a file with the same name. Set another name with out=NAME in a list.")
 
-    private static let busy = "Another opget, or another URL of this one, is writing this file. Wait for it."
+    private static let busy =
+        "Another opget process, or another URL of this one, is writing this file. Wait until it is done."
 
     init(_ error: FileOperationError) {
         self.init(.disk, "\(error.code)", error.message)

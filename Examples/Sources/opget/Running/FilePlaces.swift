@@ -98,7 +98,7 @@ final class FilePlaces: Sendable {
             return .failed(
                 FileFailure(
                     .checksum, "checksumMismatch",
-                    "The file that is there does not have the \(expected.algorithm) checksum that was expected. "
+                    "The existing file does not have the expected \(expected.algorithm) checksum. "
                         + "Use --overwrite to replace it."))
         case .failure(let failure): return .failed(failure)
         }

@@ -80,8 +80,8 @@ final class Reporter: Sendable {
         guard isNews else { return }
         if discarded > 0, !isQuiet {
             display.say(
-                "\(item.shownName): begun anew, for the file on the server has changed or cannot be gone on with"
-                    + " (\(QuantityText.bytes(discarded)) thrown away).")
+                "\(item.shownName): starting from the beginning, because the file on the server has changed or cannot "
+                    + "be resumed (\(QuantityText.bytes(discarded)) discarded).")
         }
         var event = RunEvent(discarded > 0 ? "restart" : "resume", item)
         (event.resumed, event.discarded) = (resumed, discarded > 0 ? discarded : nil)
@@ -131,7 +131,7 @@ final class Reporter: Sendable {
         guard let pause = event.pause else { return }
         let seconds = pause.inSeconds
         if let row = row(item) {
-            display.pause(row, because: "again in \(QuantityText.elapsed(pause)): \(event.error.message)")
+            display.pause(row, because: "next attempt in \(QuantityText.elapsed(pause)): \(event.error.message)")
         }
         var line = RunEvent("retry", item)
         (line.attempt, line.pause, line.code) = (event.attempt, seconds, "\(event.error.code)")
@@ -169,7 +169,7 @@ final class Reporter: Sendable {
             (event.file, event.bytes, event.resumed) = (report.path, report.bytes, report.resumedBytes)
             (event.discarded, event.segments) = (report.discardedBytes, report.segments)
         case .skipped(let path):
-            endRow(item, ProgressRow(Self.name(path), state: .done, note: "there already", unit: .items))
+            endRow(item, ProgressRow(Self.name(path), state: .done, note: "already exists", unit: .items))
             event.event = "skip"
             event.file = path
         case .failed(let failure):
@@ -216,15 +216,15 @@ final class Reporter: Sendable {
         let signal = isCut ? signal : nil
         if let signal { status = ExitStatus(signal: signal) }
         if signal != nil {
-            display.say("Interrupted. What was received is kept: run the same command with --continue to go on.")
+            display.say("Interrupted. The received bytes are kept. To resume, run the same command with --continue.")
         } else if results.count > 1, !isQuiet {
             let seconds = started.duration(to: SystemClock.shared.now)
-            let kept = skipped > 0 ? ", \(skipped) there already" : ""
+            let kept = skipped > 0 ? ", \(skipped) skipped" : ""
             let bad = failed > 0 ? ", \(failed) failed" : ""
             let all = "\(QuantityText.bytes(bytes)) in \(QuantityText.elapsed(seconds))"
             display.say(
                 skipped == results.count
-                    ? "Nothing to do: \(skipped) there already."
+                    ? "Nothing to do: \(skipped) skipped."
                     : "\(done) of \(results.count) downloaded\(kept)\(bad): \(all)")
         }
         var event = RunEvent("end")
@@ -233,7 +233,7 @@ final class Reporter: Sendable {
         event.seconds = started.duration(to: SystemClock.shared.now).inSeconds
         write(event)
         if let problem = queue.sync(execute: { log?.problem }) {
-            display.say("opget: The log is not whole: \(problem).")
+            display.say("opget: The log is incomplete: \(problem).")
             if status == .success { status = .disk }
         }
         display.finish()

@@ -144,7 +144,7 @@ final class Runner: Sendable {
     private func streamed(_ item: DownloadItem, to place: URL? = nil, waitsForHost: Bool) async -> StreamEnd {
         let end = Mutex(StreamEnd.ended(.stopped))
         guard let operation = download(item, to: place, whenDone: { result in end.withLock { $0 = result } }) else {
-            return .ended(.failed(FileFailure(.usage, "invalidURL", "The request cannot be made.")))
+            return .ended(.failed(FileFailure(.usage, "invalidURL", "The request cannot be created.")))
         }
         // Whoever waits for this one may have the host's place already.
         if !waitsForHost { operation.categories = [] }

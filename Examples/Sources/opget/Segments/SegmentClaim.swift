@@ -24,7 +24,9 @@ enum SegmentClaim {
             // Whoever had the claim before may have put the file in its place, or thrown it away.
             guard let status = presentStatus(of: number, at: url) else { continue }
             guard isTrusted(status) else {
-                throw FileFailure(.disk, "fileUnwritable", "\(url.path) is not a file of yours alone. Remove it.")
+                throw FileFailure(
+                    .disk, "fileUnwritable",
+                    "\(url.path) belongs to another user, or other users can write to it. Remove it.")
             }
             return descriptor
         }
@@ -61,6 +63,7 @@ enum SegmentClaim {
 
     private static var busy: FileFailure {
         FileFailure(
-            .disk, "destinationBusy", "Another opget, or another URL of this one, is writing this file. Wait for it.")
+            .disk, "destinationBusy",
+            "Another opget process, or another URL of this one, is writing this file. Wait until it is done.")
     }
 }

@@ -51,7 +51,7 @@ final class SegmentOperation: NetworkOperation<Int64, Int64>, @unchecked Sendabl
         let missing = missing
         // An attempt may break off behind the last byte: then there is nothing to ask for, and whoever waits finds it.
         guard !missing.isEmpty else {
-            throw NetworkError(code: .preparationFailed, phase: .checking, message: "Nothing of the piece is missing.")
+            throw NetworkError(code: .preparationFailed, phase: .checking, message: "The piece is already complete.")
         }
         var headers = request.headers
         headers["Accept-Encoding"] = "identity"
@@ -68,14 +68,14 @@ final class SegmentOperation: NetworkOperation<Int64, Int64>, @unchecked Sendabl
             if file.writtenBytes == 0 { throw SegmentProblem.sendsWhole }
             throw NetworkError(
                 code: Self.wholeFile, phase: .receiving,
-                message: "The server sent something else than the missing part of the file.")
+                message: "The server did not send the missing part of the file.")
         }
         guard file.metadata.validator.isProven(by: head.headers) else {
             if file.writtenBytes == 0 { throw SegmentProblem.namesNoVersion }
             throw NetworkError(
                 code: Self.wholeFile, phase: .receiving,
-                message: "The server sent a part of the file and did not name its version. Run opget with --fresh to "
-                    + "begin again.")
+                message: "The server sent a part of the file without its version. Run opget with --fresh to start from "
+                    + "the beginning.")
         }
         guard range.total == file.metadata.total else { throw SegmentProblem.hasChanged }
         // It may send less than it was asked for, and is asked for the rest.
@@ -83,7 +83,7 @@ final class SegmentOperation: NetworkOperation<Int64, Int64>, @unchecked Sendabl
         guard range.bytes.lowerBound == missing.lowerBound, range.bytes.upperBound <= missing.upperBound else {
             throw NetworkError(
                 code: Self.wholeFile, phase: .receiving,
-                message: "The server sent another part of the file than it was asked for.")
+                message: "The server sent a different part of the file than requested.")
         }
         return SegmentCollector(writer)
     }

@@ -53,12 +53,12 @@ struct SegmentProbe: Sendable {
             let mayPass = status == 429 || status >= 500 && status != 501
             let names = SegmentNames(for: place(ResponseHead(url: item.url, status: 200)))
             if mayPass, names.exist { throw FileFailure(error) }
-            return .single(status == 405 || status == 501 ? "the server does not answer HEAD" : nil)
+            return .single(status == 405 || status == 501 ? "the server does not support HEAD requests" : nil)
         case .cancelled(let cause):
             if Task.isCancelled { return .cancelled }
             throw FileFailure(.failure, "\(cause.code)", cause.message)
         }
-        guard let head = probe.responseHead else { return .single("the server does not answer HEAD") }
+        guard let head = probe.responseHead else { return .single("the server does not support HEAD requests") }
         return try answer(to: head)
     }
 
@@ -68,14 +68,17 @@ struct SegmentProbe: Sendable {
     }
 
     private func answer(to head: ResponseHead) throws(FileFailure) -> Answer {
-        guard head.status == 200 else { return .single("the server answers HEAD with status \(head.status)") }
+        guard head.status == 200 else { return .single("the server responds to HEAD with status \(head.status)") }
         guard !head.headers.contains("Content-Encoding") else { return .single("the server compresses the file") }
-        guard let total = head.expectedLength else { return .single("the server does not say how long the file is") }
+        guard let total = head.expectedLength else {
+            return .single(
+                "the server does not report the length of the file")
+        }
         guard head.headers.values("Accept-Ranges").contains(where: { $0.lowercased().contains("bytes") }) else {
-            return .single("the server knows no ranges")
+            return .single("the server does not support ranges")
         }
         guard let validator = SegmentValidator(head.headers) else {
-            return .single("nothing that the server says tells one version of the file from another")
+            return .single("the server does not identify the version of the file")
         }
         let place = place(head)
         let ranges = SegmentPlan.ranges(total: total, count: settings.segments)
@@ -84,7 +87,7 @@ struct SegmentProbe: Sendable {
         let source = SegmentMetadata.hash(item.url.absoluteString.utf8)
         let spans = ranges.map { SegmentMetadata.Span(start: $0.lowerBound, end: $0.upperBound) }
         let metadata = SegmentMetadata(source: source, validator: validator, total: total, spans: spans)
-        guard metadata.bytes([]) != nil else { return .single("the name of its version is too long") }
+        guard metadata.bytes([]) != nil else { return .single("the version identifier of the file is too long") }
         do throws(NetworkError) {
             // A name and a password of the URL are among its fields by now, and not in the URL that was answered.
             let first = try Client.request("GET", item.url, settings)

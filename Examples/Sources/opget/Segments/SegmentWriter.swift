@@ -106,7 +106,8 @@ final class SegmentWriter: Sendable {
         if let failure = state.withLock({ $0.failure }) { throw failure }
         guard file.isComplete(index) else {
             throw NetworkError(
-                code: .truncatedBody, phase: .receiving, message: "The server sent less of the file than it said.")
+                code: .truncatedBody, phase: .receiving,
+                message: "The server sent fewer bytes of the file than it announced.")
         }
         return file.written(index)
     }

@@ -59,7 +59,7 @@ struct SegmentedDownload: Sendable {
             }
             throw FileFailure(
                 .server, "changesAgain",
-                "The file on the server changes while it is downloaded, or its address does. Run it again later.")
+                "The file or its URL changed on the server during the download. Run opget again later.")
         } catch {
             return .result(Task.isCancelled ? .stopped : .failed(error))
         }
@@ -70,7 +70,7 @@ struct SegmentedDownload: Sendable {
         try? await Task.sleep(for: min(max(wanted ?? .zero, .seconds(1)), .seconds(60)))
     }
 
-    private func note(_ reason: String) { reporter.noted(item, "one piece at a time, for \(reason).") }
+    private func note(_ reason: String) { reporter.noted(item, "downloading in one stream, because \(reason).") }
 
     private func download(_ plan: SegmentedPlan, isFirst: Bool) async throws(FileFailure) -> Step {
         if settings.beginsAnew, isFirst { try SegmentNames(for: plan.place).remove() }
@@ -91,7 +91,7 @@ struct SegmentedDownload: Sendable {
                 file.discard()
                 throw FileFailure(
                     .checksum, "checksumMismatch",
-                    "The file does not have the \(expected.algorithm) checksum that was expected, and was removed.")
+                    "The file does not have the expected \(expected.algorithm) checksum, and was removed.")
             }
         }
         try await file.publish(at: plan.place, replacing: settings.existing == .replace, isDurable: settings.isDurable)
@@ -107,7 +107,7 @@ struct SegmentedDownload: Sendable {
         case .sendsWhole? where file.writtenBytes > 0, .namesNoVersion? where file.writtenBytes > 0: return .askAgain
         case .sendsWhole?:
             file.discard()
-            return .single("the server sends the file as a whole")
+            return .single("the server sends the whole file instead of a part")
         case .namesNoVersion?:
             file.discard()
             return .single("the server does not name the version of its parts")

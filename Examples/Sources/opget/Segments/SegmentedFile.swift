@@ -114,17 +114,17 @@ final class SegmentedFile: Sendable {
         _ metadata: SegmentMetadata, _ marks: [SegmentMetadata.Mark], at url: URL
     ) throws(FileFailure) -> OpenDescriptor {
         guard let bytes = metadata.bytes(marks) else {
-            throw FileFailure(.server, "invalidResponse", "What the server calls its version is too long to be kept.")
+            throw FileFailure(.server, "invalidResponse", "The version identifier that the server sent is too long.")
         }
         let passing = url.path + ".new"
         unlink(passing)
         let number = open(passing, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
-        guard number >= 0 else { throw failure("has a metadata that cannot be made", errno) }
+        guard number >= 0 else { throw failure("has a metadata file that cannot be created", errno) }
         let descriptor = OpenDescriptor(number)
         guard descriptor.put(bytes, at: 0), rename(passing, url.path) == 0 else {
             let number = errno
             unlink(passing)
-            throw failure("has a metadata that cannot be written", number)
+            throw failure("has a metadata file that cannot be written", number)
         }
         return descriptor
     }
@@ -132,7 +132,7 @@ final class SegmentedFile: Sendable {
     static func failure(_ what: String, _ number: Int32) -> FileFailure {
         let isFull = number == ENOSPC || number == EDQUOT
         let reason = String(cString: strerror(number))
-        let advice = isFull ? " Free some room and run it again." : ""
+        let advice = isFull ? " Free some space and run opget again." : ""
         return FileFailure(.disk, isFull ? "diskFull" : "fileUnwritable", "The file \(what): \(reason).\(advice)")
     }
 }
@@ -154,12 +154,12 @@ extension SegmentedFile {
     /// Adds bytes to a segment; only one thread at a time for each.
     func write(_ bytes: UnsafeRawBufferPointer, to index: Int) throws(FileFailure) {
         guard !isLetGo.load(ordering: .acquiring) else {
-            throw FileFailure(.failure, "closed", "The file was let go of. Run it again.")
+            throw FileFailure(.failure, "closed", "The file was closed. Run opget again.")
         }
         let span = metadata.spans[index]
         let written = written(index)
         guard written + Int64(bytes.count) <= span.count else {
-            throw FileFailure(.server, "bodyTooLarge", "The server sent more bytes than it was asked for.")
+            throw FileFailure(.server, "bodyTooLarge", "The server sent more bytes than requested.")
         }
         guard part.put(bytes, at: span.start + written) else { throw Self.failure("cannot be written", errno) }
         let mark = marks.withLock { marks in
@@ -199,7 +199,7 @@ extension SegmentedFile {
     /// Puts the file in its place, in one step, and removes the metadata file; a file of which something is missing never.
     func publish(at place: URL, replacing: Bool, isDurable: Bool) async throws(FileFailure) {
         guard isComplete else {
-            throw FileFailure(.failure, "incomplete", "Something of the file is missing. Run it again.")
+            throw FileFailure(.failure, "incomplete", "A part of the file is missing. Run opget again.")
         }
         let mask = umask(0)
         _ = umask(mask)

@@ -45,7 +45,7 @@ struct RunPicture {
             text(Self.left, 26, title, size: 16),
         ]
         for lane in 0..<lanes {
-            parts.append(text(12, Self.top + (Double(lane) + 0.65) * Self.laneHeight, "place \(lane + 1)", "#666666"))
+            parts.append(text(12, Self.top + (Double(lane) + 0.65) * Self.laneHeight, "slot \(lane + 1)", "#666666"))
         }
         let step = [0.1, 0.25, 0.5, 1, 2, 5, 10].first { length / $0 <= 12 } ?? 30
         for number in 0...Int(length / step) {
@@ -65,7 +65,7 @@ struct RunPicture {
         let width = max((bar.end - bar.start) * scale, 2)
         let fits = width > Double(bar.name.count) * 7 + 8
         let name = fits ? text(x + 5, y + 14, bar.name, "#ffffff") : ""
-        return "<g><title>\(escaped(bar.name)), \(Int((bar.end - bar.start) * 1_000)) ms, \(bar.ending)</title>"
+        return "<g><title>\(escaped(bar.name)), \(Int((bar.end - bar.start) * 1_000)) ms, \(word(bar.ending))</title>"
             + "<rect x=\"\(short(x))\" y=\"\(short(y))\" width=\"\(short(width))\" "
             + "height=\"\(short(Self.laneHeight - 6))\" rx=\"3\" "
             + "fill=\"\(Self.colors[bar.ending] ?? "#888888")\"/>\(name)</g>"
@@ -77,9 +77,12 @@ struct RunPicture {
             defer { x += 110 }
             return "<rect x=\"\(short(x))\" y=\"\(short(y - 10))\" width=\"12\" height=\"12\" rx=\"2\" "
                 + "fill=\"\(color)\"/>"
-                + text(x + 18, y, ending, "#666666")
+                + text(x + 18, y, word(ending), "#666666")
         }.joined(separator: "\n")
     }
+
+    /// Returns the word for an ending in the picture.
+    private func word(_ ending: String) -> String { ending == "cancelled" ? "canceled" : ending }
 
     private func text(_ x: Double, _ y: Double, _ text: String, _ color: String = "#222222", size: Int = 12) -> String {
         "<text x=\"\(short(x))\" y=\"\(short(y))\" fill=\"\(color)\" font-size=\"\(size)\">\(escaped(text))</text>"

@@ -63,7 +63,7 @@ final class Stage: Sendable {
     func say(_ event: RetryEvent) {
         let isStatus = event.error.code == .unacceptableStatus
         let failure = isStatus ? "status \(event.error.status ?? 0)" : "\(event.error.code)"
-        let next = event.pause.map { "the next one in \($0.inMilliseconds) ms" } ?? "no other, \(event.reason)"
+        let next = event.pause.map { "next attempt in \($0.inMilliseconds) ms" } ?? "no other attempt, \(event.reason)"
         say("attempt \(event.attempt) failed, \(failure); \(next)")
     }
 

@@ -11,8 +11,8 @@ import Foundation
 /// upload.addDependency(prepare)
 /// try queue.add(upload)
 /// print(queue.explain(upload))
-/// // ClosureOperation<Int, Never> waits in queue uploads: for ClosureOperation<Int, Never>
-/// // (not started, and in no queue: nobody will start it).
+/// // ClosureOperation<Int, Never> waits in queue uploads: it depends on ClosureOperation<Int, Never>
+/// // (not started, and in no queue that would start it).
 /// ```
 ///
 /// The explanation describes the moment at which it was created. The dependencies are checked one after another, so

@@ -6,9 +6,9 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite("Why an operation does not run", .nothingStaysAlive, .timeLimit(.minutes(3)))
+@Suite("Explaining why an operation does not run", .nothingStaysAlive, .timeLimit(.minutes(3)))
 struct ExplainTests {
-    @Test("It waits for others, and each says where it stands")
+    @Test("explain lists the dependencies of a waiting operation and their states")
     func dependencies() async throws {
         let queue = QueueManager("uploads"), other = QueueManager("net")
         let running = HandDriven("load"), forgotten = HandDriven("prepare"), foreign = BlockOperation {}
@@ -31,7 +31,7 @@ struct ExplainTests {
         #expect(queue.explain(running).description == "load is not in queue uploads (canceled).")
     }
 
-    @Test("All places are taken, and it says by whom; then, how many come before it", .comparesObjects)
+    @Test("explain names the operations that take all slots and counts the operations ahead", .comparesObjects)
     func width() async throws {
         let queue = QueueManager("narrow", width: 1)
         let first = HandDriven("first"), urgent = HandDriven("urgent"), second = HandDriven("second")
@@ -44,7 +44,7 @@ struct ExplainTests {
                 == "second is ready in queue narrow: all slots of the queue are occupied (width 1, held by first); "
                 + "1 ready operation is more urgent.")
         guard case .width(1, let holders)? = queue.explain(second).reasons.first else {
-            Issue.record("no limit was named")
+            Issue.record("The explanation names no width.")
             return
         }
         #expect(holders.map(\.operation) == [first])
@@ -54,7 +54,7 @@ struct ExplainTests {
         #expect(queue.explain(first).standing == .ended(.cancelled))
     }
 
-    @Test("The queue is suspended, a barrier stands before it, or it is a barrier itself")
+    @Test("explain reports a suspended queue and barriers")
     func barrier() async throws {
         let queue = QueueManager("barred")
         let first = HandDriven("first"), barrier = HandDriven("barrier"), last = HandDriven("last")
@@ -67,7 +67,8 @@ struct ExplainTests {
                 == "barrier is ready in queue barred: it is a barrier, and first must end first.")
         #expect(
             queue.explain(last).description
-                == "last is ready in queue barred: it is behind the barrier barrier, and barrier, first must end first.")
+                == "last is ready in queue barred: it is behind the barrier barrier, and barrier, first must end first."
+        )
         queue.isSuspended = true
         #expect(
             queue.explain(last).description.contains("ready in queue barred: the queue is suspended; it is behind"))
@@ -76,7 +77,7 @@ struct ExplainTests {
         await queue.drained()
     }
 
-    @Test("A delay is not over")
+    @Test("explain reports a start delay that is not over")
     func delay() async throws {
         let queue = QueueManager("slow")
         let operation = HandDriven("late")
@@ -87,7 +88,7 @@ struct ExplainTests {
         let why = queue.explain(operation)
         #expect(why.description == "late is held in queue slow: its startDelay has not elapsed.")
         guard case .hold(let hold)? = why.reasons.first else {
-            Issue.record("no hold was named")
+            Issue.record("The explanation names no hold.")
             return
         }
         #expect(hold.kind == "delay")
@@ -98,7 +99,7 @@ struct ExplainTests {
         #expect(queue.explain(operation).description == "late is not in queue slow (ended).")
     }
 
-    @Test("A category is held by another, and a key rests")
+    @Test("explain names the holder of a category and the key of a throttle")
     func admission() async throws {
         let queue = QueueManager("admitting"), database = OperationCategory("database")
         let holder = HandDriven("holder"), waiting = HandDriven("waiting")
@@ -123,7 +124,7 @@ struct ExplainTests {
         _ = await first.calls.events(atLeast: 1)
         try queue.add(second)
         guard case .hold(let hold)? = queue.explain(second).reasons.first else {
-            Issue.record("no hold was named")
+            Issue.record("The explanation names no hold.")
             return
         }
         #expect(hold.kind == "throttle")
@@ -138,7 +139,7 @@ struct ExplainTests {
         await queue.drained()
     }
 
-    @Test("A category has room, but others come first, and the first of these waits for another category")
+    @Test("explain names the operations ahead in the line for a category")
     func line() async throws {
         let queue = QueueManager("lines")
         let database = OperationCategory("database"), photos = OperationCategory("photos")
@@ -165,7 +166,7 @@ struct ExplainTests {
         await queue.drained()
     }
 
-    @Test("Operations of other kinds: what they wait for, and whether they say that they are ready")
+    @Test("explain reports the dependencies and isReady of plain operations")
     func foreign() async throws {
         let queue = QueueManager("mixed")
         let own = HandDriven("own"), plain = BlockOperation {}, waiting = BlockOperation {}
@@ -191,7 +192,7 @@ struct ExplainTests {
         #expect(queue.explain(waiting).standing == .ended(.success))
     }
 
-    @Test("All threads are busy where the width is not reached")
+    @Test("explain reports that all threads are busy although the width is not reached")
     func threads() throws {
         let workers = ManualWorkers(), queue = workers.makeQueue("busy")
         let count = ProcessInfo.processInfo.activeProcessorCount
@@ -202,12 +203,12 @@ struct ExplainTests {
         queue.isSuspended = true
         #expect(queue.explain(next).description.hasPrefix("next is ready in queue busy: the queue is suspended"))
         queue.isSuspended = false
-        // Each takes one, and has still to run it.
+        // Each thread takes one closure and has not run it yet.
         for index in 0..<count { workers.step(index) }
         let why = queue.explain(next)
         #expect(why.standing == .inQueue("busy", .ready) && why.reasons.count == 1)
         guard case .threads(count, let holders)? = why.reasons.first else {
-            Issue.record("no threads were named: \(why)")
+            Issue.record("The explanation names no threads: \(why)")
             return
         }
         #expect(holders.map(\.name) == (0..<count).map { _ in "body" })
@@ -215,7 +216,7 @@ struct ExplainTests {
         next.finish(withResult: 1)
     }
 
-    @Test("All threads are busy with bodies of operations that ended")
+    @Test("explain reports threads that are busy with bodies of finished operations")
     func threadsOfEnded() throws {
         let workers = ManualWorkers(), queue = workers.makeQueue("busy", width: 1)
         let next = HandDriven("next"), seen = EventRecorder<String>()
@@ -230,14 +231,14 @@ struct ExplainTests {
         workers.step()
         #expect(
             seen.events == [
-                "next is ready in queue busy: all threads of the queue are busy (now 1, held by bodies of operations that "
-                    + "ended)."
+                "next is ready in queue busy: all threads of the queue are busy (now 1, held by bodies of operations "
+                    + "that ended)."
             ])
         workers.runAll()
         next.finish(withResult: 1)
     }
 
-    @Test("It runs, but was suspended, or winds down")
+    @Test("explain reports an executing operation that is suspended or winds down")
     func paused() async throws {
         let queue = QueueManager("paused")
         let operation = HandDriven("paused", windsDown: true)
@@ -254,7 +255,7 @@ struct ExplainTests {
     }
 }
 
-/// Not ready before it is allowed.
+/// A plain operation that is not ready before the gate opens.
 private final class Stubborn: Operation, @unchecked Sendable {
     let allow = Gate()
     override var isReady: Bool { allow.isOpen && super.isReady }

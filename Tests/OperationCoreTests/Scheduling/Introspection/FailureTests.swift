@@ -8,7 +8,7 @@ import Testing
 
 @Suite("The failures of a queue", .nothingStaysAlive, .timeLimit(.minutes(3)))
 struct FailureTests {
-    @Test("They are listed in their order with their errors, and nothing else is", .comparesObjects)
+    @Test("failures lists only failed operations, in order and with their errors", .comparesObjects)
     func list() async throws {
         let queue = QueueManager("failures", width: 1)
         let first = HandDriven("first") { $0.finish(withError: .first) }
@@ -26,7 +26,7 @@ struct FailureTests {
         #expect(queue.counts.failed == 2)
     }
 
-    @Test("Only the last ones are kept, and those that gave way are counted and freed")
+    @Test("Only the latest failures are kept, and dropped failures are counted and freed")
     func limit() async throws {
         let census = LiveObjects()
         let queue = QueueManager("limit", width: 1)
@@ -43,7 +43,7 @@ struct FailureTests {
         #expect(left == 0)
     }
 
-    @Test("One is run again as a new operation, and can fail again", .comparesObjects)
+    @Test("A failure can be run again as a new operation, which can fail again", .comparesObjects)
     func again() async throws {
         let queue = QueueManager("again")
         let tries = EventRecorder<Int>()
@@ -69,7 +69,7 @@ struct FailureTests {
         #expect(tries.count == 3)
     }
 
-    @Test("A failure that cannot be run again is refused with an error, and stays in the list")
+    @Test("Running a failure again that cannot be remade throws an error and keeps the failure")
     func refusal() async throws {
         let queue = QueueManager("refusal")
         try queue.add(HandDriven("once") { $0.finish(withError: .first) })
@@ -77,7 +77,7 @@ struct FailureTests {
         let failure = try #require(queue.failures.first)
         do throws(QueueError) {
             try queue.runAgain(failure)
-            Issue.record("it was run again")
+            Issue.record("runAgain did not throw.")
         } catch {
             #expect(error.code == .notRemakable)
             #expect(error.message.contains("add(remaking:)"))
@@ -86,7 +86,7 @@ struct FailureTests {
         #expect(queue.failures.count == 1)
     }
 
-    @Test("A queue that does not take the new operation keeps the failure")
+    @Test("runAgain keeps the failure if the queue rejects the new operation")
     func closed() async throws {
         let queue = QueueManager("closed")
         try queue.add(remaking: { HandDriven("flaky") { $0.finish(withError: .first) } })
@@ -95,7 +95,7 @@ struct FailureTests {
         let failure = try #require(queue.failures.first)
         do throws(QueueError) {
             try queue.runAgain(failure)
-            Issue.record("it was run again")
+            Issue.record("runAgain did not throw.")
         } catch {
             #expect(error.code == .closed)
         }

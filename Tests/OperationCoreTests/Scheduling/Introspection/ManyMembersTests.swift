@@ -6,10 +6,10 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-/// What one operation or one queue has many of.
+/// Objects of which an operation or a queue can have many.
 ///
-/// Where each of them cost as much as there are others, these tests would
-/// take many minutes, and not a second each.
+/// If the cost of each grew with the number of the others, these tests would take minutes instead of less than a
+/// second.
 @Suite(.timeLimit(.minutes(2)))
 struct ManyMembersTests {
     private static let count = Rounds.count(ci: 100_000, soak: 100_000)
@@ -19,7 +19,7 @@ struct ManyMembersTests {
         return elements.shuffled(using: &random)
     }
 
-    @Test func `observers are removed at a constant cost, and the others are told in their order`() {
+    @Test func `observers are removed at constant cost, and the others are called in order`() {
         let operation = HandDriven(), told = EventRecorder<Int>()
         let queue = DispatchQueue(label: "observers")
         let observations = (0..<Self.count).map { number in
@@ -34,7 +34,7 @@ struct ManyMembersTests {
         #expect(told.events == Set(0..<Self.count).subtracting(removed).sorted())
     }
 
-    @Test func `loops over the states of an operation come and go at a constant cost`() async {
+    @Test func `iterators over the states of an operation are created and freed at constant cost`() async {
         let operation = HandDriven()
         var iterators = (0..<Self.count).map { _ in operation.states.makeAsyncIterator() }
         iterators = shuffled(iterators).suffix(2)
@@ -47,7 +47,7 @@ struct ManyMembersTests {
         }
     }
 
-    @Test func `loops over the events of a queue come and go at a constant cost`() async {
+    @Test func `iterators over the events of a queue are created and freed at constant cost`() async {
         let queue = QueueManager("followed", width: 1)
         var iterators = (0..<Self.count).map { _ in queue.events.makeAsyncIterator() }
         #expect(queue.engine.isFollowed)
@@ -57,7 +57,7 @@ struct ManyMembersTests {
         #expect(!queue.engine.isFollowed)
     }
 
-    @Test func `conditions are added at a constant cost, and looked at in their order`() async {
+    @Test func `conditions are added at constant cost and evaluated in order`() async {
         let operation = HandDriven(), asked = EventRecorder<Int>()
         for number in 0..<Self.count {
             operation.addCondition(
@@ -71,7 +71,7 @@ struct ManyMembersTests {
         #expect(asked.events == [0, 1, 2, 3])
     }
 
-    @Test func `inputs are removed with their dependencies at a constant cost`() throws {
+    @Test func `inputs are removed with their dependencies at constant cost`() throws {
         let operation = HandDriven(), fed = EventRecorder<Int>()
         let sources = (0..<Self.count / 2).map { _ in HandDriven() }
         for (number, source) in sources.enumerated() {
@@ -84,7 +84,7 @@ struct ManyMembersTests {
         #expect(fed.events == Set(sources.indices).subtracting(removed).sorted())
     }
 
-    @Test func `many inputs of which the last is refused are taken back at a constant cost`() throws {
+    @Test func `many inputs are rolled back at constant cost if the last one is rejected`() throws {
         let operation = HandDriven()
         let dependent = HandDriven()
         try dependent.depend(on: operation, otherwise: .runAnyway)

@@ -6,9 +6,9 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-@Suite("Snapshots and events agree", .nothingStaysAlive, .timeLimit(.minutes(Rounds.minutes)))
+@Suite("Consistency of snapshots and events", .nothingStaysAlive, .timeLimit(.minutes(Rounds.minutes)))
 struct QueueEventReplayTests {
-    @Test("Events applied to the first snapshot give each later one, whatever several threads do")
+    @Test("Applying events to the first snapshot gives each later snapshot, despite concurrent changes")
     func replay() async throws {
         for round in 0..<Rounds.count(ci: 40, soak: 4_000) {
             let seed = Rounds.firstSeed + UInt64(round)
@@ -25,7 +25,7 @@ struct QueueEventReplayTests {
 
     private static func run(_ seed: UInt64) async throws -> Comparison {
         let queue = QueueManager("replay", width: 2)
-        // Before anything happens, so that each snapshot that is taken has a number among the events.
+        // Created first, so that the number of each snapshot is among the events.
         let events = queue.events(keeping: seed.isMultiple(of: 3) ? 8 : 100_000)
         var updates = events.makeAsyncIterator()
         let snapshots = EventRecorder<QueueSnapshot>()

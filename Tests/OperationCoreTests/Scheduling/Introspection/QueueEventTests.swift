@@ -8,7 +8,7 @@ import Testing
 
 @Suite("The events of a queue", .nothingStaysAlive, .timeLimit(.minutes(3)))
 struct QueueEventTests {
-    @Test("The present state comes first, then the changes in their order, numbered without gaps")
+    @Test("events starts with the current state, followed by numbered changes without gaps")
     func order() async throws {
         let queue = QueueManager("order", width: 1)
         let early = HandDriven("early")
@@ -36,7 +36,7 @@ struct QueueEventTests {
             ])
     }
 
-    @Test("A reader that waits is woken by the next change")
+    @Test("The next change resumes a reader that awaits an event")
     func waking() async throws {
         let queue = QueueManager("waking")
         let reader = Task {
@@ -51,7 +51,7 @@ struct QueueEventTests {
         #expect(try await reader.value == ["1 added one, ready", "2 started one", "3 ended one, success"])
     }
 
-    @Test("A slow reader is told how many events it missed, and goes on from a fresh state")
+    @Test("A slow reader gets the number of missed events and continues from a fresh snapshot")
     func overflow() async throws {
         let queue = QueueManager("overflow", width: 1)
         queue.isSuspended = true
@@ -62,7 +62,7 @@ struct QueueEventTests {
         #expect(state == queue.snapshot)
         for _ in 0..<7 { try queue.add {} }
         guard case .missed(let count, let fresh) = try #require(await updates.next()) else {
-            Issue.record("no word of what was missed")
+            Issue.record("The reader did not learn of the missed events.")
             return
         }
         #expect(count == 7)
@@ -75,7 +75,7 @@ struct QueueEventTests {
     }
 
     @Test(
-        "The loop ends when the queue is gone and all that was in it ended; the reader does not keep it",
+        "A reader's loop ends after the queue is freed and its operations ended",
         .comparesObjects)
     func lifetime() async throws {
         let census = LiveObjects()
@@ -99,15 +99,15 @@ struct QueueEventTests {
         operation.finish(withResult: 1)
         let last = await reader.value
         guard case .ended(let entry, .success)? = last?.change else {
-            Issue.record("the last event is \(String(describing: last))")
+            Issue.record("The last event is \(String(describing: last))")
             return
         }
         #expect(entry.operation === operation)
-        // A loop over the events of a queue that is gone ends at once.
-        for await _ in events { Issue.record("there is no queue") }
+        // A loop over the events of a freed queue ends immediately.
+        for await _ in events { Issue.record("A freed queue sent an event.") }
     }
 
-    @Test("A reader that missed events is given the last state when the queue goes")
+    @Test("A reader that missed events gets the last state when the queue is freed")
     func lastState() async throws {
         var queue: QueueManager? = QueueManager("last state")
         var updates = try #require(queue?.events(keeping: 1)).makeAsyncIterator()
@@ -120,7 +120,7 @@ struct QueueEventTests {
         #expect(last?.counts.finished == 10)
     }
 
-    @Test("A loop whose task is cancelled ends, and nobody follows the queue any more")
+    @Test("Canceling the task of a reader ends its loop and its subscription")
     func cancelling() async throws {
         let queue = QueueManager("cancelling")
         let began = Gate()
@@ -136,7 +136,7 @@ struct QueueEventTests {
         #expect(queue.snapshot.number == 0)
     }
 
-    @Test("Events that nobody reads hold no operation once the reader is gone")
+    @Test("Unread events do not keep operations alive after the reader is freed")
     func release() async throws {
         let census = LiveObjects()
         let queue = QueueManager("release")

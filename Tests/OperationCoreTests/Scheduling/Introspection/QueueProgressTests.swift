@@ -8,7 +8,7 @@ import Testing
 
 @Suite("The progress of a queue", .nothingStaysAlive, .timeLimit(.minutes(3)))
 struct QueueProgressTests {
-    @Test("It counts ends, not starts: of asynchronous, cancelled and failed operations, and of those before it")
+    @Test("Progress counts operations that end in any way, including earlier ones")
     func counting() async throws {
         let queue = QueueManager("progress", width: 2)
         try queue.add {}
@@ -33,7 +33,7 @@ struct QueueProgressTests {
         #expect(progress.isFinished)
     }
 
-    @Test("A change is published by the thread that makes it, also after several operations were added at once")
+    @Test("A change is published by the thread that makes it, also after several operations are added")
     func afterSeveral() throws {
         for _ in 0..<100 {
             let queue = QueueManager("several")
@@ -48,7 +48,7 @@ struct QueueProgressTests {
         }
     }
 
-    @Test("Cancelling it cancels what has not ended")
+    @Test("Canceling the progress cancels operations that have not ended")
     func cancelling() async throws {
         let queue = QueueManager("cancelled progress")
         let operation = HandDriven("running")
@@ -58,7 +58,7 @@ struct QueueProgressTests {
         #expect(operation.cancellationCause?.code == .requested)
     }
 
-    @Test("Its numbers never run backwards, whatever several threads add")
+    @Test("The counts of the progress never decrease while several threads add operations")
     func monotone() async throws {
         let queue = QueueManager("monotone", width: 4)
         let progress = queue.progress
@@ -84,26 +84,26 @@ struct QueueProgressTests {
         #expect(progress.totalUnitCount == 1_500)
     }
 
-    @Test("It is no part of the progress that is current where it is first asked for")
+    @Test("The progress of a queue does not become a child of the current progress")
     func noParent() throws {
         let workers = ManualWorkers(), queue = workers.makeQueue("alone"), current = Progress(totalUnitCount: 10)
         try queue.add {}
         current.becomeCurrent(withPendingUnitCount: 10)
         let progress = queue.progress
         current.resignCurrent()
-        // Nothing was attached, so what was pending is done.
+        // No child was attached, so the pending unit count is completed.
         #expect(current.completedUnitCount == 10)
         #expect(progress.totalUnitCount == 1)
         workers.runAll()
     }
 
-    @Test("Whoever publishes does so once, however much changes meanwhile, and nothing is forgotten")
+    @Test("A thread publishes only once despite changes in between, and no change is lost")
     func once() async throws {
         let queue = QueueManager("flood"), count = EventRecorder<Bool>(), onceMore = Locked<[QueueProgressMeter]>([])
         try queue.add(HandDriven("running"))
         let meter = QueueProgressMeter {
             count.record(Thread.current.threadDictionary["publishes"] != nil)
-            // Something changes while it is published.
+            // A change happens during the publication.
             if count.count < 5 { for meter in onceMore.withLock({ $0 }) { #expect(!meter.noteDue()) } }
             return queue.counts
         }

@@ -7,9 +7,9 @@ import OperationExporters
 import OperationTestKit
 import Testing
 
-@Suite("What ran when", .nothingStaysAlive, .timeLimit(.minutes(3)))
+@Suite("Recordings of a queue", .nothingStaysAlive, .timeLimit(.minutes(3)))
 struct RecordTests {
-    @Test("What a recording held is let go of when no lock is held")
+    @Test("A replaced recording is released without a lock held")
     func lettingGo() {
         let queue = QueueManager("clock"), asked = Gate()
         queue.recording = QueueRecording(
@@ -22,7 +22,7 @@ struct RecordTests {
         #expect(asked.isOpen)
     }
 
-    @Test("Each time is counted where it was spent, up to the handler, and the trace says the same")
+    @Test("A recording splits the time of each run into phases, and the trace agrees")
     func times() async throws {
         let clock = ManualClock(start: OperationInstant(offset: .seconds(100)))
         let queue = QueueManager("times", width: 1)
@@ -79,7 +79,7 @@ struct RecordTests {
         }
     }
 
-    @Test("Off, nothing is recorded; its memory is bounded; names and operations are let go of")
+    @Test("A recording is off by default, is limited in size and releases its operations")
     func bounds() async throws {
         let census = LiveObjects()
         let queue = QueueManager("bounds", width: 1)
@@ -102,7 +102,7 @@ struct RecordTests {
         #expect(!queue.engine.isFollowed)
     }
 
-    @Test("Switched off, or exchanged, a recording keeps nobody who had not ended, and knows their names")
+    @Test("A recording that is switched off releases unfinished operations and keeps their names")
     func switchedOff() throws {
         let census = LiveObjects(), workers = ManualWorkers()
         let queue = workers.makeQueue("off")
@@ -123,7 +123,7 @@ struct RecordTests {
         #expect(queue.record.runs.map(\.ending) == [nil, nil])
     }
 
-    @Test("Operations that run at the same time have different places; a place is used again")
+    @Test("Concurrent operations have different lanes, and lanes are reused")
     func lanes() async throws {
         let queue = QueueManager("lanes", width: 2)
         queue.recording = QueueRecording()
@@ -141,7 +141,7 @@ struct RecordTests {
         #expect(runs.map(\.ending) == [.success, .cancelled, .failure])
     }
 
-    @Test("The critical path is the longest chain by time, and the others say how much room they have")
+    @Test("The critical path is the longest chain by time, and the other runs have slack")
     func criticalPath() {
         func run(_ id: Int, _ seconds: Int, _ dependencies: [Int]) -> QueueRun {
             var run = QueueRun(id: id, name: "\(id)", added: OperationInstant(offset: .zero))
@@ -150,7 +150,7 @@ struct RecordTests {
             run.dependencies = dependencies
             return run
         }
-        // 3 was added before what it waits for; 9 is not in the record any more.
+        // Run 3 was added before its dependency 4, and 9 is no longer in the record.
         let record = QueueRecord(
             queue: "path",
             runs: [run(0, 2, [9]), run(1, 5, [0]), run(2, 1, [0]), run(3, 3, [4, 1]), run(4, 4, [2]), run(5, 1, [])])
@@ -161,7 +161,7 @@ struct RecordTests {
         #expect(QueueRecord(queue: "none", runs: []).criticalPath.runs.isEmpty)
     }
 
-    @Test("A chain of 100,000 has its critical path without a deep stack")
+    @Test("The critical path of a chain of 100,000 runs needs no deep stack")
     func deepPath() {
         let start = OperationInstant(offset: .zero)
         let runs = (0..<100_000).map { id in
@@ -191,9 +191,9 @@ private final class LastWordClock: OperationClock {
     }
 }
 
-/// An operation whose name takes a look at its queue.
+/// An operation whose name reads the counts of its queue.
 private final class NameAsker: AsyncOperation<Int, Flaw>, @unchecked Sendable {
-    // Sendable: nothing in it changes.
+    // Sendable: its properties never change.
 
     private let title: String
     private let queue: QueueManager

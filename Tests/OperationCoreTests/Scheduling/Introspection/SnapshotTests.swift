@@ -8,7 +8,7 @@ import Testing
 
 @Suite("The snapshot of a queue", .nothingStaysAlive, .timeLimit(.minutes(3)))
 struct SnapshotTests {
-    @Test("Counts and lists say who waits, is held, is ready and runs")
+    @Test("Counts and lists of a snapshot show waiting, held, ready and running operations")
     func lists() async throws {
         let queue = QueueManager("lists", width: 1)
         let running = HandDriven("running"), ready = HandDriven("ready")
@@ -37,7 +37,7 @@ struct SnapshotTests {
         #expect(queue.snapshot.entries.isEmpty)
     }
 
-    @Test("Ends are counted by their kind, foreign operations and closures included")
+    @Test("Ends are counted by kind, including plain operations and closures")
     func ends() async throws {
         let queue = QueueManager("ends")
         let failing = HandDriven("failing") { $0.finish(withError: .first) }
@@ -55,7 +55,7 @@ struct SnapshotTests {
         #expect(queue.counts.unended == 0)
     }
 
-    @Test("An entry that takes the place of one that ended is not taken for it")
+    @Test("A new entry in the slot of a finished entry is not equal to it")
     func identity() async throws {
         let queue = QueueManager("identity")
         queue.isSuspended = true

@@ -17,7 +17,7 @@ extension ConformanceCase {
             #expect(record.status == 204, "\(String(describing: record.error))")
             let request = try #require(bench.server.requests.first)
             #expect(request.bodyCount == count)
-            // Compared outside: what differs in millions of bytes takes for ever to be described.
+            // Compared outside of #expect, which would take too long to describe a difference in millions of bytes.
             let isSame = request.body == bytes
             #expect(isSame)
             #expect(record.sent == Int64(count))
@@ -33,7 +33,7 @@ extension ConformanceCase {
             bench.server.route("/") { _ in .status(204) }
             let record = await bench.run(try bench.request("POST", body: try body()))
             #expect(record.error.map { codes.contains($0.code) } == true, "\(String(describing: record.error))")
-            // It must not look to the server like a body that is complete.
+            // The server must not see a complete body.
             #expect(bench.server.counts.requests == 0)
             try await bench.checkHealth()
         }
@@ -41,79 +41,89 @@ extension ConformanceCase {
 
     static var bodies: [ConformanceCase] {
         [
-            echoed("a body in memory is sent with its length", count: 5) { .data(Data($0)) },
-            echoed("a body of no bytes is sent with the length 0", count: 0) { .data(Data($0)) },
-            echoed("a large body in memory is sent whole", count: 20 << 20) { .data(Data($0)) },
-            echoed("a file is sent whole", count: 5 << 20) { .file(try FileRegion(try TemporaryFile(Data($0)).url)) },
-            echoed("a part of a file is sent", count: 1 << 20) { bytes in
+            echoed("an in-memory body is sent completely", count: 5) { .data(Data($0)) },
+            echoed("an empty in-memory body is sent as an empty body", count: 0) { .data(Data($0)) },
+            echoed("a large in-memory body is sent completely", count: 20 << 20) { .data(Data($0)) },
+            echoed(
+                "a file is sent completely", count: 5 << 20
+            ) { .file(try FileRegion(try TemporaryFile(Data($0)).url)) },
+            echoed("a region of a file is sent without the bytes around it", count: 1 << 20) { bytes in
                 let file = try TemporaryFile(Data([1, 2, 3] + bytes + [4, 5]))
                 return .file(try FileRegion(file.url, offset: 3, length: Int64(bytes.count)))
             },
-            echoed("an empty file is sent", count: 0) { .file(try FileRegion(try TemporaryFile(Data($0)).url)) },
-            echoed("a stream of unknown length is sent in chunks", count: 1 << 20) { bytes in
+            echoed(
+                "an empty file is sent as an empty body", count: 0
+            ) { .file(try FileRegion(try TemporaryFile(Data($0)).url)) },
+            echoed("a stream of unknown length is sent completely", count: 1 << 20) { bytes in
                 .stream(canBeSentAgain: true) { PieceProducer(bytes, size: 10_000) }
             },
-            echoed("a stream of known length is sent with it", count: 1 << 20) { bytes in
+            echoed("a stream of known length is sent completely", count: 1 << 20) { bytes in
                 .stream(length: Int64(bytes.count), canBeSentAgain: true) { PieceProducer(bytes, size: 10_000) }
             },
-            echoed("a stream of single bytes is sent whole", count: 2_000) { bytes in
+            echoed("a stream that produces one byte at a time is sent completely", count: 2_000) { bytes in
                 .stream(canBeSentAgain: true) { PieceProducer(bytes, size: 1) }
             },
-            echoed("an empty stream is an empty body", count: 0) { bytes in
+            echoed("an empty stream is sent as an empty body", count: 0) { bytes in
                 .stream(canBeSentAgain: true) { PieceProducer(bytes, size: 1) }
             },
-            echoed("a stream that has nothing yet wakes the transfer later", count: 100_000) { bytes in
+            echoed("a stream whose bytes are not yet available is sent completely later", count: 100_000) { bytes in
                 .stream(canBeSentAgain: true) { PieceProducer(bytes, size: 5_000, isLate: true) }
             },
-            echoed("a body sent after 100 Continue arrives whole", count: 100_000) { .data(Data($0)) },
-            failing("a stream that fails is an error, and no body that is cut", .bodyUnreadable) {
+            echoed("a body of 100,000 bytes arrives completely", count: 100_000) { .data(Data($0)) },
+            failing("a stream that fails ends the request with an error instead of a truncated body", .bodyUnreadable) {
                 .stream(canBeSentAgain: true) {
                     PieceProducer(TestPattern.bytes(count: 50_000), size: 5_000, failsAt: 30_000)
                 }
             },
-            failing("a stream that is shorter than said is an error", .bodyLengthMismatch, .bodyUnreadable) {
+            failing(
+                "a stream that is shorter than its stated length fails the request", .bodyLengthMismatch,
+                .bodyUnreadable
+            ) {
                 .stream(length: 60_000, canBeSentAgain: true) {
                     PieceProducer(TestPattern.bytes(count: 50_000), size: 5_000)
                 }
             },
-            failing("a stream that cannot be opened is an error", .bodyUnreadable) {
+            failing("a stream that cannot be opened fails the request", .bodyUnreadable) {
                 .stream(canBeSentAgain: true) { throw PieceProducer.Failure() }
             },
-            failing("a file that is gone is an error", .bodyUnreadable, .bodyChanged) {
+            failing("a file that was deleted fails the request", .bodyUnreadable, .bodyChanged) {
                 let file = try TemporaryFile(Data(count: 100))
                 let region = try FileRegion(file.url)
                 try FileManager.default.removeItem(at: file.url)
                 return .file(region)
             },
-            failing("a file that was shortened is an error", .bodyChanged) {
+            failing("a file that was truncated fails the request", .bodyChanged) {
                 let file = try TemporaryFile(Data(count: 1 << 20))
                 let region = try FileRegion(file.url)
                 try FileHandle(forWritingTo: file.url).truncate(atOffset: 1_000)
                 return .file(region)
             },
-            failing("a stream that is longer than said is an error, never a second request", .bodyLengthMismatch) {
+            failing(
+                "a stream that is longer than its stated length fails and never becomes a second request",
+                .bodyLengthMismatch
+            ) {
                 .stream(length: 5, canBeSentAgain: true) {
                     PieceProducer(Array("helloGET /smuggled HTTP/1.1\r\nHost: h\r\n\r\n".utf8), size: 100)
                 }
             },
-            failing("a file that was empty and is so no more is an error", .bodyChanged) {
+            failing("a file that was empty but has grown fails the request", .bodyChanged) {
                 let file = try TemporaryFile(Data())
                 let region = try FileRegion(file.url)
                 try Data([1]).write(to: file.url)
                 return .file(region)
             },
-            ConformanceCase("a POST without a body has the length 0, or none") { bench async throws in
+            ConformanceCase("a POST without a body has Content-Length 0 or no Content-Length") { bench async throws in
                 bench.server.route("/") { _ in .status(204) }
                 #expect(try await bench.run(bench.request("POST")).status == 204)
                 #expect(["0", nil].contains(bench.server.requests.first?["Content-Length"]))
                 #expect(bench.server.requests.first?["Transfer-Encoding"] == nil)
             },
-            ConformanceCase("no type is invented for a body") { bench async throws in
+            ConformanceCase("no Content-Type is added to a body") { bench async throws in
                 bench.server.route("/") { _ in .status(204) }
                 _ = await bench.run(try bench.request("POST", body: .data(Data("a=b".utf8))))
                 #expect(bench.server.requests.first?["Content-Type"] == nil)
             },
-            ConformanceCase("a body waits for 100 Continue if it is told to") { bench async throws in
+            ConformanceCase("a body with expectsContinue waits for 100 Continue") { bench async throws in
                 let gate = Gate()
                 bench.server.routeEarly("/") { _ in
                     LoopbackAnswer(.stall(until: gate), .head(100), .awaitBody, .head(204))
@@ -130,7 +140,7 @@ extension ConformanceCase {
                 #expect(bench.server.requests.first?.bodyCount == 100_000)
             },
             ConformanceCase(
-                "a server that says nothing about 100 Continue gets the body all the same",
+                "a server that never sends 100 Continue still receives the body",
                 options: { $0.sendsContinue = false }
             ) { bench async throws in
                 bench.server.route("/") { _ in .status(204) }
@@ -138,7 +148,8 @@ extension ConformanceCase {
                 #expect(await bench.run(request).status == 204)
                 #expect(bench.server.requests.first?.bodyCount == 10)
             },
-            ConformanceCase("a refusal in the place of 100 Continue keeps the body back") { bench async throws in
+            ConformanceCase("the body is not sent if the server refuses instead of sending 100 Continue") {
+                bench async throws in
                 bench.server.routeEarly("/") { _ in LoopbackAnswer(.head(417, ["Content-Length": "0"]), .close) }
                 let request = try bench.request("POST", body: .data(Data(count: 10 << 20))) {
                     $0.expectsContinue = true
@@ -146,14 +157,14 @@ extension ConformanceCase {
                 #expect(await bench.run(request).status == 417)
                 #expect(bench.server.counts.bodyBytes == 0)
             },
-            ConformanceCase("an answer that comes while the body is still sent is handed over") { bench async throws in
+            ConformanceCase("a response that arrives during the upload is delivered") { bench async throws in
                 bench.server.routeEarly("/") { _ in .text("too large", status: 413).with("Connection", "close") }
                 let record = await bench.run(try bench.request("POST", body: .data(Data(count: 20 << 20))))
                 #expect(record.status == 413)
                 #expect(record.text == "too large")
                 try await bench.checkHealth()
             },
-            ConformanceCase("a body goes up while the answer comes down") { bench async throws in
+            ConformanceCase("the request body is sent while the response body is received") { bench async throws in
                 bench.server.routeEarly("/") { _ in .echo }
                 let bytes = TestPattern.bytes(count: 4 << 20)
                 let body = RequestBody.stream(canBeSentAgain: true) { PieceProducer(bytes, size: 50_000) }
@@ -163,7 +174,7 @@ extension ConformanceCase {
                 #expect(record.isPattern)
             },
             ConformanceCase(
-                "a server that reads slowly gets every byte once", options: { $0.receiveBufferSize = 8_192 }
+                "a server that reads slowly receives every byte exactly once", options: { $0.receiveBufferSize = 8_192 }
             ) {
                 bench in
                 bench.server.routeEarly("/") { _ in
@@ -175,7 +186,8 @@ extension ConformanceCase {
                 let isSame = bench.server.requests.first?.body == bytes
                 #expect(isSame)
             },
-            ConformanceCase("a server that breaks off in the middle of the body is an error") { bench async throws in
+            ConformanceCase("a connection that the server resets during the upload fails with connectionLost") {
+                bench async throws in
                 bench.server.routeEarly("/") { _ in LoopbackAnswer(.awaitBody(atLeast: 10_000), .reset) }
                 let record = await bench.run(try bench.request("POST", body: .data(Data(count: 20 << 20))))
                 #expect(record.error?.code == .connectionLost, "\(String(describing: record.error))")

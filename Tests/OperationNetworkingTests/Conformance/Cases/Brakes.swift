@@ -12,7 +12,7 @@ extension ConformanceCase {
 
     static var brakes: [ConformanceCase] {
         [
-            ConformanceCase("a task that is suspended before its start waits for the second call") {
+            ConformanceCase("a task that was suspended before it started sends nothing until it is resumed") {
                 bench async throws in
                 bench.server.route("/") { _ in .text("hello") }
                 let receiver = RecordingReceiver()
@@ -24,7 +24,7 @@ extension ConformanceCase {
                 task.resume()
                 #expect(await receiver.end().text == "hello")
             },
-            ConformanceCase("a download that is suspended goes on where it stopped") { bench async throws in
+            ConformanceCase("a suspended download resumes where it stopped") { bench async throws in
                 bench.server.route("/") { _ in .repeating(TestPattern.block, count: size) }
                 let run = bench.start(try bench.request())
                 for part in 1..<8 {
@@ -38,7 +38,7 @@ extension ConformanceCase {
                 #expect(record.isPattern)
                 #expect(bench.server.counts.heads == 1)
             },
-            ConformanceCase("while a task is suspended nothing comes, and the server comes to a halt") {
+            ConformanceCase("a suspended task delivers nothing, and the server stops sending") {
                 bench async throws in
                 let count = 256 << 20
                 bench.server.route("/") { _ in .repeating(TestPattern.block, count: count) }
@@ -46,7 +46,7 @@ extension ConformanceCase {
                     if case .head = event { task.suspend() }
                 }
                 _ = await run.receiver.record { $0.head != nil }
-                // Another transfer has its time meanwhile; this one has had its own.
+                // Another transfer completes in the meantime, so the suspended one had enough time to deliver bytes.
                 bench.server.route("/other") { _ in .repeating(TestPattern.block, count: size) }
                 #expect(try await bench.get("/other").isPattern)
                 #expect(run.receiver.record.bodyCount == 0)
@@ -54,7 +54,8 @@ extension ConformanceCase {
                 run.task.cancel()
                 #expect(await run.end().error?.code == .cancelled)
             },
-            ConformanceCase("a task that its receiver holds goes on when it proceeds") { bench async throws in
+            ConformanceCase("a task that its receiver holds delivers no bytes until the receiver calls proceed") {
+                bench async throws in
                 bench.server.route("/") { _ in .repeating(TestPattern.block, count: size) }
                 let held = Locked(false), overruns = Locked(0)
                 let run = bench.start(try bench.request()) { event, task in
@@ -76,7 +77,8 @@ extension ConformanceCase {
                 #expect(record.isPattern)
                 #expect(overruns.withLock { $0 } == 0)
             },
-            ConformanceCase("held from its head, a task hands nothing over until it proceeds") { bench async throws in
+            ConformanceCase("a task held when its headers arrive delivers no body until it proceeds") {
+                bench async throws in
                 bench.server.route("/") { _ in .text("hello") }
                 let run = bench.start(try bench.request()) { event, task in
                     if case .head = event { task.hold() }
@@ -88,7 +90,7 @@ extension ConformanceCase {
                 run.task.proceed()
                 #expect(await run.end().text == "hello")
             },
-            ConformanceCase("the two brakes do not know each other") { bench async throws in
+            ConformanceCase("suspend and hold are independent, and both must be released") { bench async throws in
                 bench.server.route("/") { _ in .text("hello") }
                 let run = bench.start(try bench.request()) { event, task in
                     if case .head = event { task.hold() }
@@ -106,7 +108,7 @@ extension ConformanceCase {
                 #expect(await run.end().text == "hello")
             },
             ConformanceCase(
-                "an upload that is suspended goes on where it stopped", options: { $0.keptBodyBytes = 1 << 24 }
+                "a suspended upload resumes where it stopped", options: { $0.keptBodyBytes = 1 << 24 }
             ) { bench async throws in
                 bench.server.route("/") { _ in .status(204) }
                 let bytes = TestPattern.bytes(count: size)
@@ -123,7 +125,7 @@ extension ConformanceCase {
                 #expect(bench.server.violations == [])
             },
             ConformanceCase(
-                "a stream that is suspended goes on where it stopped", options: { $0.keptBodyBytes = 1 << 24 }
+                "a suspended upload of a stream resumes where it stopped", options: { $0.keptBodyBytes = 1 << 24 }
             ) { bench async throws in
                 bench.server.route("/") { _ in .status(204) }
                 let bytes = TestPattern.bytes(count: 1 << 20)
@@ -138,7 +140,8 @@ extension ConformanceCase {
                 let isSame = bench.server.requests.first?.body == bytes
                 #expect(isSame)
             },
-            ConformanceCase("a body that goes both ways is suspended with every byte once") { bench async throws in
+            ConformanceCase("suspending simultaneous upload and download transfers every byte exactly once") {
+                bench async throws in
                 bench.server.routeEarly("/") { _ in .echo }
                 let bytes = TestPattern.bytes(count: 2 << 20)
                 let body = RequestBody.stream(canBeSentAgain: false) { PieceProducer(bytes, size: 9_000) }
@@ -153,7 +156,8 @@ extension ConformanceCase {
                 #expect(record.bodyCount == bytes.count)
                 #expect(record.isPattern)
             },
-            ConformanceCase("a packed body is suspended with every byte once") { bench async throws in
+            ConformanceCase("suspending the download of a compressed body delivers every byte exactly once") {
+                bench async throws in
                 let bytes = TestPattern.bytes(count: 4 << 20)
                 bench.server.route("/") { _ in .gzip(bytes) }
                 let run = bench.start(try bench.request())
@@ -167,7 +171,8 @@ extension ConformanceCase {
                 #expect(record.bodyCount == bytes.count)
                 #expect(record.isPattern)
             },
-            ConformanceCase("a response that is complete is told when the brake is released") { bench async throws in
+            ConformanceCase("a response that completes while the task is suspended is delivered on resume") {
+                bench async throws in
                 bench.server.route("/") { _ in .status(204) }
                 let run = bench.start(try bench.request()) { event, task in
                     if case .head = event { task.suspend() }
@@ -178,11 +183,11 @@ extension ConformanceCase {
                 run.task.resume()
                 #expect(await run.end().isSuccess)
             },
-            ConformanceCase("a suspended task leaves the line of those who wait") { bench async throws in
+            ConformanceCase("a suspended task that waits for a slot lets later tasks go first") { bench async throws in
                 let gate = Gate()
                 bench.server.route("/*") { .text($0.path) }
                 bench.server.route("/held") { _ in .text("held").after(gate) }
-                // However long this process is kept from running: one that exceeded a limit would give its slot away.
+                // No timeouts: on a busy machine, a request that timed out would release its slot.
                 let first = try (0..<6).map { _ in
                     bench.start(try bench.request("GET", "/held") { $0.timeouts = .none })
                 }
@@ -197,7 +202,8 @@ extension ConformanceCase {
                 for run in waiting { run.task.resume() }
                 for (number, run) in waiting.enumerated() { #expect(await run.end().text == "/\(number)") }
             },
-            ConformanceCase("brakes are set and released at random, and every byte comes once") { bench async throws in
+            ConformanceCase("random calls of suspend, hold, proceed and resume deliver every byte exactly once") {
+                bench async throws in
                 bench.server.route("/") { _ in .repeating(TestPattern.block, count: 1 << 20) }
                 for seed in 0..<UInt64(Rounds.count(ci: 20, soak: 2_000)) {
                     let run = bench.start(try bench.request())
@@ -222,7 +228,8 @@ extension ConformanceCase {
                     #expect(record.bodyCount == 1 << 20 && record.isPattern, "seed \(seed)")
                 }
             },
-            ConformanceCase("a failure is told although the receiver holds the task") { bench async throws in
+            ConformanceCase("a failure that occurs while the receiver holds the task is delivered") {
+                bench async throws in
                 bench.server.route("/") { _ in
                     LoopbackAnswer(
                         .head(200, ["Content-Length": "9"]), .send("hello"), .pause(.milliseconds(20)), .reset)

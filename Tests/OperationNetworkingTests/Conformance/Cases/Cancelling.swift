@@ -8,7 +8,7 @@ import OperationTestKit
 import Testing
 
 extension ConformanceCase {
-    /// Cancels from within the receiver at the first event that fits.
+    /// Cancels the task in the receiver at the first matching event.
     private static func cancelled(
         _ name: String, _ answer: LoopbackAnswer, body: RequestBody = .none,
         at fits: @escaping @Sendable (RecordingReceiver.Event) -> Bool
@@ -30,7 +30,7 @@ extension ConformanceCase {
     private static let stalling = LoopbackAnswer(
         .head(103, ["Link": "<a>"]), .head(200, ["Content-Length": "9"]), .send("hello"), .stallForever)
 
-    /// Cancels most of many tasks at any moment; the others get the whole answer.
+    /// Cancels most of many tasks at random moments. The other tasks receive the complete response.
     private static func racing(
         _ name: String, _ text: String, _ answer: @escaping @Sendable () -> LoopbackAnswer
     ) -> ConformanceCase {
@@ -59,7 +59,7 @@ extension ConformanceCase {
 
     static var cancelling: [ConformanceCase] {
         [
-            ConformanceCase("a task that is cancelled before it was started tells its end, and sends nothing") {
+            ConformanceCase("a task canceled before it started ends with an error and sends nothing") {
                 bench in
                 let receiver = RecordingReceiver()
                 let task = bench.session.makeTask(with: try bench.request(), receiver: receiver)
@@ -71,7 +71,7 @@ extension ConformanceCase {
                 try await bench.checkHealth()
                 #expect(bench.server.counts.heads == 1)
             },
-            ConformanceCase("a task that is never started tells nothing, and is let go of") { bench async throws in
+            ConformanceCase("a task that is never started releases its receiver") { bench async throws in
                 let objects = LiveObjects()
                 do {
                     let task = bench.session.makeTask(
@@ -81,7 +81,8 @@ extension ConformanceCase {
                 #expect(objects.count == 0)
                 try await bench.checkHealth()
             },
-            ConformanceCase("a receiver is let go of after the end, though the task is kept") { bench async throws in
+            ConformanceCase("an ended task releases its receiver although the task itself is still retained") {
+                bench async throws in
                 bench.server.route("/") { _ in .text("hello") }
                 let objects = LiveObjects(), ended = Gate()
                 let task = bench.session.makeTask(
@@ -92,7 +93,7 @@ extension ConformanceCase {
                 #expect(try await TestThread.run { objects.countAtRest() } == 0)
                 task.cancel()
             },
-            ConformanceCase("tasks are cancelled while they wait for their turn") { bench async throws in
+            ConformanceCase("tasks canceled while they wait for a slot send nothing") { bench async throws in
                 let gate = Gate()
                 bench.server.route("/") { _ in .text("hello").after(gate) }
                 let runs = try (0..<100).map { _ in bench.start(try bench.request()) }
@@ -104,7 +105,7 @@ extension ConformanceCase {
                 #expect(bench.server.counts.heads == 6)
                 try await bench.checkHealth()
             },
-            ConformanceCase("a task is cancelled while the answer is awaited, and its connection is closed") {
+            ConformanceCase("canceling a task that awaits its response closes the connection") {
                 bench async throws in
                 bench.server.route("/") { _ in .silence }
                 let run = bench.start(try bench.request())
@@ -115,7 +116,7 @@ extension ConformanceCase {
                 #expect(bench.server.counts.abandoned == 1)
                 try await bench.checkHealth()
             },
-            ConformanceCase("a task is cancelled while the body is sent", options: { $0.receiveBufferSize = 8_192 }) {
+            ConformanceCase("canceling a task during its upload ends it", options: { $0.receiveBufferSize = 8_192 }) {
                 bench in
                 bench.server.routeEarly("/") { _ in
                     LoopbackAnswer(.awaitBody(atLeast: 100_000), .stopReading, .stallForever)
@@ -127,7 +128,7 @@ extension ConformanceCase {
                 bench.server.endConnections()
                 try await bench.checkHealth()
             },
-            ConformanceCase("a task is cancelled while its producer has nothing") { bench async throws in
+            ConformanceCase("canceling a task whose body producer has no bytes ends it") { bench async throws in
                 bench.server.route("/") { _ in .status(204) }
                 let producer = SilentProducer()
                 let run = bench.start(try bench.request("POST", body: .stream(canBeSentAgain: false) { producer }))
@@ -137,7 +138,7 @@ extension ConformanceCase {
                 producer.wake()
                 try await bench.checkHealth()
             },
-            ConformanceCase("a task is cancelled while it is suspended") { bench async throws in
+            ConformanceCase("canceling a suspended task ends it") { bench async throws in
                 bench.server.route("/") { _ in stalling }
                 let run = bench.start(try bench.request())
                 _ = await run.receiver.record { $0.bodyCount > 0 }
@@ -146,7 +147,7 @@ extension ConformanceCase {
                 #expect(await run.end().error?.code == .cancelled)
                 await bench.server.counts { $0.openConnections == 0 }
             },
-            ConformanceCase("a task is cancelled while its receiver holds it") { bench async throws in
+            ConformanceCase("canceling a task that its receiver holds ends it") { bench async throws in
                 bench.server.route("/") { _ in .repeating(TestPattern.block, count: 50 << 20) }
                 let run = bench.start(try bench.request()) { event, task in
                     if case .bytes = event { task.hold() }
@@ -156,7 +157,7 @@ extension ConformanceCase {
                 #expect(await run.end().error?.code == .cancelled)
                 await bench.server.counts { $0.openConnections == 0 }
             },
-            ConformanceCase("cancelling twice, and after the end, does nothing more") { bench async throws in
+            ConformanceCase("canceling a task after its end has no effect") { bench async throws in
                 bench.server.route("/") { _ in .text("hello") }
                 let run = bench.start(try bench.request())
                 #expect(await run.end().isSuccess)
@@ -167,18 +168,21 @@ extension ConformanceCase {
                 try await bench.checkHealth()
                 #expect(run.receiver.record.isSuccess)
             },
-            cancelled("a task may be cancelled from its informational head", stalling) {
+            cancelled("a receiver can cancel its task when informational headers arrive", stalling) {
                 if case .informational = $0 { true } else { false }
             },
-            cancelled("a task may be cancelled from its head", stalling) { if case .head = $0 { true } else { false } },
-            cancelled("a task may be cancelled from its bytes", stalling) {
+            cancelled(
+                "a receiver can cancel its task when headers arrive", stalling
+            ) { if case .head = $0 { true } else { false } },
+            cancelled("a receiver can cancel its task when body bytes arrive", stalling) {
                 if case .bytes = $0 { true } else { false }
             },
             cancelled(
-                "a task may be cancelled from its progress", LoopbackAnswer(.awaitBody, .stallForever),
+                "a receiver can cancel its task when upload progress is reported",
+                LoopbackAnswer(.awaitBody, .stallForever),
                 body: .data(Data(count: 30 << 20))
             ) { if case .sent = $0 { true } else { false } },
-            ConformanceCase("cancelled from its bytes, a task hands no more over") { bench async throws in
+            ConformanceCase("a task canceled when body bytes arrive delivers no further bytes") { bench async throws in
                 bench.server.route("/") { _ in .repeating(TestPattern.block, count: 1 << 20) }
                 let deliveries = Locked(0)
                 let record = await bench.run(try bench.request()) { event, task in
@@ -189,7 +193,7 @@ extension ConformanceCase {
                 #expect(record.error?.code == .cancelled)
                 #expect(deliveries.withLock { $0 } == 1)
             },
-            ConformanceCase("after cancel returned, nothing comes but the end") { bench async throws in
+            ConformanceCase("after cancel returns, a task delivers only its end") { bench async throws in
                 bench.server.route("/") { _ in .repeating(TestPattern.block, count: 1 << 30) }
                 for _ in 0..<Rounds.count(ci: 50, soak: 5_000) {
                     let afterwards = Locked<(isCancelled: Bool, events: Int)>((false, 0))
@@ -203,17 +207,16 @@ extension ConformanceCase {
                     }
                     _ = await run.receiver.record { $0.bodyCount > 0 }
                     run.task.cancel()
-                    // One call may have begun before: it is not counted, because it has written itself down already or does
-                    // so in a moment. So only events from the second on are wrong.
+                    // One call may have begun before the cancellation, so one event is allowed.
                     afterwards.withLock { $0.isCancelled = true }
                     #expect(await run.end().error?.code == .cancelled)
                     #expect(afterwards.withLock { $0.events } <= 1)
                 }
             },
-            racing("cancel races with everything, and each task ends once", "helloworld") {
+            racing("cancel races with a chunked response and its trailers, and each task ends once", "helloworld") {
                 .chunks(["hello", "world"], trailers: ["X-A": "b"])
             },
-            racing("cancel races with a plain response, and each task ends once", "helloworld") {
+            racing("cancel races with a chunked response, and each task ends once", "helloworld") {
                 .chunks(["hello", "world"])
             },
             racing("cancel races with a redirect, and each task ends once", "") { .redirect(to: "/next") },
@@ -224,7 +227,7 @@ extension ConformanceCase {
     }
 }
 
-/// Never has anything.
+/// A producer that never has any bytes.
 private final class SilentProducer: BodyProducer {
     private let waker = Locked<BodyWaker?>(nil)
 

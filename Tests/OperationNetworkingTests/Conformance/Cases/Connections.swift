@@ -9,12 +9,12 @@ import Testing
 extension ConformanceCase {
     static var connections: [ConformanceCase] {
         [
-            ConformanceCase("a connection is used again") { bench async throws in
+            ConformanceCase("sequential requests reuse one connection") { bench async throws in
                 bench.server.route("/") { _ in .text("hello") }
                 for _ in 0..<20 { #expect(try await bench.get().text == "hello") }
                 #expect(bench.server.counts.connections == 1)
             },
-            ConformanceCase("a connection is used again after each kind of body") { bench async throws in
+            ConformanceCase("a connection is reused after every kind of body") { bench async throws in
                 bench.server.route("/length") { _ in .text("hello") }
                 bench.server.route("/chunks") { _ in .chunks(["hel", "lo"], trailers: ["X-A": "b"]) }
                 bench.server.route("/empty") { _ in .status(204) }
@@ -29,12 +29,13 @@ extension ConformanceCase {
                 #expect(bench.server.counts.connections == 1)
                 #expect(bench.server.violations == [])
             },
-            ConformanceCase("a connection that the server will close is not used again") { bench async throws in
+            ConformanceCase("a connection is not reused after a response with Connection: close") {
+                bench async throws in
                 bench.server.route("/") { _ in .text("hello").with("Connection", "close") }
                 for _ in 0..<3 { #expect(try await bench.get().text == "hello") }
                 #expect(bench.server.counts.connections == 3)
             },
-            ConformanceCase("not more connections are made than are allowed") { bench async throws in
+            ConformanceCase("a session opens no more connections than its limit allows") { bench async throws in
                 bench.server.route("/") { _ in .text("hello").after(.milliseconds(2)) }
                 try await withThrowingTaskGroup(of: Void.self) { group in
                     for _ in 0..<60 {
@@ -44,7 +45,8 @@ extension ConformanceCase {
                 }
                 #expect(bench.server.counts.connections <= 6)
             },
-            ConformanceCase("a connection that was closed while idle does no harm") { bench async throws in
+            ConformanceCase("requests succeed after the server closed or reset an idle connection") {
+                bench async throws in
                 bench.server.route("/") { .text($0.text) }
                 for round in 0..<20 {
                     let body = round % 2 == 0 ? RequestBody.none : .data(Data("hello".utf8))
@@ -58,7 +60,7 @@ extension ConformanceCase {
                 #expect(bench.server.requests.map(\.bodyCount) == (0..<20).map { $0 % 2 == 0 ? 0 : 5 })
             },
             ConformanceCase(
-                "where connections are closed in the moment of their use, no body is lost and none is sent twice",
+                "no body is sent twice when the server closes connections as they are reused",
                 options: {
                     $0.requestsPerConnection = 1
                     $0.announcesClosing = false
@@ -78,7 +80,7 @@ extension ConformanceCase {
                 #expect(seen.allSatisfy { $0.hasPrefix("body ") })
                 #expect(bench.server.violations == [])
             },
-            ConformanceCase("a POST that may have been acted upon is not sent again") { bench async throws in
+            ConformanceCase("a POST that the server may have processed is not sent again") { bench async throws in
                 bench.server.route("/first") { _ in .text("hello") }
                 bench.server.route("/act") { _ in .hangUp }
                 _ = try await bench.get("/first")
@@ -88,7 +90,8 @@ extension ConformanceCase {
                 #expect(bench.server.requests.filter { $0.path == "/act" }.count == 1)
                 try await bench.checkHealth()
             },
-            ConformanceCase("a GET on a used connection that is closed is sent at most twice") { bench async throws in
+            ConformanceCase("a GET is sent at most twice if the server closes the reused connection") {
+                bench async throws in
                 bench.server.route("/first") { _ in .text("hello") }
                 bench.server.route("/gone") { _ in .hangUp }
                 _ = try await bench.get("/first")
@@ -96,7 +99,8 @@ extension ConformanceCase {
                 #expect(bench.server.requests.filter { $0.path == "/gone" }.count <= 2)
                 try await bench.checkHealth()
             },
-            ConformanceCase("bytes behind a response are not the next one's") { bench async throws in
+            ConformanceCase("extra bytes after a response are not delivered as the next response") {
+                bench async throws in
                 let poison = "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison"
                 bench.server.route("/") { _ in
                     LoopbackAnswer(.send("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello" + poison))
@@ -108,7 +112,8 @@ extension ConformanceCase {
                     #expect(next.text == "right" || next.error != nil)
                 }
             },
-            ConformanceCase("bytes behind a response without a body are not the next one's") { bench async throws in
+            ConformanceCase("extra bytes after a response without a body are not delivered as the next response") {
+                bench async throws in
                 let poison = "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison"
                 bench.server.route("/") { _ in LoopbackAnswer(.send("HTTP/1.1 204 No Content\r\n\r\n" + poison)) }
                 bench.server.route("/next") { _ in .text("right") }
@@ -118,7 +123,8 @@ extension ConformanceCase {
                     #expect(next.text == "right" || next.error != nil)
                 }
             },
-            ConformanceCase("what comes on an idle connection is nobody's answer") { bench async throws in
+            ConformanceCase("bytes that arrive on an idle connection are not delivered as a response") {
+                bench async throws in
                 bench.server.route("/") { _ in
                     LoopbackAnswer(
                         .send("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"), .pause(.milliseconds(5)),
@@ -132,7 +138,7 @@ extension ConformanceCase {
                     #expect(next.text == "right", "\(String(describing: next.error))")
                 }
             },
-            ConformanceCase("a server that is started again is talked to again") { bench async throws in
+            ConformanceCase("a session reconnects to a server that was restarted") { bench async throws in
                 bench.server.route("/") { _ in .text("old") }
                 #expect(try await bench.get().text == "old")
                 let port = bench.server.port, request = try bench.request()
@@ -144,7 +150,7 @@ extension ConformanceCase {
                 next.route("/") { _ in .text("new") }
                 #expect(await bench.run(request).text == "new")
             },
-            ConformanceCase("a server that breaks all connections under load leaves no request without its end") {
+            ConformanceCase("every request ends when a server under load breaks all connections") {
                 bench in
                 bench.server.route("/") { _ in .repeating(TestPattern.block, count: 200_000) }
                 let runs = try (0..<200).map { _ in bench.start(try bench.request()) }
@@ -159,7 +165,7 @@ extension ConformanceCase {
                 }
                 try await bench.checkHealth()
             },
-            ConformanceCase("a session that is closed ends what is in flight, each task once") { bench async throws in
+            ConformanceCase("closing a session ends each running task exactly once") { bench async throws in
                 bench.server.route("/") { _ in
                     LoopbackAnswer(.head(200, ["Content-Length": "9"]), .send("hello"), .stallForever)
                 }
@@ -170,7 +176,7 @@ extension ConformanceCase {
                 await bench.server.counts { $0.openConnections == 0 }
                 #expect(try await bench.run(bench.request()).error?.code == .sessionClosed)
             },
-            ConformanceCase("a session that is let go of ends its tasks first") { bench async throws in
+            ConformanceCase("a released session completes its running task first") { bench async throws in
                 bench.server.route("/") { _ in .text("hello").after(.milliseconds(20)) }
                 var session: (any NetworkSession)? = bench.kind.makeSession().0
                 let receiver = RecordingReceiver()

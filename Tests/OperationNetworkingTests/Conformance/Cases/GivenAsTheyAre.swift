@@ -6,10 +6,10 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-/// What policy above a session deals with: the session hands it over, and does nothing about it.
+/// Responses that the layers above a session handle. The session delivers them unchanged.
 extension ConformanceCase {
     private static func redirect(_ status: Int, _ method: String = "GET") -> ConformanceCase {
-        ConformanceCase("the redirect \(status) of \(method) is handed over and not followed") { bench async throws in
+        ConformanceCase("redirect \(status) of a \(method) is delivered and not followed") { bench async throws in
             bench.server.route("/") { _ in .redirect(to: "/next", status: status) }
             let record = await bench.run(
                 try bench.request(method, body: method == "GET" ? .none : .data(.init([1, 2, 3]))))
@@ -21,7 +21,7 @@ extension ConformanceCase {
     }
 
     private static func location(_ location: String) -> ConformanceCase {
-        ConformanceCase("the location \(location.debugDescription) is a field and no trap") { bench async throws in
+        ConformanceCase("the location \(location.debugDescription) is delivered unchanged") { bench async throws in
             bench.server.route("/") { _ in .redirect(to: location) }
             let record = try await bench.get()
             #expect(record.status == 302)
@@ -31,7 +31,7 @@ extension ConformanceCase {
     }
 
     private static func status(_ status: Int) -> ConformanceCase {
-        ConformanceCase("the status \(status) is no error of the session") { bench async throws in
+        ConformanceCase("status \(status) is delivered without an error") { bench async throws in
             bench.server.route("/") { _ in .text("why", status: status) }
             let record = try await bench.get()
             #expect(record.error == nil)
@@ -42,7 +42,7 @@ extension ConformanceCase {
     }
 
     private static func challenge(_ name: String, _ answer: LoopbackAnswer, _ status: Int) -> ConformanceCase {
-        ConformanceCase("\(name) is handed over, and never waited for") { bench async throws in
+        ConformanceCase("\(name) is delivered without an error or a second request") { bench async throws in
             bench.server.route("/") { _ in answer }
             let record = try await bench.get()
             #expect(record.status == status)
@@ -69,14 +69,14 @@ extension ConformanceCase {
                 challenge("a Negotiate challenge", .status(401).with("WWW-Authenticate", "Negotiate"), 401),
                 challenge("a Bearer challenge", .status(401).with("WWW-Authenticate", "Bearer"), 401),
                 challenge("a 401 without a challenge", .status(401), 401),
-                challenge("a challenge that nobody can read", .status(401).with("WWW-Authenticate", ",,=\"\\"), 401),
+                challenge("a malformed challenge", .status(401).with("WWW-Authenticate", ",,=\"\\"), 401),
                 challenge("a proxy's challenge", .status(407).with("Proxy-Authenticate", "Basic realm=\"r\""), 407),
-                ConformanceCase("cookies that a server sets are not sent back") { bench async throws in
+                ConformanceCase("a session does not send cookies back") { bench async throws in
                     bench.server.route("/") { _ in .text("x").with("Set-Cookie", "a=b; Path=/") }
                     for _ in 0..<3 { #expect(try await bench.get().head?.headers["Set-Cookie"] == "a=b; Path=/") }
                     #expect(bench.server.requests.allSatisfy { $0["Cookie"] == nil })
                 },
-                ConformanceCase("nothing is kept, whatever a server says of keeping") { bench async throws in
+                ConformanceCase("a session caches no response, even if the server permits it") { bench async throws in
                     bench.server.route("/") { _ in
                         .text("x").with("Cache-Control", "max-age=1000").with("ETag", "\"a\"")
                     }
@@ -84,7 +84,7 @@ extension ConformanceCase {
                     #expect(bench.server.counts.requests == 3)
                     #expect(bench.server.requests.allSatisfy { $0["If-None-Match"] == nil })
                 },
-                ConformanceCase("Retry-After, Refresh and Alt-Svc are fields like others") { bench async throws in
+                ConformanceCase("Retry-After, Refresh and Alt-Svc headers have no effect") { bench async throws in
                     bench.server.route("/") { _ in
                         .status(503).with("Retry-After", "0").with("Refresh", "0;url=/x").with("Alt-Svc", "h3=\":1\"")
                     }

@@ -9,7 +9,8 @@ import Testing
 extension ConformanceCase {
     static var limits: [ConformanceCase] {
         [
-            ConformanceCase("a head without end is an error, and read no further") { bench async throws in
+            ConformanceCase("endless headers fail with headerTooLarge, and the session stops reading") {
+                bench async throws in
                 bench.server.route("/") { _ in
                     LoopbackAnswer(
                         .send("HTTP/1.1 200 OK\r\n"),
@@ -20,7 +21,7 @@ extension ConformanceCase {
                 #expect(bench.server.counts.sentBytes < 64 << 20)
                 try await bench.checkHealth()
             },
-            ConformanceCase("a line without end is an error") { bench async throws in
+            ConformanceCase("an endless header line fails the request") { bench async throws in
                 bench.server.route("/") { _ in
                     LoopbackAnswer(.send("HTTP/1.1 200 OK\r\nX-A: "), .send(repeating: [97], count: nil))
                 }
@@ -30,7 +31,7 @@ extension ConformanceCase {
                     "\(String(describing: record.error))")
                 try await bench.checkHealth()
             },
-            ConformanceCase("a status line without end is an error") { bench async throws in
+            ConformanceCase("an endless status line fails the request") { bench async throws in
                 bench.server.route("/") { _ in
                     LoopbackAnswer(.send("HTTP/1.1 200 "), .send(repeating: [97], count: nil))
                 }
@@ -40,7 +41,7 @@ extension ConformanceCase {
                     "\(String(describing: record.error))")
                 try await bench.checkHealth()
             },
-            ConformanceCase("a garbage line without end is an error") { bench async throws in
+            ConformanceCase("an endless line of garbage fails the request") { bench async throws in
                 bench.server.route("/") { _ in LoopbackAnswer(.send(repeating: [97], count: nil)) }
                 let record = try await bench.get()
                 #expect(
@@ -48,7 +49,7 @@ extension ConformanceCase {
                     "\(String(describing: record.error))")
                 try await bench.checkHealth()
             },
-            ConformanceCase("informational heads without end are an error") { bench async throws in
+            ConformanceCase("endless informational responses fail the request") { bench async throws in
                 bench.server.route("/") { _ in
                     LoopbackAnswer(
                         .send(repeating: Array("HTTP/1.1 103 Early Hints\r\nLink: <a>\r\n\r\n".utf8), count: nil))
@@ -59,7 +60,7 @@ extension ConformanceCase {
                     "\(String(describing: record.error))")
                 try await bench.checkHealth()
             },
-            ConformanceCase("trailers without end are an error") { bench async throws in
+            ConformanceCase("endless trailers fail the request") { bench async throws in
                 bench.server.route("/") { _ in
                     LoopbackAnswer(
                         .head(200, ["Transfer-Encoding": "chunked"]), .chunk("hello"), .send("0\r\n"),
@@ -71,7 +72,7 @@ extension ConformanceCase {
                     "\(String(describing: record.error))")
                 try await bench.checkHealth()
             },
-            ConformanceCase("an extension of a chunk without end is an error") { bench async throws in
+            ConformanceCase("an endless chunk extension fails the request") { bench async throws in
                 bench.server.route("/") { _ in
                     LoopbackAnswer(
                         .head(200, ["Transfer-Encoding": "chunked"]), .send("5;"), .send(repeating: [97], count: nil))
@@ -80,7 +81,7 @@ extension ConformanceCase {
                 #expect(await bench.run(request).error != nil)
                 try await bench.checkHealth()
             },
-            ConformanceCase("the limit of the head is the user's") { bench async throws in
+            ConformanceCase("maximumHeaderSize limits the size of the headers") { bench async throws in
                 let head =
                     "HTTP/1.1 200 OK\r\nX-A: \(String(repeating: "a", count: 2_000))\r\nContent-Length: 0\r\n\r\n"
                 bench.server.route("/") { _ in .raw(head) }
@@ -89,26 +90,27 @@ extension ConformanceCase {
                 let large = await bench.run(try bench.request { $0.maximumHeaderSize = head.utf8.count })
                 #expect(large.isSuccess)
             },
-            ConformanceCase("a bomb is an error before it takes memory") { bench async throws in
+            ConformanceCase("a decompression bomb fails with expansionTooLarge before it fills memory") {
+                bench async throws in
                 bench.server.route("/") { _ in .bomb(count: 1 << 30) }
                 let record = try await bench.get()
                 #expect(record.error?.code == .expansionTooLarge)
                 #expect(record.bodyCount < 32 << 20)
                 try await bench.checkHealth()
             },
-            ConformanceCase("a small body may be a thousand times smaller on the wire") { bench async throws in
+            ConformanceCase("a small body may expand a thousandfold") { bench async throws in
                 bench.server.route("/") { _ in .bomb(count: 500_000) }
                 let record = try await bench.get()
                 #expect(record.isSuccess)
                 #expect(abs(record.bodyCount - 500_000) <= 1_032)
             },
-            ConformanceCase("the limit of the expansion is the user's") { bench async throws in
+            ConformanceCase("a request can raise maximumExpansion") { bench async throws in
                 bench.server.route("/") { _ in .bomb(count: 20 << 20) }
                 let record = await bench.run(try bench.request { $0.maximumExpansion = 2_000 })
                 #expect(record.isSuccess)
                 #expect(abs(record.bodyCount - 20 << 20) <= 1_032)
             },
-            ConformanceCase("a body without end can be broken off by its receiver") { bench async throws in
+            ConformanceCase("a receiver can cancel an endless body") { bench async throws in
                 bench.server.route("/") { _ in
                     LoopbackAnswer(.head(200), .send(repeating: TestPattern.block, count: nil))
                 }

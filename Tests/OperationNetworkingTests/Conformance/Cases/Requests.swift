@@ -19,7 +19,7 @@ extension ConformanceCase {
     }
 
     private static func target(_ target: String) -> ConformanceCase {
-        ConformanceCase("the target \(target.prefix(30)) is sent as it is") { bench async throws in
+        ConformanceCase("the target \(target.prefix(30)) is sent unchanged") { bench async throws in
             bench.server.route("/*") { _ in .status(204) }
             #expect(try await bench.get(target).status == 204)
             #expect(bench.server.requests.map(\.target) == [target])
@@ -34,7 +34,7 @@ extension ConformanceCase {
                 "/\(String(repeating: "long", count: 2_000))",
             ].map { target($0) }
             + [
-                ConformanceCase("header fields are sent in their order, with those that occur twice") {
+                ConformanceCase("headers are sent in order, including repeated headers") {
                     bench async throws in
                     bench.server.route("/") { _ in .status(204) }
                     let headers: HeaderFields = ["X-B": "1", "X-A": "a, b", "x-b": "2", "X-Empty": "", "X-B": "3"]
@@ -44,12 +44,12 @@ extension ConformanceCase {
                     #expect(sent.map(\.name) == ["X-B", "X-A", "x-b", "X-Empty", "X-B"])
                     #expect(sent.map(\.value) == ["1", "a, b", "2", "", "3"])
                 },
-                ConformanceCase("a field may have bytes beyond ASCII") { bench async throws in
+                ConformanceCase("a header value may contain non-ASCII characters") { bench async throws in
                     bench.server.route("/") { _ in .status(204) }
                     _ = await bench.run(try bench.request("GET", "/", ["X-Name": "Zoë \u{1F600}"]))
                     #expect(bench.server.requests.first?["X-Name"] == "Zoë \u{1F600}")
                 },
-                ConformanceCase("nothing is sent that nobody asked for") { bench async throws in
+                ConformanceCase("a session adds no unexpected headers") { bench async throws in
                     bench.server.route("/") { _ in .status(204) }
                     _ = await bench.run(try bench.request("POST", body: .data(Data("{}".utf8))))
                     let names = Set(try #require(bench.server.requests.first).fields.map { $0.name.lowercased() })
@@ -58,31 +58,33 @@ extension ConformanceCase {
                     ]
                     #expect(names.subtracting(allowed).isEmpty, "\(names)")
                 },
-                ConformanceCase("user agent and accept are the user's") { bench async throws in
+                ConformanceCase("User-Agent and Accept headers of a request replace the defaults") {
+                    bench async throws in
                     bench.server.route("/") { _ in .status(204) }
                     _ = await bench.run(try bench.request("GET", "/", ["User-Agent": "me", "Accept": "image/png"]))
                     #expect(bench.server.requests.first?.values("User-Agent") == ["me"])
                     #expect(bench.server.requests.first?.values("Accept") == ["image/png"])
                 },
-                ConformanceCase("the host is that of the URL, with its port") { bench async throws in
+                ConformanceCase("the Host header contains the host and port of the URL") { bench async throws in
                     bench.server.route("/") { _ in .status(204) }
                     _ = try await bench.get()
                     #expect(bench.server.requests.first?.values("Host") == ["127.0.0.1:\(bench.server.port)"])
                 },
-                ConformanceCase("a name is looked up, and is the host") { bench async throws in
+                ConformanceCase("a host name is resolved and sent in the Host header") { bench async throws in
                     bench.server.route("/") { _ in .status(204) }
                     let url = try #require(URL(string: "http://localhost:\(bench.server.port)/"))
                     let record = await bench.run(try NetworkRequest(url: url))
                     #expect(record.status == 204)
                     #expect(bench.server.requests.first?["Host"] == "localhost:\(bench.server.port)")
                 },
-                ConformanceCase("an address of IPv6 is a host", options: { $0.addresses = [.ipv6] }) {
+                ConformanceCase("an IPv6 address is sent in the Host header", options: { $0.addresses = [.ipv6] }) {
                     bench async throws in
                     bench.server.route("/") { _ in .status(204) }
                     #expect(try await bench.get().status == 204)
                     #expect(bench.server.requests.first?["Host"] == "[::1]:\(bench.server.port)")
                 },
-                ConformanceCase("user and password of a URL become a field") { bench async throws in
+                ConformanceCase("the user and password of a URL are sent in the Authorization header") {
+                    bench async throws in
                     bench.server.route("/") { _ in .status(204) }
                     let url = try #require(URL(string: "http://us%40er:pa%3Ass@127.0.0.1:\(bench.server.port)/"))
                     _ = await bench.run(try NetworkRequest(url: url))
@@ -90,7 +92,8 @@ extension ConformanceCase {
                     #expect(bench.server.requests.first?.values("Authorization") == [wanted])
                     #expect(bench.server.requests.first?.target == "/")
                 },
-                ConformanceCase("a hundred requests at once each get their own answer") { bench async throws in
+                ConformanceCase("each of a hundred concurrent requests receives its own response") {
+                    bench async throws in
                     bench.server.route("/*") { .text("answer to \($0.path)") }
                     try await withThrowingTaskGroup(of: Void.self) { group in
                         for number in 0..<100 {
@@ -104,7 +107,7 @@ extension ConformanceCase {
                     #expect(bench.server.counts.requests == 100)
                     #expect(bench.server.violations == [])
                 },
-                ConformanceCase("where nobody listens, the connection is refused and nothing was sent") {
+                ConformanceCase("a request to a closed port fails with cannotConnect and sends nothing") {
                     bench async throws in
                     let request = try bench.request("POST", body: .data(Data("x".utf8)))
                     await bench.server.stopped()
@@ -112,20 +115,22 @@ extension ConformanceCase {
                     #expect(error.code == .cannotConnect)
                     #expect(error.isUnsent)
                 },
-                ConformanceCase("a host that does not exist is not found, and nothing was sent") { bench async throws in
+                ConformanceCase("a request to a host that does not exist fails and sends nothing") {
+                    bench async throws in
                     let url = try #require(URL(string: "http://no-such-host.invalid/"))
                     let error = try #require(await bench.run(try NetworkRequest(url: url)).error)
                     #expect([.cannotFindHost, .notConnected].contains(error.code))
                     #expect(error.isUnsent)
                 },
-                ConformanceCase("a server that speaks no TLS is no secure one") { bench async throws in
+                ConformanceCase("an https request to a server without TLS fails with secureConnectionFailed") {
+                    bench async throws in
                     bench.server.greet { _ in .raw("HTTP/1.1 400 Bad Request\r\n\r\n") }
                     let url = try #require(URL(string: "https://127.0.0.1:\(bench.server.port)/"))
                     let record = await bench.run(try NetworkRequest(url: url))
                     #expect(record.error?.code == .secureConnectionFailed)
                     #expect(record.head == nil)
                 },
-                ConformanceCase("errors name the request without its secrets") { bench async throws in
+                ConformanceCase("errors describe the request without its secrets") { bench async throws in
                     bench.server.route("/*") { _ in .reset }
                     let request = try bench.request("GET", "/a?token=secret", ["Authorization": "Bearer secret"])
                     let error = try #require(await bench.run(request).error)

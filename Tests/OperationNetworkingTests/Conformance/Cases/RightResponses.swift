@@ -6,7 +6,7 @@ import OperationTestKit
 import Testing
 
 extension ConformanceCase {
-    /// A response, byte for byte, and what must become of it.
+    /// The exact bytes of a valid response, and the result that the session must deliver.
     private static func right(
         _ name: String, _ bytes: String, _ status: Int = 200, _ body: String = "hello", method: String = "GET",
         also check: @escaping @Sendable (RecordingReceiver.Record) -> Void = { _ in }
@@ -24,12 +24,12 @@ extension ConformanceCase {
 
     static var rightResponses: [ConformanceCase] {
         [
-            right("a body with a length arrives whole", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"),
+            right("a body with Content-Length arrives completely", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"),
             right(
-                "a body in chunks arrives whole",
+                "a chunked body arrives completely",
                 "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n"),
             right(
-                "trailers after chunks are told apart and do no harm",
+                "trailers after a chunked body are delivered separately from the headers",
                 "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n5\r\nhello\r\n0\r\nX-Sum: abc\r\nX-Two: 2\r\n\r\n"
             ) { record in
                 #expect(record.trailers?.values("X-Sum") == ["abc"])
@@ -37,79 +37,86 @@ extension ConformanceCase {
                 #expect(record.head?.headers.contains("X-Sum") == false)
             },
             right(
-                "trailers after an empty body in chunks do no harm",
+                "an empty chunked body with trailers is accepted",
                 "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX-Sum: abc\r\n\r\n", 200, ""),
             right(
-                "extensions of chunks are passed over",
+                "chunk extensions are ignored",
                 "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5;a=b\r\nhello\r\n0;c\r\n\r\n"),
             right(
-                "sizes of chunks may have capitals and zeros",
+                "chunk sizes may have leading zeros",
                 "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0005\r\nhello\r\n000\r\n\r\n"),
-            right("a body may end with the connection", "HTTP/1.1 200 OK\r\n\r\nhello"),
-            right("a body that ends with the connection may be empty", "HTTP/1.1 200 OK\r\n\r\n", 200, ""),
-            right("a body may have the length 0", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", 200, ""),
-            right("204 has no body", "HTTP/1.1 204 No Content\r\n\r\n", 204, ""),
+            right("a body may end when the connection closes", "HTTP/1.1 200 OK\r\n\r\nhello"),
+            right("a body that ends when the connection closes may be empty", "HTTP/1.1 200 OK\r\n\r\n", 200, ""),
+            right("a body may have Content-Length 0", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", 200, ""),
+            right("a 204 response has no body", "HTTP/1.1 204 No Content\r\n\r\n", 204, ""),
             right(
-                "304 has no body, whatever length it states", "HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n",
+                "a 304 response has no body, even with Content-Length",
+                "HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n",
                 304,
                 ""),
             right(
-                "the response to HEAD has no body, whatever length it states",
+                "a response to HEAD has no body, even with Content-Length",
                 "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", 200, "", method: "HEAD"
             ) { #expect($0.head?.expectedLength == 5) },
             right(
-                "the response to HEAD may speak of chunks", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+                "a response to HEAD may have Transfer-Encoding: chunked",
+                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
                 200,
                 "",
                 method: "HEAD"),
-            right("a colon needs no blank after it", "HTTP/1.1 200 OK\r\nX-A:x\r\nContent-Length:5\r\n\r\nhello") {
+            right(
+                "a header needs no space after the colon", "HTTP/1.1 200 OK\r\nX-A:x\r\nContent-Length:5\r\n\r\nhello"
+            ) {
                 #expect($0.head?.headers["X-A"] == "x")
             },
             right(
-                "values have no blanks around them",
+                "whitespace around header values is removed",
                 "HTTP/1.1 200 OK\r\nX-A: \t  x y \t \r\nContent-Length:   5\r\n\r\nhello"
             ) {
                 #expect($0.head?.headers["X-A"] == "x y")
             },
-            right("a value may be empty", "HTTP/1.1 200 OK\r\nX-A:\r\nX-B:   \r\nContent-Length: 5\r\n\r\nhello") {
+            right(
+                "a header value may be empty", "HTTP/1.1 200 OK\r\nX-A:\r\nX-B:   \r\nContent-Length: 5\r\n\r\nhello"
+            ) {
                 #expect($0.head?.headers["X-A"] == "")
                 #expect($0.head?.headers["X-B"] == "")
             },
-            right("a status line needs no words", "HTTP/1.1 200\r\nContent-Length: 5\r\n\r\nhello") {
+            right("a status line needs no reason phrase", "HTTP/1.1 200\r\nContent-Length: 5\r\n\r\nhello") {
                 #expect($0.head?.reason == "")
             },
             right(
-                "the words of a status line are kept", "HTTP/1.1 200 Very Well Done\r\nContent-Length: 5\r\n\r\nhello"
+                "the reason phrase of a status line is delivered",
+                "HTTP/1.1 200 Very Well Done\r\nContent-Length: 5\r\n\r\nhello"
             ) {
                 #expect($0.head?.reason == "Very Well Done")
             },
-            right("lines may end in a bare line feed", "HTTP/1.1 200 OK\nX-A: x\nContent-Length: 5\n\nhello") {
+            right("header lines may end in a bare line feed", "HTTP/1.1 200 OK\nX-A: x\nContent-Length: 5\n\nhello") {
                 #expect($0.head?.headers["X-A"] == "x")
             },
             right(
-                "a folded line goes on with the last",
+                "a folded header line continues the previous line",
                 "HTTP/1.1 200 OK\r\nX-A: x\r\n  y\r\nContent-Length: 5\r\n\r\nhello"
             ) {
                 #expect($0.head?.headers["X-A"] == "x y")
             },
             right(
-                "fields of one name stay apart and in order",
+                "repeated headers stay separate and in order",
                 "HTTP/1.1 200 OK\r\nX-A: 1\r\nX-B: 2\r\nx-a: 3, 4\r\nContent-Length: 5\r\n\r\nhello"
             ) {
                 #expect($0.head?.headers.values("x-a") == ["1", "3, 4"])
                 #expect($0.head?.headers.map(\.name) == ["X-A", "X-B", "x-a", "Content-Length"])
             },
             right(
-                "cookies with odd characters are fields like others",
+                "Set-Cookie headers with unusual characters are delivered",
                 "HTTP/1.1 200 OK\r\nSet-Cookie: \u{301}=x; a\r\nSet-Cookie: \u{200D}=\u{200D}\r\nContent-Length: 5\r\n\r\nhello"
             ) {
                 #expect($0.head?.headers.values("Set-Cookie").count == 2)
             },
-            right("HTTP/1.0 is understood", "HTTP/1.0 200 OK\r\nContent-Length: 5\r\n\r\nhello") {
+            right("an HTTP/1.0 response is accepted", "HTTP/1.0 200 OK\r\nContent-Length: 5\r\n\r\nhello") {
                 #expect($0.head?.version == .http1_0)
             },
             right(
-                "one informational head comes apart",
+                "an informational response is delivered separately",
                 "HTTP/1.1 103 Early Hints\r\nLink: <a>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
             ) {
                 #expect($0.informational.map(\.status) == [103])
@@ -117,44 +124,44 @@ extension ConformanceCase {
                 #expect($0.head?.headers.contains("Link") == false)
             },
             right(
-                "several informational heads come apart",
+                "several informational responses are delivered separately",
                 String(repeating: "HTTP/1.1 102 Processing\r\n\r\n", count: 20)
                     + "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
             ) {
                 #expect($0.informational.count == 20)
             },
             right(
-                "equal lengths said twice are one",
+                "a repeated Content-Length with the same value is accepted",
                 "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 5\r\n\r\nhello"
             ),
             right(
-                "chunks count more than a length",
+                "Transfer-Encoding: chunked overrides Content-Length",
                 "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"),
             right(
-                "a thousand chunks of a byte are a body",
+                "a body of a thousand one-byte chunks arrives completely",
                 "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + String(repeating: "1\r\nx\r\n", count: 1_000)
                     + "0\r\n\r\n", 200, String(repeating: "x", count: 1_000)),
             right(
-                "a head of 60,000 bytes is read",
+                "a header of 60,000 bytes is accepted",
                 "HTTP/1.1 200 OK\r\nX-A: " + String(repeating: "a", count: 60_000)
                     + "\r\nContent-Length: 5\r\n\r\nhello"
             ) {
                 #expect($0.head?.headers["X-A"]?.utf8.count == 60_000)
             },
             right(
-                "a head of a thousand fields is read",
+                "a response with a thousand headers is accepted",
                 "HTTP/1.1 200 OK\r\n" + (0..<1_000).map { "X-\($0): \($0)\r\n" }.joined()
                     + "Content-Length: 5\r\n\r\nhello"
             ) {
                 #expect($0.head?.headers["X-999"] == "999")
             },
             right(
-                "a response with Connection: close is read to its end",
+                "a response with Connection: close arrives completely",
                 "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello"),
             right(
-                "identity is no coding",
+                "Content-Encoding: identity leaves the body unchanged",
                 "HTTP/1.1 200 OK\r\nContent-Encoding: identity\r\nContent-Length: 5\r\n\r\nhello"),
-            ConformanceCase("a value with bytes that are no UTF-8 is read") { bench async throws in
+            ConformanceCase("a header value that is not UTF-8 is read as Latin-1") { bench async throws in
                 bench.server.route("/") { _ in
                     .raw(
                         Array("HTTP/1.1 200 OK\r\nX-A: ".utf8) + [0xE9, 0xFF]
@@ -164,7 +171,7 @@ extension ConformanceCase {
                 #expect(record.text == "hello")
                 #expect(record.head?.headers["X-A"] == "\u{E9}\u{FF}")
             },
-            ConformanceCase("a gzip body is unpacked, and its head says so") { bench async throws in
+            ConformanceCase("a gzip body is decompressed and marked as decoded") { bench async throws in
                 let text = String(repeating: "All work and no play. ", count: 5_000)
                 bench.server.route("/") { _ in .gzip(Array(text.utf8)) }
                 let record = try await bench.get()
@@ -173,7 +180,7 @@ extension ConformanceCase {
                 #expect(record.head?.expectedLength == nil)
                 #expect(bench.server.requests.first?["Accept-Encoding"]?.contains("gzip") == true)
             },
-            ConformanceCase("a request with Accept-Encoding of its own gets the body as it was sent") {
+            ConformanceCase("a request with its own Accept-Encoding receives the body undecoded") {
                 bench async throws in
                 let packed = Gzip.stored(Array("hello".utf8))
                 bench.server.route("/") { _ in .gzip(Array("hello".utf8)) }
@@ -182,14 +189,14 @@ extension ConformanceCase {
                 #expect(record.head?.isDecoded == false)
                 #expect(bench.server.requests.first?.values("Accept-Encoding") == ["gzip"])
             },
-            ConformanceCase("without decoding nothing compressed is asked for, and what comes stays as it is") {
+            ConformanceCase("a request with decodesContent set to false receives the body undecoded") {
                 bench in
                 bench.server.route("/") { _ in .gzip(Array("hello".utf8)) }
                 let record = await bench.run(try bench.request { $0.decodesContent = false })
                 #expect(record.body == Gzip.stored(Array("hello".utf8)))
                 #expect(bench.server.requests.first?.values("Accept-Encoding").allSatisfy { $0 == "identity" } == true)
             },
-            ConformanceCase("a response that comes byte by byte is the same") { bench async throws in
+            ConformanceCase("a response that arrives byte by byte is delivered completely") { bench async throws in
                 let bytes =
                     "HTTP/1.1 103 Early\r\n\r\nHTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nX-A: b\r\n\r\n"
                 bench.server.route("/") { _ in LoopbackAnswer(.drip(bytes, every: .microseconds(100))) }
@@ -198,7 +205,7 @@ extension ConformanceCase {
                 #expect(record.informational.count == 1)
                 #expect(record.trailers?["X-A"] == "b")
             },
-            ConformanceCase("a large body arrives with every byte once") { bench async throws in
+            ConformanceCase("every byte of a large body arrives exactly once") { bench async throws in
                 let count = Rounds.count(ci: 32 << 20, soak: 1 << 30)
                 bench.server.route("/") { _ in .repeating(TestPattern.block, count: count) }
                 let record = try await bench.get()
@@ -206,7 +213,7 @@ extension ConformanceCase {
                 #expect(record.bodyCount == count)
                 #expect(record.isPattern)
             },
-            ConformanceCase("a part of a file is asked for and had") { bench async throws in
+            ConformanceCase("a request with Range and If-Range receives the requested part") { bench async throws in
                 let resource = LoopbackResource(.pattern(count: 100_000), etag: "\"one\"")
                 bench.server.route("/") { resource.answer(to: $0) }
                 let record = await bench.run(
@@ -215,7 +222,7 @@ extension ConformanceCase {
                 #expect(record.body == TestPattern.bytes(from: 70_000, count: 30_000))
                 #expect(record.head?.headers["Content-Range"] == "bytes 70000-99999/100000")
             },
-            ConformanceCase("metrics come once, before the end, and say what was") { bench async throws in
+            ConformanceCase("metrics report bytes, times, version and connection reuse") { bench async throws in
                 bench.server.route("/") { _ in .text("hello") }
                 let record = try await bench.get()
                 let metrics = try #require(record.metrics)

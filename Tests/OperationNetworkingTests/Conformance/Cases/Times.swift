@@ -8,7 +8,7 @@ import OperationTestKit
 import Testing
 
 extension ConformanceCase {
-    /// Runs a request and tells how long it took.
+    /// Runs a request and measures its duration.
     private static func timed(
         _ bench: Bench, _ change: (inout TransferTimeouts) -> Void
     ) async throws -> (record: RecordingReceiver.Record, took: Duration) {
@@ -21,7 +21,7 @@ extension ConformanceCase {
         return (record, start.duration(to: .now))
     }
 
-    /// Starts a request with a limit, lets that limit pass when the record is as it should be, and waits for the end.
+    /// Starts a request with a limit, lets the limit pass once the record meets the condition, and waits for the end.
     private static func passing(
         _ bench: Bench, until isReached: @escaping @Sendable (RecordingReceiver.Record) -> Bool,
         _ change: (inout TransferTimeouts) -> Void
@@ -37,7 +37,7 @@ extension ConformanceCase {
         return await run.end()
     }
 
-    /// That a limit was kept, on a machine which may be busy.
+    /// Expects that the limit was enforced. It tolerates delays on a busy machine.
     private static func expectTimeout(
         _ result: (record: RecordingReceiver.Record, took: Duration), after limit: Duration,
         _ phase: NetworkError.Phase, location: SourceLocation = #_sourceLocation
@@ -48,7 +48,7 @@ extension ConformanceCase {
         #expect(result.took < limit + .seconds(20), sourceLocation: location)
     }
 
-    /// Stops a transfer in its midst for longer than each of its limits.
+    /// Pauses a running transfer for longer than each of its limits.
     private static func pause(
         _ bench: Bench, _ stop: @escaping @Sendable (any NetworkTask) -> Void,
         _ goOn: @escaping @Sendable (any NetworkTask) -> Void
@@ -75,7 +75,7 @@ extension ConformanceCase {
 
     static var times: [ConformanceCase] {
         [
-            ConformanceCase("a server that never answers exceeds the limit for the first byte") { bench async throws in
+            ConformanceCase("a server that never responds exceeds the firstByte limit") { bench async throws in
                 bench.server.route("/") { _ in .silence }
                 expectTimeout(
                     try await timed(bench) { $0.firstByte = .milliseconds(250) }, after: .milliseconds(250),
@@ -83,12 +83,12 @@ extension ConformanceCase {
                 await bench.server.counts { $0.openConnections == 0 }
                 try await bench.checkHealth()
             },
-            ConformanceCase("a limit of less than a second is kept as it is") { bench async throws in
+            ConformanceCase("a limit of less than a second is enforced") { bench async throws in
                 bench.server.route("/") { _ in .silence }
                 let result = try await timed(bench) { $0.firstByte = .milliseconds(20) }
                 expectTimeout(result, after: .milliseconds(20), .awaitingResponse)
             },
-            ConformanceCase("a body that stops exceeds the limit for silence") { bench async throws in
+            ConformanceCase("a body that stops arriving exceeds the idle limit") { bench async throws in
                 bench.server.route("/") { _ in
                     LoopbackAnswer(.head(200, ["Content-Length": "9"]), .send("hello"), .stallForever)
                 }
@@ -99,7 +99,7 @@ extension ConformanceCase {
                 #expect(record.text == "hello")
                 try await bench.checkHealth()
             },
-            ConformanceCase("a body that drips for ever exceeds the limit of the whole") { bench async throws in
+            ConformanceCase("a body that drips indefinitely exceeds the total limit") { bench async throws in
                 bench.server.route("/") { _ in
                     LoopbackAnswer(.head(200), .drip(String(repeating: "x", count: 100_000), every: .milliseconds(10)))
                 }
@@ -109,7 +109,7 @@ extension ConformanceCase {
                 #expect(record.error?.code == .timedOut && record.error?.phase == .receiving)
                 #expect(record.bodyCount > 0)
             },
-            ConformanceCase("a head that drips for ever exceeds the limit of the whole") { bench async throws in
+            ConformanceCase("headers that drip indefinitely exceed the total limit") { bench async throws in
                 bench.server.route("/") { _ in
                     LoopbackAnswer(
                         .drip(
@@ -121,7 +121,7 @@ extension ConformanceCase {
                 #expect(result.record.error?.code == .timedOut)
                 #expect(result.took < .seconds(20))
             },
-            ConformanceCase("a body that is slow but moves is no silence") { bench async throws in
+            ConformanceCase("a slow body that keeps arriving does not exceed the idle limit") { bench async throws in
                 bench.server.route("/") { _ in
                     LoopbackAnswer(
                         .head(200, ["Content-Length": "20"]), .drip("01234567890123456789", every: .milliseconds(120)))
@@ -131,7 +131,7 @@ extension ConformanceCase {
                 #expect(result.took >= .seconds(2))
             },
             ConformanceCase(
-                "an upload that comes to a halt exceeds the limit for silence",
+                "an upload that stalls exceeds the idle limit",
                 options: { $0.receiveBufferSize = 8_192 }
             ) { bench async throws in
                 bench.server.routeEarly("/") { _ in LoopbackAnswer(.stopReading, .stallForever) }
@@ -144,11 +144,11 @@ extension ConformanceCase {
                 #expect(record.error?.phase == .sending)
                 bench.server.endConnections()
             },
-            ConformanceCase("the wait for a turn does not count") { bench async throws in
+            ConformanceCase("waiting for a slot does not count toward the limits") { bench async throws in
                 let gate = Gate()
                 bench.server.route("/busy") { _ in .text("busy").after(gate) }
                 bench.server.route("/") { _ in .text("hello") }
-                // They take all slots of the host.
+                // These requests occupy all slots of the host.
                 let busy = try (0..<6).map { _ in
                     bench.start(try bench.request("GET", "/busy") { $0.timeouts = .none })
                 }
@@ -165,13 +165,13 @@ extension ConformanceCase {
                 gate.open()
                 for run in busy + waiting { #expect(await run.end().isSuccess) }
             },
-            ConformanceCase("no limit runs while a task is suspended") { bench async throws in
+            ConformanceCase("no limit counts down while a task is suspended") { bench async throws in
                 try await pause(bench, { $0.suspend() }, { $0.resume() })
             },
-            ConformanceCase("no limit runs while the receiver holds the task") { bench async throws in
+            ConformanceCase("no limit counts down while the receiver holds the task") { bench async throws in
                 try await pause(bench, { $0.hold() }, { $0.proceed() })
             },
-            ConformanceCase("a limit as large as numbers go is none") { bench async throws in
+            ConformanceCase("the largest possible limits never expire") { bench async throws in
                 bench.server.route("/") { _ in .text("hello") }
                 let far = Duration.seconds(Int64.max)
                 let result = try await timed(bench) {
@@ -179,7 +179,7 @@ extension ConformanceCase {
                 }
                 #expect(result.record.text == "hello")
             },
-            ConformanceCase("limits as small as numbers go are exceeded, and no trap") { bench async throws in
+            ConformanceCase("limits of one nanosecond expire without a crash") { bench async throws in
                 bench.server.route("/") { _ in .text("hello") }
                 let near = Duration.nanoseconds(1)
                 let result = try await timed(bench) {
@@ -189,13 +189,13 @@ extension ConformanceCase {
                 try await bench.checkHealth()
             },
             ConformanceCase(
-                "a connection that is never taken exceeds a limit",
+                "a connection that the server never accepts exceeds the connect limit",
                 options: {
                     $0.accepts = false
                     $0.backlog = 0
                 }
             ) { bench async throws in
-                // The system takes a few by itself; those have a connection, and no answer.
+                // The system accepts a few connections automatically. Requests on them receive no response.
                 let runs = try (0..<6).map { _ in
                     bench.start(
                         try bench.request {

@@ -6,7 +6,7 @@ import OperationTestKit
 import Testing
 
 extension ConformanceCase {
-    /// What a server sends that is wrong, and as which errors it may be told; nil among them allows success.
+    /// An invalid response, and the error codes that the session may report for it. `nil` permits success.
     private static func wrong(
         _ name: String, _ answer: LoopbackAnswer, _ codes: NetworkError.Code?...
     ) -> ConformanceCase {
@@ -39,18 +39,18 @@ extension ConformanceCase {
 
     static var wrongResponses: [ConformanceCase] {
         [
-            wrong("a connection that is closed without an answer is an error", .hangUp, .connectionLost),
-            wrong("a connection that is reset without an answer is an error", .reset, .connectionLost),
-            wrong("garbage is an error", "Welcome to the mail server\r\n\r\n", .invalidResponse),
+            wrong("a connection closed without a response fails the request", .hangUp, .connectionLost),
+            wrong("a connection reset without a response fails the request", .reset, .connectionLost),
+            wrong("a response that is not HTTP is rejected", "Welcome to the mail server\r\n\r\n", .invalidResponse),
             wrong(
-                "a line of a head that begins with a carriage return is an error",
+                "a header line that begins with a carriage return is rejected",
                 "HTTP/1.1 200 OK\r\nA: b\r\n\rContent-Length: 5\r\n\r\nhello", .invalidResponse),
             wrong(
-                "a status line with another version is an error, whatever its status",
+                "an informational status line with a malformed HTTP version is rejected",
                 "HTTP/x1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", .invalidResponse),
-            ConformanceCase("a first field that begins with a blank is an error, whatever came before") {
+            ConformanceCase("a first header that begins with a space is rejected on a reused connection") {
                 bench async throws in
-                // libcurl 7.88 goes on with the last field of the response before, which is freed memory.
+                // libcurl 7.88 appends this line to the last header of the previous response, which is freed memory.
                 bench.server.route("/before") { _ in .bytes(Array("well".utf8), fields: [LoopbackField("X-Last", "a")])
                 }
                 bench.server.route("/") { _ in .raw("HTTP/1.1 200 OK\r\n folded\r\nContent-Length: 0\r\n\r\n") }
@@ -60,135 +60,156 @@ extension ConformanceCase {
                 }
                 try await bench.checkHealth()
             },
-            wrong("bytes of no text are an error", .raw((0...255).map { UInt8($0) }), .invalidResponse),
-            wrong("a body without a head is an error", "<html>hello</html>", .invalidResponse),
-            wrong("a status that is no number is an error", "HTTP/1.1 abc OK\r\n\r\n", .invalidResponse),
-            wrong("a status of two digits is an error", "HTTP/1.1 99 OK\r\n\r\n", .invalidResponse),
-            wrong("a status of four digits is an error", "HTTP/1.1 2000 OK\r\n\r\n", .invalidResponse, nil),
-            wrong("a negative status is an error", "HTTP/1.1 -20 OK\r\n\r\n", .invalidResponse),
-            wrong("a version that nobody knows is an error", "HTTP/9.9 200 OK\r\n\r\n", .invalidResponse, nil),
+            wrong("a response of binary data is rejected", .raw((0...255).map { UInt8($0) }), .invalidResponse),
+            wrong("a body without headers is rejected", "<html>hello</html>", .invalidResponse),
+            wrong("a status that is not a number is rejected", "HTTP/1.1 abc OK\r\n\r\n", .invalidResponse),
+            wrong("a status of two digits is rejected", "HTTP/1.1 99 OK\r\n\r\n", .invalidResponse),
             wrong(
-                "a head that is cut in its status line is an error", "HTTP/1.1 200 O", .connectionLost,
+                "a status of four digits is rejected or accepted without a crash",
+                "HTTP/1.1 2000 OK\r\n\r\n", .invalidResponse, nil),
+            wrong("a negative status is rejected", "HTTP/1.1 -20 OK\r\n\r\n", .invalidResponse),
+            wrong(
+                "an unknown HTTP version is rejected or accepted without a crash",
+                "HTTP/9.9 200 OK\r\n\r\n", .invalidResponse, nil),
+            wrong(
+                "a response truncated in the status line fails the request", "HTTP/1.1 200 O", .connectionLost,
                 .invalidResponse,
                 .truncatedBody),
             wrong(
-                "a head that is cut behind its status line is an error", "HTTP/1.1 200 OK\r\n", .connectionLost,
+                "a response truncated after the status line fails the request", "HTTP/1.1 200 OK\r\n", .connectionLost,
                 .invalidResponse, .truncatedBody),
             wrong(
-                "a head that is cut in its middle is an error", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX",
+                "a response truncated within a header fails the request", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX",
                 .connectionLost, .invalidResponse, .truncatedBody),
             wrong(
-                "a head that is cut before its empty line is an error", "HTTP/1.1 200 OK\r\nX-A: b\r\n",
+                "headers truncated before the empty line fail the request", "HTTP/1.1 200 OK\r\nX-A: b\r\n",
                 .connectionLost,
                 .invalidResponse, .truncatedBody),
             wrong(
-                "an informational head without a head is an error", "HTTP/1.1 103 Early\r\n\r\n", .connectionLost,
+                "an informational response without a final response fails the request",
+                "HTTP/1.1 103 Early\r\n\r\n", .connectionLost,
                 .invalidResponse, .truncatedBody),
             wrong(
-                "a body that is shorter than its length is an error",
+                "a body shorter than its Content-Length fails with truncatedBody",
                 "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nhello",
                 .truncatedBody),
             wrong(
-                "a body of which nothing comes is an error", "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n",
+                "a body of which no byte arrives fails with truncatedBody",
+                "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n",
                 .truncatedBody),
             wrong(
-                "a body that is reset in its middle is an error",
+                "a connection reset during the body fails the request",
                 LoopbackAnswer(.head(200, ["Content-Length": "6"]), .send("hel"), .reset), .connectionLost,
                 .truncatedBody),
             wrong(
-                "a body in chunks that is reset in its middle is an error",
+                "a connection reset during a chunked body fails the request",
                 LoopbackAnswer(.head(200, ["Transfer-Encoding": "chunked"]), .chunk("hel"), .reset), .connectionLost,
                 .truncatedBody),
-            wrong("chunks without their end are an error", chunked + "5\r\nhello\r\n", .truncatedBody, .connectionLost),
-            wrong("a chunk that is cut is an error", chunked + "5\r\nhel", .truncatedBody, .connectionLost),
-            wrong("a size of a chunk that is cut is an error", chunked + "5", .truncatedBody, .connectionLost),
             wrong(
-                "a last chunk without its empty line is an error", chunked + "5\r\nhello\r\n0\r\n", .truncatedBody,
+                "a chunked body without a last chunk fails the request",
+                chunked + "5\r\nhello\r\n", .truncatedBody, .connectionLost),
+            wrong("a truncated chunk fails the request", chunked + "5\r\nhel", .truncatedBody, .connectionLost),
+            wrong("a truncated chunk size fails the request", chunked + "5", .truncatedBody, .connectionLost),
+            wrong(
+                "a last chunk without the empty line fails the request",
+                chunked + "5\r\nhello\r\n0\r\n", .truncatedBody,
                 .connectionLost),
             wrong(
-                "a trailer that is cut is an error", chunked + "5\r\nhello\r\n0\r\nX-A: b", .truncatedBody,
+                "a truncated trailer fails the request", chunked + "5\r\nhello\r\n0\r\nX-A: b", .truncatedBody,
                 .connectionLost),
-            wrong("no chunks where chunks were announced are an error", chunked, .truncatedBody, .connectionLost),
+            wrong("a chunked response without any chunk fails the request", chunked, .truncatedBody, .connectionLost),
             wrong(
-                "a size of a chunk that is no number is an error", chunked + "zz\r\nhello\r\n0\r\n\r\n",
+                "a chunk size that is not a number is rejected", chunked + "zz\r\nhello\r\n0\r\n\r\n",
                 .invalidResponse),
-            wrong("a negative size of a chunk is an error", chunked + "-5\r\nhello\r\n0\r\n\r\n", .invalidResponse),
+            wrong("a negative chunk size is rejected", chunked + "-5\r\nhello\r\n0\r\n\r\n", .invalidResponse),
             wrong(
-                "a size of a chunk beyond all numbers is an error",
+                "a chunk size that overflows is rejected",
                 chunked + "FFFFFFFFFFFFFFFFFFFF\r\nhello\r\n0\r\n\r\n",
                 .invalidResponse),
             wrong(
-                "the largest size of a chunk is an error and no trap",
+                "the largest possible chunk size fails without a crash",
                 chunked + "7FFFFFFFFFFFFFFF\r\nhello\r\n0\r\n\r\n",
                 .truncatedBody, .connectionLost, .invalidResponse),
             wrong(
-                "a chunk that is longer than it says is an error", chunked + "3\r\nhello\r\n0\r\n\r\n", .invalidResponse
+                "a chunk longer than its stated size is rejected", chunked + "3\r\nhello\r\n0\r\n\r\n", .invalidResponse
             ),
             wrong(
-                "two lengths are an error", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello!",
+                "two different Content-Length headers are rejected",
+                "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello!",
                 .invalidResponse),
             wrong(
-                "two lengths in one field are an error", "HTTP/1.1 200 OK\r\nContent-Length: 5, 6\r\n\r\nhello!",
+                "two lengths in one Content-Length header are rejected",
+                "HTTP/1.1 200 OK\r\nContent-Length: 5, 6\r\n\r\nhello!",
                 .invalidResponse),
             wrong(
-                "a negative length is an error", "HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\nhello", .invalidResponse),
+                "a negative Content-Length is rejected",
+                "HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\nhello", .invalidResponse),
             wrong(
-                "a length with a sign is an error", "HTTP/1.1 200 OK\r\nContent-Length: +5\r\n\r\nhello",
+                "a Content-Length with a sign is rejected", "HTTP/1.1 200 OK\r\nContent-Length: +5\r\n\r\nhello",
                 .invalidResponse),
             wrong(
-                "a length that is no number is an error", "HTTP/1.1 200 OK\r\nContent-Length: five\r\n\r\nhello",
-                .invalidResponse),
-            wrong("an empty length is an error", "HTTP/1.1 200 OK\r\nContent-Length:\r\n\r\nhello", .invalidResponse),
-            wrong(
-                "a length in another system is an error", "HTTP/1.1 200 OK\r\nContent-Length: 0x5\r\n\r\nhello",
+                "a Content-Length that is not a number is rejected",
+                "HTTP/1.1 200 OK\r\nContent-Length: five\r\n\r\nhello",
                 .invalidResponse),
             wrong(
-                "a length beyond all numbers is an error",
+                "an empty Content-Length is rejected",
+                "HTTP/1.1 200 OK\r\nContent-Length:\r\n\r\nhello", .invalidResponse),
+            wrong(
+                "a hexadecimal Content-Length is rejected", "HTTP/1.1 200 OK\r\nContent-Length: 0x5\r\n\r\nhello",
+                .invalidResponse),
+            wrong(
+                "a Content-Length that overflows is rejected",
                 "HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\nhello", .invalidResponse, .bodyTooLarge),
             wrong(
-                "the largest length is an error and no trap",
+                "the largest possible Content-Length fails without a crash",
                 "HTTP/1.1 200 OK\r\nContent-Length: 9223372036854775807\r\n\r\nhello", .truncatedBody),
             wrong(
-                "a length just below the largest is an error and no trap",
+                "a Content-Length just below the maximum fails without a crash",
                 "HTTP/1.1 200 OK\r\nContent-Length: 9223372036854775200\r\n\r\nhello", .truncatedBody),
             wrong(
-                "a zero byte in a head is an error or read, and no trap",
+                "a NUL byte in a header is rejected or accepted without a crash",
                 "HTTP/1.1 200 OK\r\nX-A: a\u{0}b\r\nContent-Length: 5\r\n\r\nhello", .invalidResponse, nil),
             wrong(
-                "a line without a colon is an error", "HTTP/1.1 200 OK\r\nnonsense\r\nContent-Length: 5\r\n\r\nhello",
+                "a header line without a colon is rejected",
+                "HTTP/1.1 200 OK\r\nnonsense\r\nContent-Length: 5\r\n\r\nhello",
                 .invalidResponse),
             wrong(
-                "a field without a name is an error", "HTTP/1.1 200 OK\r\n: x\r\nContent-Length: 5\r\n\r\nhello",
+                "a header without a name is rejected", "HTTP/1.1 200 OK\r\n: x\r\nContent-Length: 5\r\n\r\nhello",
                 .invalidResponse),
             wrong(
-                "a folded line without one before it is an error",
+                "a folded line before any header is rejected or accepted without a crash",
                 "HTTP/1.1 200 OK\r\n x\r\nContent-Length: 5\r\n\r\nhello", .invalidResponse, nil),
             wrong(
-                "a switch of protocols that nobody asked for is an error",
+                "an unrequested 101 Switching Protocols response is rejected",
                 "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\nhello", .invalidResponse),
-            wrong("a coding that nobody knows is an error", coded("rot13", Array("uryyb".utf8)), .undecodableBody),
+            wrong("an unknown Content-Encoding is rejected", coded("rot13", Array("uryyb".utf8)), .undecodableBody),
             wrong(
-                "six codings are an error", coded("gzip, gzip, gzip, gzip, gzip, gzip", Array("x".utf8)),
+                "six nested content codings are rejected", coded("gzip, gzip, gzip, gzip, gzip, gzip", Array("x".utf8)),
                 .undecodableBody),
             wrong(
-                "a gzip body that is none is an error", coded("gzip", Array("hello hello hello".utf8)), .undecodableBody
+                "a body that is not gzip despite its Content-Encoding is rejected",
+                coded("gzip", Array("hello hello hello".utf8)), .undecodableBody
             ),
             wrong(
-                "a gzip body that is cut, though its length is right, is an error",
+                "a truncated gzip body with a correct Content-Length is rejected",
                 coded("gzip", Array(Gzip.stored(Array(repeating: 65, count: 5_000)).dropLast(100))), .undecodableBody,
                 .truncatedBody),
             wrong(
-                "a gzip body with a wrong checksum is an error",
+                "a gzip body with a wrong checksum is rejected",
                 coded(
                     "gzip",
                     Array(Gzip.stored(Array(repeating: 65, count: 5_000)).dropLast(8)) + [1, 2, 3, 4, 0x88, 0x13, 0, 0]),
                 .undecodableBody),
-            wrong("an empty gzip body is empty, or an error", coded("gzip", []), .undecodableBody, .truncatedBody, nil),
             wrong(
-                "a brotli body that is none is an error", coded("br", Array("hello hello hello".utf8)), .undecodableBody
+                "an empty gzip body is either rejected or delivered as empty",
+                coded("gzip", []), .undecodableBody, .truncatedBody, nil),
+            wrong(
+                "a body that is not Brotli despite its Content-Encoding is rejected",
+                coded("br", Array("hello hello hello".utf8)), .undecodableBody
             ),
             wrong(
-                "a deflate body that is none is an error", coded("deflate", Array("hello hello hello".utf8)),
+                "a body that is not deflate despite its Content-Encoding is rejected",
+                coded("deflate", Array("hello hello hello".utf8)),
                 .undecodableBody),
         ]
     }

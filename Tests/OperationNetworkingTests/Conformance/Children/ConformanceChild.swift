@@ -4,14 +4,14 @@
 #if canImport(FoundationNetworking)
     import Foundation
 
-    /// A process that runs cases of the conformance suite, so that it may come to grief instead of the tests.
+    /// A child process that runs cases of the conformance suite, so that a crash does not end the tests.
     struct ConformanceChild {
         private static let variable = "OPERATIONKIT_CONFORMANCE_CHILD"
         private static let mark = "conformance: "
-        /// How long a child may say nothing.
+        /// How many seconds a child may be silent.
         private static let patience = 30
 
-        /// The numbers of the cases that this process is to run, if it is a child.
+        /// The numbers of the cases that this process runs, if it is a child.
         static let numbers: [Int]? = ProcessInfo.processInfo.environment[variable]
             .map { $0.split(separator: ",").compactMap { Int($0) } }
 
@@ -19,9 +19,9 @@
             FileHandle.standardOutput.write(Data("\(mark)\(text)\n".utf8))
         }
 
-        /// Runs cases in as many children as it takes: each that is lost takes one case along.
+        /// Runs the cases in child processes. A child that crashes or hangs ends with one case; the next runs the rest.
         ///
-        /// It blocks.
+        /// This function blocks.
         static func outcomes(of numbers: [Int]) throws -> [Int: ConformanceOutcome] {
             var outcomes: [Int: ConformanceOutcome] = [:]
             var rest = numbers[...]
@@ -31,7 +31,7 @@
                 outcomes.merge(ended) { $1 }
                 if let lost { outcomes[lost.number] = lost.outcome }
                 rest = rest.drop { outcomes[$0] != nil }
-                // A child that does not even begin is nothing to go on with.
+                // A child that does not even begin a case makes further attempts pointless.
                 if rest.count == before { break }
             }
             return outcomes
@@ -41,7 +41,7 @@
 
         private static func run(_ numbers: [Int]) throws -> (ended: [Int: ConformanceOutcome], lost: Lost?) {
             let process = Process(), pipe = Pipe()
-            // What a process leaves behind that came to grief goes with its folder.
+            // This folder removes the files that a crashed process leaves behind.
             let folder = FileManager.default.temporaryDirectory.appendingPathComponent("child-\(UUID().uuidString)")
             try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
             defer { try? FileManager.default.removeItem(at: folder) }
@@ -51,7 +51,7 @@
             environment[variable] = numbers.map(String.init).joined(separator: ",")
             environment["SWIFT_BACKTRACE"] = "enable=no"
             environment["TMPDIR"] = folder.path
-            // The cases take as long as in CI.
+            // The cases run as many rounds as in CI.
             environment["OPERATIONKIT_SOAK"] = nil
             process.environment = environment
             process.standardInput = FileHandle.nullDevice
@@ -91,7 +91,7 @@
         }
     }
 
-    /// Reads lines from a descriptor, and waits for each only so long.
+    /// Reads lines from a descriptor, with a timeout for each line.
     private struct LineReader {
         private let descriptor: Int32
         private var buffer: [UInt8] = []
@@ -99,7 +99,7 @@
 
         init(_ descriptor: Int32) { self.descriptor = descriptor }
 
-        /// The next line; nil at the end, or if none came in time.
+        /// Returns the next line, or `nil` at the end or after the timeout.
         mutating func next(seconds: Int) -> String? {
             while true {
                 if let end = buffer.firstIndex(of: 0x0A) {

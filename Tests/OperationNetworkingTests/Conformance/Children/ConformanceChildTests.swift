@@ -6,10 +6,10 @@
     import OperationCore
     import Testing
 
-    /// What runs in a child process: the cases that the environment names, one after the other.
-    @Suite(.enabled(if: ConformanceChild.numbers != nil, "It is for child processes."))
+    /// Runs in a child process: the cases that the environment names, one after the other.
+    @Suite(.enabled(if: ConformanceChild.numbers != nil, "This suite runs only in child processes."))
     struct ConformanceChildTests {
-        @Test func `the cases that this process is to run`() async throws {
+        @Test func `run the conformance cases of this child process`() async throws {
             for number in ConformanceChild.numbers ?? [] {
                 let conformanceCase = ConformanceCase.all[number]
                 ConformanceChild.say("begin \(number)")
@@ -26,7 +26,7 @@
                     ConformanceChild.say("end \(number) \(outcome.line)")
                     continue
                 }
-                // What still goes on in here would be in the way of the next.
+                // Work that is still running in this process would disturb the next case.
                 ConformanceChild.say("end \(number) \(ConformanceOutcome.hung.line)")
                 exit(3)
             }

@@ -1,17 +1,17 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-/// What became of a case that was run in a child process.
+/// The outcome of a case that ran in a child process.
 enum ConformanceOutcome: Equatable, Sendable {
     case passed
-    /// It ended, and something was not as it should be.
+    /// The case ended with an issue.
     case wrong(String)
-    /// It ended the process.
+    /// The case ended the process.
     case crashed
-    /// Nothing was heard of it any more.
+    /// The case did not end in time.
     case hung
 
-    /// What a child writes about a case that ended.
+    /// Parses the line that a child writes about a case that ended.
     init(line: Substring) {
         self =
             switch line {

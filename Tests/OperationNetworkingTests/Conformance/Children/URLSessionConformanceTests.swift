@@ -7,12 +7,12 @@
     import OperationTestKit
     import Testing
 
-    /// Foundation's session on Linux, in child processes, for it can end a whole process.
+    /// Tests Foundation's session on Linux in child processes, because it can end a whole process.
     ///
-    /// In CI the cases run that do no harm to others, and one that ends the process; in the soak all of them.
+    /// CI runs the cases that do not disturb others and one that ends the process. The soak runs all cases.
     @Suite(.timeLimit(.minutes(10)), .serialized, .enabled(if: ConformanceChild.numbers == nil))
     struct URLSessionConformanceTests {
-        private static let sampleOfEnds = "the largest length is an error and no trap"
+        private static let sampleOfEnds = "the largest possible Content-Length fails without a crash"
 
         private static var chosen: [Int] {
             ConformanceCase.all.indices.filter { index in
@@ -25,8 +25,8 @@
             }
         }
 
-        @Test(.enabled(if: !isSanitized, "Foundation is too slow under ThreadSanitizer for its own limits."))
-        func `what URLSession does and does not pass is what the list says`() async throws {
+        @Test(.enabled(if: !isSanitized, "Under ThreadSanitizer, Foundation is too slow for its own limits."))
+        func `URLSession fails exactly the conformance cases that URLSessionDifference lists`() async throws {
             let numbers = Self.chosen
             let half = numbers.count / 2
             async let first = TestThread.run { try ConformanceChild.outcomes(of: Array(numbers[..<half])) }
@@ -40,18 +40,18 @@
         private func check(_ name: String, _ outcome: ConformanceOutcome?) {
             let kind = URLSessionDifference.byName[name]?.kind
             switch (outcome, kind) {
-            // On a slow machine what is different may also come too late.
+            // On a slow machine, a case with a different result may also time out.
             case (_, .unreliable), (.passed, nil), (.wrong, .wrong), (.hung, .wrong), (.crashed, .ends),
                 (.hung, .hangs):
                 break
-            case (.passed, _): Issue.record("\(name): it passes now. Take it off the list.")
-            case (nil, _): Issue.record("\(name): the child did not come to it.")
+            case (.passed, _): Issue.record("\(name): this case passes now. Remove it from URLSessionDifference.")
+            case (nil, _): Issue.record("\(name): the child process did not run this case.")
             case (let outcome?, nil): Issue.record("\(name): \(outcome.line)")
             case (let outcome?, let kind?): Issue.record("\(name): listed as \(kind.rawValue), but \(outcome.line)")
             }
         }
 
-        @Test func `the list names cases that there are, each with a reason`() {
+        @Test func `every listed difference names an existing case and has a reason`() {
             let names = Set(ConformanceCase.all.map(\.name))
             for difference in URLSessionDifference.all {
                 #expect(names.contains(difference.name), "\(difference.name)")
@@ -59,7 +59,7 @@
             }
         }
 
-        @Test func `the table of the documentation is the list`() throws {
+        @Test func `the table in SessionDifferences.md matches the list`() throws {
             let (begin, end) = ("<!-- differences: begin -->\n", "<!-- differences: end -->")
             let root = (0..<5).reduce(URL(fileURLWithPath: #filePath)) { url, _ in url.deletingLastPathComponent() }
             let page = root.appendingPathComponent("Docs/Guides/SessionDifferences.md")
@@ -71,7 +71,7 @@
                 try text.replacingCharacters(in: start..<stop, with: URLSessionDifference.table)
                     .write(to: page, atomically: true, encoding: .utf8)
             } else {
-                Issue.record("The table is another. Run this test with OPERATIONKIT_WRITE_DOCS=1 to write it.")
+                Issue.record("The table is out of date. Run this test with OPERATIONKIT_WRITE_DOCS=1 to update it.")
             }
         }
 

@@ -18,11 +18,11 @@ struct CacheControlTests {
             ("private=\"a, max-age=1\", max-age=10", 10), ("s-maxage=10", nil), ("", nil), ("x\"max-age=1", nil),
             (",,max-age=3,,", 3),
         ] as [(String, Int?)])
-    func `a number of seconds is read so that less passes where it is doubtful`(field: String, seconds: Int?) {
+    func `an ambiguous max-age is read as the stricter value`(field: String, seconds: Int?) {
         #expect(CacheControl([field]).seconds("max-age") == seconds)
     }
 
-    @Test func `directives of several fields count together, Pragma only where there is nothing newer`() {
+    @Test func `directives of several headers are combined, and Cache-Control overrides Pragma`() {
         let control = CacheControl(["no-cache=\"Set-Cookie\"", "No-Store", "max-stale"])
         #expect(control.has("no-cache") && control.has("no-store") && !control.has("private"))
         #expect(control.maximumStaleness == 2_147_483_647)
@@ -32,7 +32,7 @@ struct CacheControlTests {
         #expect(!CacheControl(["Pragma": "no-cache", "Cache-Control": "max-age=1"] as HeaderFields).has("no-cache"))
     }
 
-    @Test func `no text ends the process`() {
+    @Test func `arbitrary text never crashes the parser`() {
         let pieces = ["max-age", "=", ",", "\"", "\\", "1", " ", "no-store", "é", "-"]
         var generator = SeededGenerator(seed: 9111)
         for _ in 0..<20_000 {

@@ -21,7 +21,7 @@ struct CacheDecisionTests {
             now: CacheSamples.now + after)
     }
 
-    /// A response's fields, the request's, how much later, and what is done.
+    /// The response headers, the request headers, the seconds since the response, and the expected decision.
     @Test(
         arguments: [
             (tagged, [:], 0, .serve(0, age: 0)), (tagged, [:], 59, .serve(0, age: 59)),
@@ -74,13 +74,13 @@ struct CacheDecisionTests {
             (tagged, ["If-Range": "x"], 1, .forward),
             (tagged, ["Cache-Control": "only-if-cached", "Range": "bytes=0-"], 1, .unavailable),
         ] as [(HeaderFields, HeaderFields, Double, CacheDecision)])
-    func `what is kept is served, asked about or left alone as RFC 9111 says`(
+    func `a cached response is served, revalidated or bypassed as RFC 9111 requires`(
         headers: HeaderFields, request: HeaderFields, after: Double, expected: CacheDecision
     ) throws {
         #expect(try decide(headers, request, after: after) == expected)
     }
 
-    @Test func `HEAD is answered by what GET got, and changes nothing; other methods go to the server`() throws {
+    @Test func `a fresh GET response serves HEAD, and other methods go to the server`() throws {
         #expect(try decide(Self.tagged, after: 1, method: "HEAD") == .serve(0, age: 1))
         #expect(try decide(Self.tagged, after: 61, method: "HEAD") == .forward)
         #expect(try decide(Self.with("max-age=1, stale-while-revalidate=9"), after: 2, method: "HEAD") == .forward)
@@ -89,7 +89,7 @@ struct CacheDecisionTests {
         }
     }
 
-    @Test func `of several responses the newest counts that fits the fields which the server named`() throws {
+    @Test func `the newest response that matches the Vary headers is served`() throws {
         let german: HeaderFields = ["Accept-Language": "de"]
         let english: HeaderFields = ["accept-language": "en"]
         let vary: HeaderFields = ["Cache-Control": "max-age=60", "Vary": "Accept-Language, X-Other"]
@@ -110,7 +110,7 @@ struct CacheDecisionTests {
         #expect(decide(["Accept-Language": "de", "Accept-Language": "en"]) == .forward)
     }
 
-    @Test func `a private response counts for the cookies with which it was asked for`() throws {
+    @Test func `a private response is served only for the cookies of its request`() throws {
         func decide(_ control: String, _ request: HeaderFields) throws -> CacheDecision {
             let response = try CacheSamples.response(200, ["Cache-Control": control], to: ["Cookie": "sid=A"])
             return CacheDecision.decide(
@@ -124,7 +124,7 @@ struct CacheDecisionTests {
         #expect(try decide("max-age=60", ["Cookie": "sid=B"]) == .serve(0, age: 0))
     }
 
-    @Test func `what one user got is never shown to another, and no secret is kept`() throws {
+    @Test func `a response of one user is never served to another, and no secrets are stored`() throws {
         let response = try CacheSamples.response(
             200, ["Cache-Control": "max-age=60", "Vary": "Cookie"],
             to: ["Authorization": "Basic anna", "Cookie": "id=secret"])
@@ -147,7 +147,7 @@ struct CacheDecisionTests {
             ("max-age=60", "", 61, nil), ("max-age=60, stale-if-error=30, must-revalidate", "", 61, nil),
             ("max-age=60, stale-if-error=30", "", 10, 10),
         ] as [(String, String, Double, Int?)])
-    func `after an error what is stale is served as long as was allowed`(
+    func `after an error, a stale response is served within its stale-if-error time`(
         control: String, asked: String, after: Double, age: Int?
     ) throws {
         let response = try CacheSamples.response(200, Self.with(control))
@@ -156,7 +156,7 @@ struct CacheDecisionTests {
         #expect(found == age)
     }
 
-    @Test func `an answer that it still holds brings new fields, and keeps those of the body`() throws {
+    @Test func `a 304 response updates the headers but not the body's own headers`() throws {
         let old = try CacheSamples.response(
             200,
             [
@@ -183,7 +183,7 @@ struct CacheDecisionTests {
         #expect(new.status == 200 && new.selecting == old.selecting)
     }
 
-    @Test func `a server is asked with all validators, and an answer about another response is not about this one`()
+    @Test func `a revalidation sends all validators, and a 304 for another response is not accepted`()
         throws
     {
         let both = try #require(CacheValidator(["ETag": "W/\"a\"", "Last-Modified": "then"]))
@@ -197,7 +197,7 @@ struct CacheDecisionTests {
         #expect(!both.isMeant(by: try CacheSamples.head(304, ["Last-Modified": "later"])))
     }
 
-    @Test func `the head that is served tells its age and the length of what is kept`() throws {
+    @Test func `a cached response is served with its Age and the stored body length`() throws {
         let url = try #require(URL(string: "https://h.com/a"))
         let head = try CacheSamples.response(200, ["Age": "5", "Content-Length": "99", "X": "y"]).head(
             url: url, age: 42, bodyLength: 7)
@@ -205,7 +205,7 @@ struct CacheDecisionTests {
         #expect(head.url == url && head.status == 200)
     }
 
-    @Test func `an answer that it still holds may say that it depends on more`() throws {
+    @Test func `a 304 response can add a Vary header to the cached response`() throws {
         let german: HeaderFields = ["Accept-Language": "de"]
         let old = try CacheSamples.response(200, Self.tagged, to: german)
         let head = try CacheSamples.head(304, ["Vary": "Accept-Language", "Cache-Control": "max-age=60"])
@@ -216,7 +216,7 @@ struct CacheDecisionTests {
         #expect(decide(german) == .serve(0, age: 0) && decide(["Accept-Language": "fr"]) == .forward)
     }
 
-    @Test func `who wants a body decompressed does not get it as it came, nor the other way round`() throws {
+    @Test func `a response stored compressed is not served decompressed, or the other way round`() throws {
         var raw = TransferOptions()
         raw.decodesContent = false
         for (options, other) in [(TransferOptions(), raw), (raw, TransferOptions())] {
@@ -251,7 +251,9 @@ struct CacheDecisionTests {
         ("X-Api-Key", "one", "two"), ("X-Access-Token", "one", "two"), ("X-Auth-Token", "one", "two"),
         ("X-Session", "Bearer one", "Bearer two"), ("Authorization", "Bearer one", "Bearer two"),
     ])
-    func `what was kept for one user of a server fits no other user`(name: String, one: String, two: String) throws {
+    func `a response to a request with credentials matches only the same credentials`(
+        name: String, one: String, two: String
+    ) throws {
         for control in ["max-age=60", "private, max-age=60"] {
             let response = try CacheSamples.response(200, ["Cache-Control": control], to: [name: one])
             #expect(CacheSelection.fits(response, [name: one]))
@@ -261,14 +263,14 @@ struct CacheDecisionTests {
         }
     }
 
-    @Test func `a field that names no user does not select a response`() throws {
+    @Test func `a request header without credentials or Vary does not select a response`() throws {
         let response = try CacheSamples.response(
             200, ["Cache-Control": "max-age=60"],
             to: ["Accept": "a", "User-Agent": "App/1", "Referer": "https://h.com/?token=1"])
         #expect(CacheSelection.fits(response, ["Accept": "b", "User-Agent": "App/2", "Cookie": "sid=1"]))
     }
 
-    @Test func `no value of a request is kept so that it could be read, or found without the key`() throws {
+    @Test func `request header values are stored only as keyed hashes`() throws {
         let request: HeaderFields = ["X-Api-Key": "s3cret"]
         func response(_ key: CacheKey) throws -> CachedResponse {
             CachedResponse(

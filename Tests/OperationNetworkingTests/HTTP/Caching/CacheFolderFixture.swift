@@ -5,19 +5,19 @@ import Foundation
 import OperationCore
 import OperationNetworking
 
-/// A cache in a folder of its own, which goes when the test lets go of it.
+/// A cache in its own folder, which is removed when the test releases the fixture.
 final class CacheFolderFixture: Sendable {
     let url = FileManager.default.temporaryDirectory.appendingPathComponent("operationkit-cache-\(UUID())")
 
     deinit { try? FileManager.default.removeItem(at: url) }
 
     func disk(_ limits: CacheLimits = CacheLimits(), interceptor: FileSystem.Interceptor? = nil) -> DiskCache {
-        // Nobody stops for good here, but on a busy machine a thread may stand still for long.
+        // No process crashes here, but on a busy machine a thread may be idle for a long time.
         let folder = CacheFolder(url: url, files: FileSystem(interceptor: interceptor), claimTries: 30_000)
         return DiskCache(folder: folder, limits: limits)
     }
 
-    /// The files with such an ending.
+    /// The files whose names have the given suffix.
     func files(_ suffix: String) -> [URL] {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: url.path)) ?? []
         return names.sorted().filter { $0.hasSuffix(suffix) }.map { url.appendingPathComponent($0) }
@@ -32,7 +32,7 @@ final class CacheFolderFixture: Sendable {
 extension DiskCache {
     static let fresh: HeaderFields = ["Cache-Control": "max-age=60", "ETag": "\"a\""]
 
-    /// Keeps a response; returns whether its body was taken.
+    /// Stores a response and returns whether the cache accepted its body.
     @discardableResult
     func keep(
         _ body: Data, at resource: String, to request: HeaderFields = [:], headers: HeaderFields = fresh,
@@ -48,7 +48,7 @@ extension DiskCache {
         return true
     }
 
-    /// The body that would be served; nil for a miss.
+    /// Returns the body that would be served, or `nil` for a miss.
     func body(_ resource: String, for request: HeaderFields = [:]) -> Data? {
         guard let metadata = metadata(resource, now: CacheSamples.now),
             let variant = metadata.variants.last(where: { CacheSelection.fits($0.response, request) }),

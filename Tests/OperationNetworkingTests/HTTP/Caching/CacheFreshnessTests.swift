@@ -13,7 +13,7 @@ struct CacheFreshnessTests {
         CacheFreshness(try CacheSamples.response(status, headers, delay: delay), now: CacheSamples.now + after)
     }
 
-    @Test func `the lifetime is max-age, else Expires less Date, else a tenth of the time since the last change`()
+    @Test func `the lifetime is max-age, else Expires minus Date, else a tenth of the time since Last-Modified`()
         throws
     {
         let date = CacheSamples.date
@@ -31,7 +31,7 @@ struct CacheFreshnessTests {
         #expect(try freshness(["Cache-Control": "s-maxage=60"]).lifetime == 0)
     }
 
-    @Test func `the age counts what it was on the way, what the sender says and the time that it was kept`() throws {
+    @Test func `the age includes Date or Age, the transfer time and the time in the cache`() throws {
         let date = CacheSamples.date
         #expect(try freshness(["Date": date(0)]).age == 0)
         #expect(try freshness(["Date": date(-30)]).age == 30)
@@ -44,7 +44,7 @@ struct CacheFreshnessTests {
         #expect(try freshness([:], after: 1e18).age == 2_147_483_647)
     }
 
-    @Test func `it is fresh until its age is its lifetime, and never after the clock was set back`() throws {
+    @Test func `a response is fresh until its lifetime ends, and stale if the clock was set back`() throws {
         let headers: HeaderFields = ["Cache-Control": "max-age=60", "Date": CacheSamples.date(0)]
         #expect(try freshness(headers, after: 59).isFresh)
         #expect(try !freshness(headers, after: 60).isFresh)

@@ -40,14 +40,14 @@ struct CacheRulesTests {
             ("GET", 200, ["Expires": "0"], [:], false),
             ("GET", 600, fresh, [:], false),
         ] as [(String, Int, HeaderFields, HeaderFields, Bool)])
-    func `a response is kept if it may be and if that is of any use`(
+    func `a response is stored if RFC 9111 permits it and it can be reused`(
         method: String, status: Int, headers: HeaderFields, request: HeaderFields, isKept: Bool
     ) throws {
         let response = try CacheSamples.response(status, headers, to: request)
         #expect(CacheRules.mayStore(response, method: method, request: request) == isKept)
     }
 
-    @Test func `what concerns the connection, and cookies, are not kept`() throws {
+    @Test func `connection headers and cookies are not stored`() throws {
         let response = try CacheSamples.response(
             200,
             [
@@ -66,7 +66,7 @@ struct CacheRulesTests {
         ("POST", 400, []), ("POST", 500, []), ("GET", 200, []), ("HEAD", 200, []), ("OPTIONS", 200, []),
         ("TRACE", 200, []),
     ])
-    func `a change that succeeded makes its address forgotten, and those it names at the same origin`(
+    func `a successful unsafe request invalidates its URL and the same-origin URLs it names`(
         method: String, status: Int, forgotten: [String]
     ) throws {
         let headers: HeaderFields = [

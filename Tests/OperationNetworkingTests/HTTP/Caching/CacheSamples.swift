@@ -4,7 +4,7 @@
 import Foundation
 import OperationNetworking
 
-/// What the tests of the cache share: a moment, and responses that came then.
+/// A fixed moment and sample responses that the cache tests share.
 enum CacheSamples {
     static let now = Date(timeIntervalSince1970: 1_700_000_000)
 
@@ -13,7 +13,7 @@ enum CacheSamples {
         return ResponseHead(url: url, status: status, headers: headers)
     }
 
-    /// A response that came at `received` seconds after the moment, to a request that was sent then.
+    /// A response received `received` seconds after the moment, to a request that was sent `delay` seconds earlier.
     static func response(
         _ status: Int = 200, _ headers: HeaderFields, to request: HeaderFields = [:], received: Double = 0,
         delay: Double = 0

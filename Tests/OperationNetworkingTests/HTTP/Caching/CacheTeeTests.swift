@@ -11,7 +11,7 @@ import Testing
 struct CacheTeeTests {
     private let folder = CacheFolderFixture()
 
-    @Test func `a response is not held for ever when all is written before the brake is set`() async throws {
+    @Test func `a response does not stay held if the cache finishes writing before the hold begins`() async throws {
         let folder = folder
         let isHeld = try await TestThread.run {
             let cache = HTTPCache(folder: folder.url)
@@ -23,7 +23,7 @@ struct CacheTeeTests {
                 tee.append(
                     bytes,
                     hold: {
-                        // The cache is as quick as can be: it is done before the brake is set.
+                        // The cache finishes writing before the hold begins.
                         let written = DispatchSemaphore(value: 0)
                         cache.perform { _, _ in written.signal() }
                         written.wait()

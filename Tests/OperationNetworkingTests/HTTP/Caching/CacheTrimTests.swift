@@ -18,7 +18,7 @@ struct CacheTrimTests {
         CacheTrim.plan(files, limit: limit, recency: recency, now: now).map(\.name).sorted()
     }
 
-    @Test func `what was used longest ago goes first, a metadata with its bodies`() {
+    @Test func `the least recently used entries are removed first, each with its bodies`() {
         let files = [
             file("a.metadata", 10, age: 30), file("a-1.body", 100), file("b.metadata", 10, age: 20),
             file("b-1.body", 100),
@@ -32,7 +32,7 @@ struct CacheTrimTests {
         #expect(removed(files, limit: 0).count == 5)
     }
 
-    @Test func `what a program left behind goes, what may still be worked on stays`() {
+    @Test func `old orphaned files are removed, and recent ones stay while space permits`() {
         let files = [
             file("-1.part", 10, age: 4000), file("-2.part", 10, age: 10), file("a-1.body", 10, age: 4000),
             file("b-1.body", 10, age: 10),
@@ -41,7 +41,7 @@ struct CacheTrimTests {
         #expect(removed(files, limit: 15) == ["-1.part", "a-1.body", "b-1.body"])
     }
 
-    @Test func `over random folders the rest fits, and nothing goes that need not`() {
+    @Test func `in random folders, the remaining files fit and only the oldest entries are removed`() {
         for seed in UInt64(0)..<500 {
             var generator = SeededGenerator(seed: seed)
             let files = (0..<20).flatMap { key in

@@ -17,7 +17,7 @@ struct DiskCacheTests {
     }
 
     @Test(arguments: [0, 1, 65_535, 65_536, 65_537, 300_000])
-    func `a body is served as it came, also by the next instance`(count: Int) throws {
+    func `a stored body is served unchanged, also by a new cache instance`(count: Int) throws {
         let folder = CacheFolderFixture()
         let body = Self.bytes(count)
         let disk = folder.disk()
@@ -34,7 +34,7 @@ struct DiskCacheTests {
         #expect(mode?.intValue == 0o700)
     }
 
-    @Test func `a metadata or a body that was cut at any byte is never served, and is removed`() throws {
+    @Test func `metadata or a body truncated at any byte is removed and never served`() throws {
         let body = Self.bytes(300)
         for suffix in [".metadata", ".body"] {
             let folder = CacheFolderFixture()
@@ -56,7 +56,7 @@ struct DiskCacheTests {
         }
     }
 
-    @Test func `a metadata or a body of which any byte was changed is never served`() throws {
+    @Test func `metadata or a body in which any byte was changed is never served`() throws {
         let body = Self.bytes(300)
         for suffix in [".metadata", ".body"] {
             let folder = CacheFolderFixture()
@@ -76,7 +76,7 @@ struct DiskCacheTests {
         }
     }
 
-    @Test func `whichever call to the system is the last before a crash, what is served is old or new and whole`()
+    @Test func `after a crash at any system call, the old or the new body is served completely`()
         throws
     {
         let (old, new) = (Self.bytes(100_000, seed: 1), Self.bytes(100_001, seed: 2))
@@ -85,7 +85,7 @@ struct DiskCacheTests {
             let folder = CacheFolderFixture()
             try folder.disk().keep(old, at: home)
             let count = Locked(0)
-            // From that call on nothing reaches the disk: what a process that was killed leaves behind.
+            // From that call on, nothing reaches the disk. This simulates a killed process.
             let disk = folder.disk(CacheLimits()) { [crash] _ in
                 count.withLock { count in
                     count += 1
@@ -101,7 +101,7 @@ struct DiskCacheTests {
         #expect(crash > 10)
     }
 
-    @Test func `a write that stops in the middle is found out`() throws {
+    @Test func `a body is never served incomplete after a failed write`() throws {
         for crash in 1...30 {
             let folder = CacheFolderFixture()
             let count = Locked(0)
@@ -120,7 +120,7 @@ struct DiskCacheTests {
         }
     }
 
-    @Test func `several responses at one address are told apart, the ninth takes the first one's place`() throws {
+    @Test func `a URL keeps eight variants, and the ninth replaces the oldest`() throws {
         let folder = CacheFolderFixture()
         let disk = folder.disk()
         let vary: HeaderFields = ["Cache-Control": "max-age=60", "Vary": "Accept-Language"]
@@ -139,7 +139,7 @@ struct DiskCacheTests {
         #expect(folder.files("").map(\.lastPathComponent) == ["changes", "secret"])
     }
 
-    @Test func `there are never more bytes than allowed, and what was used last stays`() throws {
+    @Test func `the cache never exceeds its limit and keeps the most recently used responses`() throws {
         let folder = CacheFolderFixture()
         let limits = CacheLimits(totalBytes: 100_000)
         let disk = folder.disk(limits)
@@ -153,7 +153,7 @@ struct DiskCacheTests {
         #expect(disk.size() > limits.totalBytes / 2)
     }
 
-    @Test func `a body that is too long is not kept, and leaves nothing`() throws {
+    @Test func `a body that exceeds its limit is not stored and leaves no file`() throws {
         let folder = CacheFolderFixture()
         let disk = folder.disk(CacheLimits(totalBytes: 100_000))
         #expect(try !disk.keep(Self.bytes(12_501), at: home, chunk: 1000))
@@ -164,7 +164,7 @@ struct DiskCacheTests {
         #expect(folder.files(".part").isEmpty)
     }
 
-    @Test func `bodies that are written at once stay below the limit together`() throws {
+    @Test func `bodies that are written concurrently stay within the limit together`() throws {
         let folder = CacheFolderFixture()
         let disk = folder.disk(CacheLimits(totalBytes: 10_000, bodyBytes: 8_000))
         let writers = (0..<4).compactMap { _ in disk.openWriter() }
@@ -176,7 +176,7 @@ struct DiskCacheTests {
         #expect(accepted >= 10)
     }
 
-    @Test func `two instances in one folder see what the other does, and neither serves what is not whole`() throws {
+    @Test func `two instances that share a folder never serve an incomplete body`() throws {
         let folder = CacheFolderFixture()
         let limits = CacheLimits(totalBytes: 200_000, bodyBytes: 50_000)
         for seed in UInt64(0)..<20 {
@@ -203,8 +203,7 @@ struct DiskCacheTests {
         }
     }
 
-    @Test func `from several threads at once, each with an instance of its own, what is served is whole`() async throws
-    {
+    @Test func `concurrent threads with separate instances serve only complete bodies`() async throws {
         let folder = CacheFolderFixture()
         let url = folder.url
         let faults = Locked(0)
@@ -217,7 +216,7 @@ struct DiskCacheTests {
                     let number = Int.random(in: 0..<8, using: &generator)
                     let resource = "https://h.com/\(number)"
                     if generator.chance(1, in: 3) {
-                        // The first byte says of what all others are made.
+                        // All bytes of a body are equal, so a mixed body is a fault.
                         let byte = UInt8.random(in: 0...255, using: &generator)
                         _ = try? disk.keep(
                             Data(repeating: byte, count: Int.random(in: 1..<40_000, using: &generator)), at: resource)
@@ -234,7 +233,7 @@ struct DiskCacheTests {
         #expect(hits.withLock { $0 } > 20)
     }
 
-    @Test func `a body is read on though it was forgotten meanwhile`() throws {
+    @Test func `a reader reads a body to its end although the cache was cleared`() throws {
         let folder = CacheFolderFixture()
         let disk = folder.disk()
         let body = Self.bytes(200_000)
@@ -248,7 +247,7 @@ struct DiskCacheTests {
         #expect(disk.body(home) == nil)
     }
 
-    @Test func `what others put into the folder is left alone, and a link is not followed`() throws {
+    @Test func `unknown files in the folder are kept, and symbolic links are not followed`() throws {
         let folder = CacheFolderFixture()
         let disk = folder.disk()
         try disk.keep(Data("x".utf8), at: home)
@@ -263,7 +262,7 @@ struct DiskCacheTests {
         #expect(try Data(contentsOf: stranger) == Data("mine".utf8))
     }
 
-    @Test func `a response that still holds gets its new fields, on disk too`() throws {
+    @Test func `a revalidated response gets its new headers on disk as well`() throws {
         let folder = CacheFolderFixture()
         let disk = folder.disk()
         try disk.keep(Data("x".utf8), at: home)
@@ -277,7 +276,7 @@ struct DiskCacheTests {
     }
 
     @Test(arguments: ["the same", "another"])
-    func `what was forgotten while it was being written does not come back`(instance: String) throws {
+    func `a response that is invalidated while it is written is not stored`(instance: String) throws {
         let folder = CacheFolderFixture()
         let disk = folder.disk()
         let forgetter = instance == "the same" ? disk : folder.disk()
@@ -295,7 +294,7 @@ struct DiskCacheTests {
             forget(forgetter)
             disk.commit(writer, response, at: home, now: CacheSamples.now)
             #expect(disk.body(home) == nil && folder.files(".body").isEmpty, "\(name)")
-            // What was asked for before that, too, though its response came afterwards.
+            // This also applies to a request sent before the invalidation whose response arrives afterward.
             let moment = disk.moment
             forget(forgetter)
             let late = try #require(disk.openWriter(since: moment))
@@ -308,7 +307,7 @@ struct DiskCacheTests {
         #expect(disk.body(home) == Data())
     }
 
-    @Test func `changes that cannot be read, or were begun anew, count as any change`() {
+    @Test func `an unreadable or restarted change log counts as a change of every key`() {
         var changes = CacheChanges()
         for key in ["a", "b", "a"] { changes.forget(key) }
         #expect(CacheChanges(changes.encoded) == changes && changes.moment == 3)
@@ -324,7 +323,7 @@ struct DiskCacheTests {
         #expect(changes.encoded.count < 1_000)
     }
 
-    @Test func `all instances of a folder hide values in the same way, and each folder in its own`() throws {
+    @Test func `all instances of a folder share one secret key, and each folder has its own`() throws {
         let (folder, other) = (CacheFolderFixture(), CacheFolderFixture())
         #expect(folder.disk().key == folder.disk().key && folder.disk().key != other.disk().key)
         let file = try #require(folder.files("secret").first)

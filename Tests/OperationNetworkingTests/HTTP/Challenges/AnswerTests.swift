@@ -15,7 +15,7 @@ struct AnswerTests {
         ("MD5", "8ca523f5e9506fed4657c9700eebdbec"),
         ("SHA-256", "753927fa0e85d155564e2e272a28d1802ca10daf4496794697cf8db5856cb6c1"),
     ])
-    func `the example of RFC 7616 has its response`(algorithm: String, response: String) throws {
+    func `the Digest example of RFC 7616 produces its response`(algorithm: String, response: String) throws {
         let answer = try #require(
             try digest(
                 "Digest realm=\"http-auth@example.org\", qop=\"auth, auth-int\", algorithm=\(algorithm), "
@@ -31,7 +31,7 @@ struct AnswerTests {
                 + "cnonce=\"f2/wE4q74E6zIJEtWaHKaf5wv/H5QzzpXusqGemxURZJ\"")
     }
 
-    @Test func `the examples of RFC 2617 and RFC 2069 have their responses`() throws {
+    @Test func `the Digest examples of RFC 2617 and RFC 2069 produce their responses`() throws {
         let modern = try #require(
             try digest(
                 "Digest realm=\"testrealm@host.com\", qop=\"auth,auth-int\", nonce=\"dcd98b7102dd2f0e8b11d0f600bfb0c093\", opaque=\"5ccc069c403ebaf9f0171e9517f40e41\""
@@ -54,12 +54,12 @@ struct AnswerTests {
         "Digest realm=x", "Digest realm=x, nonce=n, algorithm=SHA-512-256", "Digest nonce=n, qop=auth-int",
         "Digest nonce=n, algorithm=MD5-sess", "Basic realm=x, nonce=n", "Digest nonce=n, algorithm=\"\"",
     ])
-    func `what is not known here is not answered`(challenge: String) throws {
+    func `an unsupported Digest challenge is not answered`(challenge: String) throws {
         #expect(try digest(challenge) == nil)
     }
 
     @Test
-    func `names that are no ASCII are written apart, names that are secret as a checksum, quotes with a backslash`()
+    func `Digest encodes non-ASCII user names, hashes user names on request and escapes quotes`()
         throws
     {
         let plain = try #require(try digest("Digest realm=\"a\\\"b\", nonce=n, qop=auth, charset=UTF-8"))
@@ -73,7 +73,7 @@ struct AnswerTests {
         #expect(!hidden.contains("anna") && hidden.contains("userhash=true"))
     }
 
-    @Test func `basic is Base64 of UTF-8, and never of a name with a colon`() {
+    @Test func `Basic encodes UTF-8 in Base64 and rejects a user name with a colon`() {
         #expect(BasicAnswer.make(user: "Aladdin", password: "open sesame") == "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==")
         #expect(BasicAnswer.make(user: "test", password: "123£") == "Basic dGVzdDoxMjPCow==")
         #expect(BasicAnswer.make(user: "a:b", password: "c") == nil)

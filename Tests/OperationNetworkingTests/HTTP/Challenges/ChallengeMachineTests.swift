@@ -28,7 +28,7 @@ struct ChallengeMachineTests {
         if case .ask(let questions) = action { questions } else { nil }
     }
 
-    /// What the machine asks after a response; nil if it asks nothing.
+    /// The questions that the machine asks after a response, or `nil` if it asks none.
     private func asked(
         _ machine: inout ChallengeMachine, _ head: ResponseHead, _ proof: Proof? = nil, isFromMemory: Bool = false
     ) throws -> [CredentialQuestion]? {
@@ -45,7 +45,7 @@ struct ChallengeMachineTests {
         if case .deliver = action { true } else { false }
     }
 
-    @Test func `the strongest way is asked for first, what is unknown last, what cannot be gone not at all`() throws {
+    @Test func `challenges are asked from strongest to unknown, and unsupported ones are skipped`() throws {
         var machine = ChallengeMachine(maximumTries: 3)
         let action = try machine.receive(
             head(
@@ -60,7 +60,7 @@ struct ChallengeMachineTests {
     }
 
     @Test
-    func `without a challenge, with a field of the user's own, or with a body that is gone the 401 is the answer`()
+    func `without a usable challenge or a repeatable request, the response is delivered`()
         throws
     {
         let once = RequestBody.stream(canBeSentAgain: false) { throw CancellationError() }
@@ -77,7 +77,7 @@ struct ChallengeMachineTests {
         }
     }
 
-    @Test func `what was refused is told and not sent again`() throws {
+    @Test func `a refused credential is reported and not sent again`() throws {
         var machine = ChallengeMachine(maximumTries: 3)
         let basic = try head(401, "Basic realm=r")
         let first = try asked(&machine, basic)?.first
@@ -93,13 +93,13 @@ struct ChallengeMachineTests {
         let next = try taken(&machine, other, second)
         let end = try machine.receive(head(200), to: hop(), proof: next, isFromMemory: false, clientNonce: "c")
         guard case .accepted(let accepted) = end else {
-            Issue.record("It was not accepted.")
+            Issue.record("The credential was not accepted.")
             return
         }
         #expect(accepted.credential == other)
     }
 
-    @Test func `a nonce that is stale is renewed without asking`() throws {
+    @Test func `a stale nonce is renewed without asking for a credential`() throws {
         var machine = ChallengeMachine(maximumTries: 3)
         let first = try asked(&machine, head(401, "Digest realm=r, nonce=one, qop=auth"))?.first
         let taken = try taken(&machine, anna, first)
@@ -111,17 +111,17 @@ struct ChallengeMachineTests {
         let stale = try head(401, "Digest realm=r, nonce=two, qop=auth, stale=TRUE")
         let action = try machine.receive(stale, to: hop(), proof: proof, isFromMemory: false, clientNonce: "d")
         guard case .answer(let renewed) = action else {
-            Issue.record("It was not renewed.")
+            Issue.record("The nonce was not renewed.")
             return
         }
         #expect(renewed.nonce == "two" && renewed.count == 0)
-        // The same nonce called stale again is a refusal.
+        // If the server calls the same nonce stale again, it refuses the credential.
         let again = try asked(&machine, stale, renewed)
         #expect(again?.first?.refused == [anna])
     }
 
     @Test(arguments: [0, 1, 3, 7])
-    func `a server that is never content is asked so often and no more`(limit: Int) throws {
+    func `a server that refuses every credential is tried at most maximumTries times`(limit: Int) throws {
         for isStale in [false, true] {
             var machine = ChallengeMachine(maximumTries: limit)
             var proof: Proof?
@@ -145,7 +145,7 @@ struct ChallengeMachineTests {
         }
     }
 
-    @Test func `what was remembered and is refused says nothing of the credential`() throws {
+    @Test func `a refused proof from memory does not mark its credential as refused`() throws {
         var machine = ChallengeMachine(maximumTries: 3)
         let challenge = try #require(Challenge.parse(["Basic realm=r"]).first)
         let proof = try #require(Proof(challenge, anna, at: hop().address.origin, clientNonce: "c"))
@@ -155,7 +155,7 @@ struct ChallengeMachineTests {
         #expect(again != nil)
     }
 
-    @Test func `a memory gives each request what belongs to its origin and path, and counts each nonce up`() throws {
+    @Test func `the memory returns proofs by origin and path, and increments each nonce count`() throws {
         var memory = ProofMemory()
         func used(_ url: String) throws -> String? { try memory.use(for: hop("GET", url))?.value }
         let origin = try hop().address.origin
@@ -172,7 +172,7 @@ struct ChallengeMachineTests {
             let value = try used("https://h.com/elsewhere")
             #expect(value?.contains("nc=0000000\(count)") == true)
         }
-        // An older copy of the proof, accepted late, does not set the count back.
+        // An older copy of the proof that is accepted late does not reset the count.
         memory.remember(digest, acceptedBy: try hop())
         let next = try used("https://h.com/z")
         #expect(next?.contains("nc=00000006") == true)
@@ -184,11 +184,11 @@ struct ChallengeMachineTests {
         #expect(last == nil)
     }
 
-    @Test func `a credential's secret is in no description`() {
+    @Test func `the description of a credential does not contain its secret`() {
         #expect(!"\(anna)".contains("secret") && !"\(Credential.token("secret"))".contains("secret"))
     }
 
-    @Test func `a memory of Basic grows with the paths at which it was accepted`() throws {
+    @Test func `a remembered Basic proof applies to each path at which it was accepted`() throws {
         var memory = ProofMemory()
         func reached(_ path: String) throws -> Bool { try memory.use(for: hop("GET", "https://h.com\(path)")) != nil }
         let challenge = Challenge.parse(["Basic realm=r"])[0]

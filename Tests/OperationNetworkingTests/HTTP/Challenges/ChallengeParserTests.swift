@@ -40,15 +40,15 @@ struct ChallengeParserTests {
         ("=a, Basic", ["basic"]),
         ("@, Basic realm=x", ["basic realm=<x>"]), ("Basic realm=\"\u{E9}\u{301}\"", ["basic realm=<\u{E9}\u{301}>"]),
     ])
-    func `a field is read as RFC 9110 says`(field: String, expected: [String]) {
+    func `a challenge header is parsed as RFC 9110 requires`(field: String, expected: [String]) {
         #expect(shown(field) == expected)
     }
 
-    @Test func `several fields are read one after another`() {
+    @Test func `several challenge headers are parsed in order`() {
         #expect(shown("Basic realm=x", "broken=", "Digest nonce=n") == ["basic realm=<x>", "digest nonce=<n>"])
     }
 
-    @Test func `no text ends the process, and a long one takes no longer than it is long`() {
+    @Test func `arbitrary text never crashes the parser, and long text takes linear time`() {
         let pieces = ["Basic", "Digest", " ", ",", "=", "\"", "\\", "realm", "a", "é", "\t", "==", "@"]
         var generator = SeededGenerator(seed: 7235)
         for _ in 0..<20_000 {

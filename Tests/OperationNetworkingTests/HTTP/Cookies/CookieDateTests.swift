@@ -15,7 +15,7 @@ struct CookieDateTests {
         ("garbage 01 Jan 1970 00:00:00 more 02 Feb 1999 11:11:11", 0), ("01 January99 1970 00:00:00", 0),
         ("31 Dec 1601 23:59:59", -11_612_937_601),
     ])
-    func `a cookie's date is found in whatever order its parts come`(text: String, seconds: Double) {
+    func `a cookie date is parsed with its parts in any order`(text: String, seconds: Double) {
         #expect(CookieDate.parse(text)?.timeIntervalSince1970 == seconds)
     }
 
@@ -26,7 +26,7 @@ struct CookieDateTests {
         "09 Jun 2021 10:18:60", "09 Jun 1600 10:18:14", "09 Jun 20211 10:18:14", "09 Jun 2021 100:18:14",
         "09 Jun 2021 10:18", "123 Jun 2021 10:18:14", "09 Jum 2021 10:18:14",
     ])
-    func `what lacks a part, or has one that cannot be, is no date`(text: String) {
+    func `a cookie date with a missing or invalid part is rejected`(text: String) {
         #expect(CookieDate.parse(text) == nil)
     }
 }

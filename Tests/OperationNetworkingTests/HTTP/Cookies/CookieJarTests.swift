@@ -17,7 +17,7 @@ struct CookieJarTests {
         FileManager.default.temporaryDirectory.appendingPathComponent("operationkit-\(UUID())/deep/cookies.json")
     }
 
-    @Test func `cookies that last are in the file again in the next run, those of the session are not`() async throws {
+    @Test func `persistent cookies are saved to the file, and session cookies are not`() async throws {
         let file = temporaryFile()
         defer { try? FileManager.default.removeItem(at: file.deletingLastPathComponent().deletingLastPathComponent()) }
         let first = try CookieJar(storage: FileCookieStorage(url: file))
@@ -33,7 +33,7 @@ struct CookieJarTests {
         #expect(try CookieJar(storage: FileCookieStorage(url: file)).cookies.isEmpty)
     }
 
-    @Test func `the rule for domains may use the jar`() async throws {
+    @Test func `the public suffix rule can use the cookie jar`() async throws {
         let url = try home()
         let passed = try await TestThread.run {
             let passed = Locked(0)
@@ -57,7 +57,7 @@ struct CookieJarTests {
         #expect(passed == 2)
     }
 
-    @Test func `a file that is none is told, not overwritten`() throws {
+    @Test func `an invalid cookie file throws an error and is not overwritten`() throws {
         let file = FileManager.default.temporaryDirectory.appendingPathComponent("operationkit-\(UUID()).json")
         defer { try? FileManager.default.removeItem(at: file) }
         try Data("{".utf8).write(to: file)
@@ -65,13 +65,13 @@ struct CookieJarTests {
         #expect(try Data(contentsOf: file) == Data("{".utf8))
     }
 
-    @Test func `what could not be saved is told to whoever waits, and saved later`() async throws {
+    @Test func `a failed save throws to the caller, and the cookies are saved later`() async throws {
         let storage = FailingStorage()
         let jar = try CookieJar(storage: storage)
         storage.fails.withLock { $0 = true }
         try jar.receive(["a=1; Max-Age=1000"], from: home())
         await #expect(throws: CocoaError.self) {
-            // The change is saved in the background, too; of the two that fail one is this.
+            // The change is also saved in the background. One of the two failures is thrown here.
             try await jar.save()
             try jar.receive(["b=1; Max-Age=1000"], from: self.home())
             try await jar.save()
@@ -81,7 +81,7 @@ struct CookieJarTests {
         #expect(storage.saved.withLock { $0 }.map(\.name).first == "a")
     }
 
-    @Test func `a session ends, a rule removes, a cookie of one's own goes along`() throws {
+    @Test func `endSession and remove delete cookies, and a cookie set in code is sent`() throws {
         let jar = CookieJar()
         try jar.receive(["a=1; Max-Age=1000", "b=2", "c=3"], from: home())
         jar.remove { $0.name == "c" }
@@ -94,7 +94,7 @@ struct CookieJarTests {
         #expect(jar.cookies.map(\.description) == ["a of h.com/", "own of h.com/"])
     }
 
-    @Test func `from many threads at once nothing is lost`() async throws {
+    @Test func `cookies received concurrently on many threads are all kept`() async throws {
         let storage = MemoryCookieStorage()
         var limits = CookieLimits()
         limits.perDomain = 1000
@@ -113,7 +113,7 @@ struct CookieJarTests {
         #expect(storage.load().count == 400)
     }
 
-    @Test func `turns to save are as many as needed`() {
+    @Test func `a save is scheduled once for several changes and repeated after a failure`() {
         var turn = SaveTurn()
         var answers = [turn.begin(), turn.noteChange(), turn.noteChange(), turn.begin(), turn.noteChange()]
         turn.fail()

@@ -18,7 +18,7 @@ struct CookieStoreTests {
         return store
     }
 
-    /// A field, who sends it, whom it is asked for, and whether it goes along.
+    /// A Set-Cookie header, the URL that sets it, the URL of the next request, and whether the cookie is sent.
     @Test(arguments: [
         ("a=b", "http://h.com/", "http://h.com/", true), ("a=b", "http://h.com/", "http://x.h.com/", false),
         ("a=b", "http://h.com/", "https://h.com:8443/", true),
@@ -67,13 +67,15 @@ struct CookieStoreTests {
         ("a=b; Max-Age=0", "http://h.com/", "http://h.com/", false),
         ("a=b; Max-Age=1", "http://h.com/", "http://h.com/", true),
     ])
-    func `a cookie is taken and sent as RFC 6265bis says`(field: String, from: String, to: String, goes: Bool) throws {
+    func `a cookie is stored and sent as RFC 6265bis requires`(
+        field: String, from: String, to: String, goes: Bool
+    ) throws {
         var store = try store([field], from: from)
         let header = try store.header(for: WebAddress(to), now: now)
         #expect((header != nil) == goes)
     }
 
-    @Test func `longer paths come first, and of equals those that were set first`() throws {
+    @Test func `cookies with longer paths are sent first, then cookies that were set earlier`() throws {
         var store = try store(
             ["a=1; Path=/", "b=2; Path=/x/y", "c=3; Path=/x", "d=4; Path=/x/y", "e; Path=/"], from: "http://h.com/")
         _ = try store.receive(["a=9; Path=/"], from: WebAddress("http://h.com/"), now: now + 5)
@@ -81,7 +83,7 @@ struct CookieStoreTests {
         #expect(header == "b=2; d=4; c=3; a=9; e")
     }
 
-    @Test func `a cookie of the same name, domain and path takes the other's place, and one that is over removes it`()
+    @Test func `a cookie replaces one with the same name, domain and path, or removes it if expired`()
         throws
     {
         var store = try store(["a=1", "a=2; Domain=h.com", "a=3; Path=/x", "a=4"], from: "http://h.com/")
@@ -100,7 +102,7 @@ struct CookieStoreTests {
         ("a=evil; Path=/x", "http://h.com/", true),
         ("b=fine", "http://h.com/", false), ("a=evil", "http://other.com/", false), ("a=evil", "http://x.h.com/", true),
     ])
-    func `an unencrypted connection cannot take the place of a secure cookie`(
+    func `an unencrypted connection cannot replace a secure cookie`(
         field: String, from: String, isRefused: Bool
     ) throws {
         var store = try store(["a=good; Secure; Domain=h.com; Path=/"], from: "https://h.com/")
@@ -108,14 +110,14 @@ struct CookieStoreTests {
         #expect(isTaken == !isRefused)
     }
 
-    @Test func `a secure cookie under a longer path does not bar one for the rest`() throws {
+    @Test func `a secure cookie on a longer path does not block a cookie on a shorter path`() throws {
         var store = try store(["a=good; Secure; Path=/login"], from: "https://h.com/")
         let short = try store.receive(["a=1; Path=/"], from: WebAddress("http://h.com/"), now: now)
         let long = try store.receive(["a=1; Path=/login/x"], from: WebAddress("http://h.com/"), now: now)
         #expect(short && !long)
     }
 
-    @Test func `what is over is not sent`() throws {
+    @Test func `an expired cookie is not sent`() throws {
         var store = try store(["a=1; Max-Age=10", "b=2"], from: "http://h.com/")
         let address = try WebAddress("http://h.com/")
         let before = store.header(for: address, now: now + 9)
@@ -123,13 +125,13 @@ struct CookieStoreTests {
         #expect(before == "a=1; b=2" && after == "b=2")
     }
 
-    @Test func `one response sets so many cookies and no more`() throws {
+    @Test func `one response sets at most 50 cookies`() throws {
         let store = try store((0..<80).map { "c\($0)=1" }, from: "http://h.com/")
         #expect(store.count == 50)
         #expect(store.cookies.last?.name == "c49")
     }
 
-    @Test func `a domain that has too many loses what is not secure first, and what was used longest ago`() throws {
+    @Test func `a full domain first evicts insecure cookies, then the least recently used ones`() throws {
         var limits = CookieLimits()
         limits.perDomain = 3
         var store = CookieStore(limits: limits)
@@ -146,7 +148,7 @@ struct CookieStoreTests {
         #expect(store.cookies.map(\.name) == ["t", "u", "v"])
     }
 
-    @Test func `the jar has so many cookies in all, and first loses what is over`() throws {
+    @Test func `a full jar first evicts expired cookies, then the oldest ones`() throws {
         var limits = CookieLimits()
         limits.total = 5
         var store = CookieStore(limits: limits)
@@ -160,14 +162,14 @@ struct CookieStoreTests {
         #expect(store.cookies.map(\.domain) == ["h1.com", "h2.com", "h4.com", "h5.com", "h6.com"])
     }
 
-    @Test func `a cookie made by hand cannot smuggle fields into a request`() {
+    @Test func `a cookie set in code cannot inject headers into a request`() {
         var store = CookieStore()
         store.put(Cookie(name: "a", value: "b\r\nX: y", domain: "h.com"), now: now)
         store.put(Cookie(name: "a", value: "b; c=d", domain: "h.com"), now: now)
         #expect(store.count == 0)
     }
 
-    @Test func `random calls keep the count, the limits and the owner of each cookie`() throws {
+    @Test func `random calls preserve the count, the limits and the domain of each cookie`() throws {
         let hosts = ["a.com", "b.a.com", "c.b.a.com", "d.com", "127.0.0.1", "x.co.uk"]
         let attributes = [
             "", "; Secure", "; Domain=a.com", "; Domain=b.a.com", "; Domain=co.uk", "; Path=/p", "; Max-Age=0",
@@ -191,7 +193,7 @@ struct CookieStoreTests {
                 let cookies = store.cookies
                 #expect(store.count == cookies.count && cookies.count <= 9, "seed \(seed)")
                 #expect(Dictionary(grouping: cookies, by: \.domain).values.allSatisfy { $0.count <= 4 }, "seed \(seed)")
-                // The value says who set it: each cookie that goes to a host comes from a host in the same domain.
+                // The value names the host that set it. A cookie is sent only to hosts in the same domain.
                 let sent = store.header(for: address, now: moment) ?? ""
                 for value in sent.split(separator: "; ").compactMap({ $0.split(separator: "=").last }) {
                     #expect(value.suffix(5) == host.suffix(5), "seed \(seed): \(sent) to \(host)")
@@ -200,7 +202,7 @@ struct CookieStoreTests {
         }
     }
 
-    @Test func `a secure cookie that is over shadows none`() throws {
+    @Test func `an expired secure cookie does not block an insecure one`() throws {
         var store = try store(["a=1; Secure; Max-Age=10"], from: "https://h.com/")
         _ = try store.receive(["a=2"], from: WebAddress("http://h.com/"), now: now + 9)
         #expect(store.cookies.map(\.value) == ["1"])

@@ -17,18 +17,20 @@ struct SetCookieTests {
         ("ä=ö", "ä", "ö"), ("a=b;;;", "a", "b"), ("a b=c", "a b", "c"), ("a=b\tc", "a", "b\tc"),
         ("\u{301}=x", "\u{301}", "x"),
     ])
-    func `name and value are what the algorithm says`(text: String, name: String, value: String) throws {
+    func `the name and value of a cookie are parsed as RFC 6265bis requires`(
+        text: String, name: String, value: String
+    ) throws {
         let cookie = try #require(SetCookie(text, now: now))
         #expect(cookie.name == name)
         #expect(cookie.value == value)
     }
 
     @Test(arguments: ["", ";", "=", " = ", ";a=b", "a=b\u{0}", "a\r\n=b", "a=b\u{7F}", "a=b; Path=/\u{1}"])
-    func `what is to be ignored is ignored`(text: String) {
+    func `an empty cookie or one with control characters is ignored`(text: String) {
         #expect(SetCookie(text, now: now) == nil)
     }
 
-    @Test func `name and value have 4096 bytes together at most`() {
+    @Test func `the name and value have at most 4096 bytes together`() {
         #expect(SetCookie("a=" + String(repeating: "b", count: 4095), now: now) != nil)
         #expect(SetCookie("a=" + String(repeating: "b", count: 4096), now: now) == nil)
         #expect(SetCookie("a=" + String(repeating: "é", count: 2048), now: now) == nil)
@@ -43,7 +45,9 @@ struct SetCookieTests {
             ("a=b; Expires=Wed, 22 Nov 2023 00:00:00 GMT; Max-Age=10", 10),
             ("a=b; Max-Age=10; Max-Age=20", 20), ("a=b; Expires=01 Jan 2500 00:00:00", 34_560_000),
         ] as [(String, Double?)])
-    func `a cookie ends by Max-Age, else by Expires, in 400 days at the latest`(text: String, seconds: Double?) throws {
+    func `a cookie expires by Max-Age, else by Expires, and after at most 400 days`(
+        text: String, seconds: Double?
+    ) throws {
         let expires = try #require(SetCookie(text, now: now)?.expires)
         #expect(expires == seconds.map { now.addingTimeInterval($0) } ?? .distantPast)
     }
@@ -52,12 +56,13 @@ struct SetCookieTests {
         "a=b", "a=b; Max-Age=", "a=b; Max-Age=1x", "a=b; Max-Age=+1", "a=b; Max-Age=1.5", "a=b; Expires=soon",
         "a=b; Expires",
     ])
-    func `an end that cannot be read is none`(text: String) throws {
+    func `an unreadable expiration is ignored`(text: String) throws {
         let cookie = try #require(SetCookie(text, now: now))
         #expect(cookie.expires == nil)
     }
 
-    @Test func `attributes are read in any case, the last of a name counts, unknown ones do not`() throws {
+    @Test
+    func `attribute names are case-insensitive, the last value counts, and unknown attributes are ignored`() throws {
         let text =
             "a=b; DOMAIN=.Example.COM; path=/x; SECURE; HttpOnly=whatever; samesite=LAX; Foo=1; Path=/y;Domain=b.com"
         let cookie = try #require(SetCookie(text, now: now))
@@ -72,7 +77,7 @@ struct SetCookieTests {
         #expect(long.path == nil)
     }
 
-    @Test func `no text ends the process`() {
+    @Test func `arbitrary text never crashes the parser`() {
         let pieces = [
             "a", "=", ";", " ", "\t", "\"", "Path", "Domain", "Max-Age", "Expires", "-", "9", "é", "\u{301}",
             "\u{200D}", ",", "Secure",

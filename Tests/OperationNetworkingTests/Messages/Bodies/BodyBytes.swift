@@ -5,9 +5,9 @@ import Foundation
 import OperationCore
 import OperationNetworking
 
-/// Reads bodies as a session would, but at once.
+/// Reads a complete body immediately, in the way of a session.
 enum BodyBytes {
-    /// All bytes of a body, asked for in portions of a size.
+    /// Returns all bytes of a body, read in portions of the given size.
     static func all(of body: RequestBody, portion: Int = 1 << 16) throws -> [UInt8] {
         let waker = DispatchSemaphore(value: 0)
         let reader = try BodyReader(body, waker: BodyWaker { waker.signal() })

@@ -10,7 +10,7 @@ import Testing
 @Suite(.timeLimit(.minutes(3)))
 struct BodyLengthTests {
     @Test(arguments: [1, 150, 199, 201, 400])
-    func `a stream that has another length than was stated is an error, and is not cut`(length: Int) throws {
+    func `a stream whose length differs from the stated length is an error`(length: Int) throws {
         let text = Data(repeating: 0x61, count: 200)
         for body in [
             RequestBody.stream(InputStream(data: text), length: Int64(length)),
@@ -21,11 +21,11 @@ struct BodyLengthTests {
     }
 
     @Test(arguments: [0, 1, 50, 150], [false, true])
-    func `more than was stated is an error, also where a portion ends there`(length: Int, isLate: Bool) async throws {
+    func `a stream that exceeds its stated length is an error`(length: Int, isLate: Bool) async throws {
         let body = RequestBody.stream(length: Int64(length), canBeSentAgain: true) {
             PieceProducer(Array(repeating: 0x61, count: 200), size: 50, isLate: isLate)
         }
-        // As libcurl does: it never asks for more than what is missing.
+        // Like libcurl, this asks for no more than the missing bytes.
         _ = try await TestThread.run {
             #expect { try BodyBytes.all(of: body, portion: max(length, 1)) } throws: {
                 ($0 as? NetworkError)?.code == .bodyLengthMismatch
@@ -34,7 +34,7 @@ struct BodyLengthTests {
     }
 
     @Test(arguments: [1, 7, 50, 200, 1_000])
-    func `a stream that says late that it has ended is given whole`(portion: Int) async throws {
+    func `a stream that reports its end late is read completely`(portion: Int) async throws {
         let bytes = TestPattern.bytes(count: 200)
         let body = RequestBody.stream(length: 200, canBeSentAgain: true) {
             PieceProducer(bytes, size: 50, isLate: true)
@@ -42,7 +42,7 @@ struct BodyLengthTests {
         #expect(try await TestThread.run { try BodyBytes.all(of: body, portion: portion) } == bytes)
     }
 
-    @Test func `a stream that has not yet said whether it ends keeps its last portion back`() throws {
+    @Test func `a stream that has not reported its end yet keeps its last portion back`() throws {
         final class Hesitant: BodyProducer {
             let calls = Locked(0)
 
@@ -69,7 +69,7 @@ struct BodyLengthTests {
         #expect(try read(2) == .end)
     }
 
-    @Test func `an empty file that has bytes by now, or is gone, is an error`() async throws {
+    @Test func `an empty file that has grown or was deleted is an error`() async throws {
         let file = try TemporaryFile(Data())
         let body = RequestBody.file(try FileRegion(file.url))
         try await TestThread.run {
@@ -81,7 +81,7 @@ struct BodyLengthTests {
         }
     }
 
-    @Test func `another file of the same length and date in its place is an error`() async throws {
+    @Test func `a different file of the same length and date is an error`() async throws {
         let (file, other) = (try TemporaryFile(Data("first".utf8)), try TemporaryFile(Data("other".utf8)))
         let body = RequestBody.file(try FileRegion(file.url))
         var status = stat()
@@ -98,7 +98,7 @@ struct BodyLengthTests {
         }
     }
 
-    @Test func `a stream of the stated length is given whole`() throws {
+    @Test func `a stream of the stated length is read completely`() throws {
         let text = Data(repeating: 0x61, count: 200)
         #expect(try BodyBytes.all(of: .stream(InputStream(data: text), length: 200)) == Array(text))
     }

@@ -31,7 +31,7 @@ struct FormEncoderTests {
         }
     }
 
-    @Test func `a value is written pair by pair in its own order`() throws {
+    @Test func `a value is encoded pair by pair in the order of its properties`() throws {
         #expect(
             try FormEncoder().encode(Person())
                 == "firstName=Anna+%C3%96&age=7&isHere=true&tags%5B%5D=a+b&tags%5B%5D=c%26d"
@@ -39,7 +39,7 @@ struct FormEncoderTests {
                 + "&address%5Blines%5D%5B%5D%5B%5D=x&address%5Blines%5D%5B%5D%5B%5D=y&address%5Blines%5D%5B%5D%5B%5D=z")
     }
 
-    @Test func `every style can be chosen`() throws {
+    @Test func `all styles can be configured`() throws {
         var encoder = FormEncoder(arrays: .indexed, booleans: .numbers, nils: .word("null"), spaces: .percent)
         encoder.nesting = .dots
         encoder.keys = .snakeCase
@@ -55,7 +55,7 @@ struct FormEncoderTests {
         #expect(try FormEncoder(arrays: .custom { "\($0)_\($1)" }).encode(["a": [1, 2]]) == "a_0=1&a_1=2")
     }
 
-    @Test func `dates, bytes and numbers`() throws {
+    @Test func `dates, data and numbers are encoded in the configured style`() throws {
         let date = Date(timeIntervalSince1970: 981_173_106.5)
         var encoder = FormEncoder()
         #expect(try encoder.encode(["at": date]) == "at=2001-02-03T04%3A05%3A06Z")
@@ -71,7 +71,7 @@ struct FormEncoderTests {
         #expect(try encoder.encode(["n": UInt64.max]) == "n=18446744073709551615")
     }
 
-    @Test func `each byte is written as its standard says`() throws {
+    @Test func `each character is escaped as the standard requires`() throws {
         let all = String((0...127).map { Character(UnicodeScalar($0)) })
         let kept = Set("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-._")
         func expected(_ kept: Set<Character>, space: String) -> String {
@@ -86,7 +86,7 @@ struct FormEncoderTests {
             try FormEncoder(spaces: .percent).encode(["k": all]) == "k=" + expected(kept.union("~"), space: "%20"))
     }
 
-    @Test func `dictionaries come in the order of their keys, which no rule for names changes`() throws {
+    @Test func `dictionaries are sorted by their keys, which are not converted`() throws {
         var encoder = FormEncoder()
         encoder.keys = .snakeCase
         let mixed: [String: Any?] = [
@@ -104,7 +104,7 @@ struct FormEncoderTests {
         ("firstName", "first_name"), ("baseURLPath", "base_url_path"), ("URL", "url"), ("a", "a"), ("", ""),
         ("already_snake", "already_snake"), ("x2Y", "x2_y"), ("isHTTP", "is_http"),
     ])
-    func `names in snake case`(name: String, expected: String) throws {
+    func `property names are converted to snake case`(name: String, expected: String) throws {
         var encoder = FormEncoder()
         encoder.keys = .custom { _ in "" }
         encoder.keys = .snakeCase
@@ -134,11 +134,11 @@ struct FormEncoderTests {
         }
     }
 
-    @Test func `classes and what they inherit`() throws {
+    @Test func `inherited properties are encoded as well`() throws {
         #expect(try FormEncoder().encode(Dog()) == "barks=true&super%5Bname%5D=Tim")
     }
 
-    @Test func `what cannot be written is a typed error that says where`() {
+    @Test func `an invalid value is a typed error with its key path`() {
         struct Refusal: Error {}
         struct Refuses: Encodable { func encode(to encoder: any Encoder) throws { throw Refusal() } }
         func failure(_ encode: () throws -> String) -> FormEncodingError? {
@@ -166,7 +166,7 @@ struct FormEncoderTests {
         #expect(body?.message.contains("At a:") == true)
     }
 
-    @Test func `random texts come back as they were`() throws {
+    @Test func `random texts survive encoding and decoding`() throws {
         var generator = SeededGenerator(seed: 41)
         for round in 0..<300 {
             let pairs = (0..<Int.random(in: 1...5, using: &generator)).map { index in

@@ -13,11 +13,11 @@
 
         private func bytes(_ count: Int) -> Data {
             var generator = SeededGenerator(seed: 5)
-            // Half of it can be compressed, half cannot.
+            // Half of the bytes can be compressed.
             return Data((0..<count).map { $0 % 4096 < 2048 ? 7 : UInt8.random(in: 0...255, using: &generator) })
         }
 
-        @Test("Data is compressed at once: its length is known, and it can be sent again")
+        @Test("Data is compressed immediately, has a known length, and can be sent again")
         func small() throws {
             let body = try RequestBody.data(Data(Self.text.utf8)).withContentType("text/plain").gzipped()
             let packed = Data(try BodyBytes.all(of: body))
@@ -28,7 +28,7 @@
             #expect(try RequestBody.none.gzipped().isNone)
         }
 
-        @Test("What is compressed is not compressed again, and is no part of a form, which cannot say so")
+        @Test("A compressed body is not compressed again, and cannot be part of a form")
         func twice() throws {
             let body = try RequestBody.data(Data(Self.text.utf8)).gzipped()
             #expect(Gunzip.text(Data(try BodyBytes.all(of: body.gzipped()))) == Self.text)
@@ -63,7 +63,7 @@
             #expect(!once.canBeSentAgain)
         }
 
-        @Test("What fails beneath fails it: a file that changed, a producer that throws")
+        @Test("A file that changed, or a producer that throws, fails the compressed body")
         func failures() async throws {
             let file = try TemporaryFile(bytes(300_000))
             let changed = try RequestBody.file(try FileRegion(file.url)).gzipped()
@@ -77,7 +77,7 @@
             }
         }
 
-        @Test("A server gets it with the field that says so, in chunks, and again after a redirect")
+        @Test("A compressed body is sent in chunks with its encoding header, and again after a redirect")
         func sent() async throws {
             let bench = try OperationBench()
             bench.server.route("POST", "/first") { _ in .redirect(to: "/second", status: 307) }

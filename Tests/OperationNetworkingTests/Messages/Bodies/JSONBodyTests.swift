@@ -12,7 +12,7 @@ struct JSONBodyTests {
         var number = 1
     }
 
-    @Test func `a value becomes JSON and its request says so`() throws {
+    @Test func `a value is encoded as JSON, and its request gets the content type`() throws {
         let encoder = JSONEncoder()
         encoder.outputFormatting = .sortedKeys
         let body = try RequestBody.json(Greeting(), encoder: encoder)
@@ -25,7 +25,7 @@ struct JSONBodyTests {
         #expect(try NetworkRequest("POST", url: url, headers: own, body: body).headers == own)
     }
 
-    @Test func `a dictionary of many kinds becomes the same JSON every time`() throws {
+    @Test func `a dictionary of mixed values always becomes the same JSON`() throws {
         let body = try RequestBody.json([
             "z": nil, "a": 1, "list": [1, "two", false, nil, ["x": NSNull()]] as [Any?], "someKey": ["n": 1.5],
         ])
@@ -52,7 +52,7 @@ struct JSONBodyTests {
         }
     }
 
-    @Test func `what a value says of itself when it refuses is in no text, but in the cause`() {
+    @Test func `the text of an error thrown by a value appears only in the cause`() {
         for ours in [true, false] {
             let error = #expect(throws: NetworkError.self) { try RequestBody.json(["a": Secretive(ours: ours)]) }
             #expect(error?.code == .bodyNotEncodable)
@@ -64,7 +64,7 @@ struct JSONBodyTests {
         #expect(number?.message.contains("not finite") == true)
     }
 
-    @Test func `what a producer throws is in no text, but in the cause`() throws {
+    @Test func `the text of an error thrown by a producer appears only in the cause`() throws {
         let body = RequestBody.stream(canBeSentAgain: true) { throw Leak() }
         let error = #expect(throws: NetworkError.self) {
             _ = try BodyReader(body, waker: BodyWaker {})
@@ -74,7 +74,7 @@ struct JSONBodyTests {
         #expect(error?.cause is Leak)
     }
 
-    @Test func `what is no JSON is a typed error that says where`() {
+    @Test func `a value that JSON cannot represent is a typed error with its key path`() {
         let error = #expect(throws: NetworkError.self) {
             try RequestBody.json(["a": ["b": Thread.current as Any?] as Any?])
         }

@@ -14,7 +14,7 @@ struct MediaTypeTests {
         ("a.", "application/octet-stream"), ("", "application/octet-stream"),
         ("x.unheard-of", "application/octet-stream"),
     ])
-    func `files are known by the endings of their names`(name: String, type: String) {
+    func `the media type of a file follows from its name extension`(name: String, type: String) {
         #expect(MediaType.ofFile(named: name) == type)
     }
 }

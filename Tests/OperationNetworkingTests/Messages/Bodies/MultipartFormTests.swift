@@ -9,7 +9,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(Rounds.minutes)))
 struct MultipartFormTests {
-    @Test func `a form of all kinds of parts, byte by byte`() throws {
+    @Test func `a form with all kinds of parts has exactly the expected bytes`() throws {
         let file = try TemporaryFile(Data("file's bytes".utf8))
         var form = MultipartForm(boundary: "b")
         form.add("title", "On the\nbeach")
@@ -41,7 +41,7 @@ struct MultipartFormTests {
         for portion in [1, 2, 7, 64, 1 << 16] { #expect(try BodyBytes.all(of: body, portion: portion) == bytes) }
     }
 
-    @Test func `a dictionary is a form, and has parts where a value is binary`() throws {
+    @Test func `a dictionary becomes a URL-encoded form, or a multipart form if a value is binary`() throws {
         #expect(try BodyBytes.text(of: .fields(["b": [1, 2], "a": "x y", "n": nil])) == "a=x+y&b%5B%5D=1&b%5B%5D=2")
         let file = try TemporaryFile(Data("bytes".utf8))
         let body = try RequestBody.fields([
@@ -62,7 +62,7 @@ struct MultipartFormTests {
         #expect(throws: NetworkError.self) { try RequestBody.fields(["a": Thread.current, "d": Data()]) }
     }
 
-    @Test func `each binary of an array is a part of its own`() throws {
+    @Test func `each binary value of an array becomes its own part`() throws {
         let body = try RequestBody.fields([
             "p": [Data("1".utf8), Data("2".utf8)], "q": ["x", Data("y".utf8)] as [Any],
         ])
@@ -72,7 +72,7 @@ struct MultipartFormTests {
         #expect(text.components(separatedBy: "filename=").count == 4)
     }
 
-    @Test func `a form without parts is its end alone`() throws {
+    @Test func `a form without parts contains only the closing boundary`() throws {
         #expect(try BodyBytes.text(of: .multipart(MultipartForm(boundary: "x y"))) == "--x y--\r\n")
         #expect(try RequestBody.multipart(MultipartForm(boundary: "x y")).contentType?.hasSuffix("=\"x y\"") == true)
     }
@@ -81,7 +81,7 @@ struct MultipartFormTests {
         ("plain", "plain"), ("ä 日本", "ä 日本"), ("a\"b", "a%22b"), ("a\\b%22", "a\\b%22"), ("a\rb", "a%0D%0Ab"),
         ("a\nb", "a%0D%0Ab"), ("a\r\nb", "a%0D%0Ab"), ("\n\r", "%0D%0A%0D%0A"), ("\r", "%0D%0A"), ("", ""),
     ])
-    func `names are escaped as those of the web`(name: String, escaped: String) throws {
+    func `names are escaped as in web browsers`(name: String, escaped: String) throws {
         var form = MultipartForm(boundary: "b")
         form.add(name, "")
         #expect(
@@ -92,13 +92,13 @@ struct MultipartFormTests {
     @Test(arguments: [
         ("a\rb", "a%0Db"), ("a\nb", "a%0Ab"), ("\"\r\n", "%22%0D%0A"), ("x\"; name=\"y", "x%22; name=%22y"),
     ])
-    func `file names keep their line breaks, escaped`(name: String, escaped: String) throws {
+    func `line breaks in file names are escaped and kept`(name: String, escaped: String) throws {
         var form = MultipartForm(boundary: "b")
         form.add("n", Data(), fileName: name)
         #expect(try BodyBytes.text(of: .multipart(form)).contains("; filename=\"\(escaped)\"\r\n"))
     }
 
-    @Test func `no name or file name ever adds a line, a field or a part`() throws {
+    @Test func `no name or file name can add a line, a header or a part`() throws {
         var generator = SeededGenerator(seed: 7)
         for round in 0..<500 {
             let hostile = ["\r\n", "\"", "--b", "\r\nX: y\r\n\r\n", "; filename=\"z\"", ""]
@@ -116,7 +116,7 @@ struct MultipartFormTests {
         }
     }
 
-    @Test func `boundaries are never the same, and those of users are looked at`() throws {
+    @Test func `generated boundaries are unique, and custom boundaries are validated`() throws {
         let boundaries = (0..<1000).map { _ in MultipartForm().boundary }
         #expect(Set(boundaries).count == 1000)
         #expect(boundaries.allSatisfy { $0.utf8.count <= 70 && $0.utf8.count >= 32 })
@@ -126,13 +126,13 @@ struct MultipartFormTests {
         }
     }
 
-    @Test func `a content type with a line break in it is refused`() {
+    @Test func `a content type with a line break is rejected`() {
         var form = MultipartForm()
         form.add("a", Data(), contentType: "text/plain\r\nX: y")
         #expect(throws: NetworkError.self) { try RequestBody.multipart(form) }
     }
 
-    @Test func `lengths that no body can have are refused, and unknown ones stay unknown`() throws {
+    @Test func `impossible lengths are rejected, and unknown lengths stay unknown`() throws {
         func form(_ lengths: Int64?...) -> MultipartForm {
             var form = MultipartForm()
             for length in lengths {
@@ -167,8 +167,8 @@ struct MultipartFormTests {
         #expect(error?.code == (change == .removed ? .bodyUnreadable : .bodyChanged))
     }
 
-    @Test func `a file that shrinks while it is sent is an error, and nothing follows`() throws {
-        // Much longer than what is read ahead.
+    @Test func `a file that shrinks while it is sent is an error`() throws {
+        // The file is much longer than the portion that is read ahead.
         let file = try TemporaryFile(Data(TestPattern.bytes(count: 1_000_000)))
         var form = MultipartForm()
         form.add("file", file: try FileRegion(file.url))
@@ -185,7 +185,7 @@ struct MultipartFormTests {
     }
 
     @Test(arguments: SessionKind.allCases)
-    func `forms arrive whole, with their length, and again on the next hop`(kind: SessionKind) async throws {
+    func `forms arrive complete, with their length, and again after a redirect`(kind: SessionKind) async throws {
         let bench = try Bench(kind)
         defer { bench.closeSession() }
         let file = try TemporaryFile(Data(TestPattern.bytes(count: 700_000)))
@@ -218,7 +218,7 @@ struct MultipartFormTests {
     }
 
     @Test(arguments: SessionKind.allCases)
-    func `a form with a stream of unknown length goes in chunks, and only once`(kind: SessionKind) async throws {
+    func `a form with a stream of unknown length is sent in chunks, and only once`(kind: SessionKind) async throws {
         let bench = try Bench(kind)
         defer { bench.closeSession() }
         bench.server.route("POST", "/") { _ in .text("done") }
@@ -238,7 +238,7 @@ struct MultipartFormTests {
         #expect(bench.server.violations.isEmpty || bench.server.requests.count(where: \.isComplete) == 1)
     }
 
-    @Test func `a gigabyte of files goes through little memory`() async throws {
+    @Test func `a multipart form of one gibibyte needs little memory`() async throws {
         guard Rounds.isSoak else { return }
         let bench = try Bench(try #require(SessionKind.allCases.first))
         defer { bench.closeSession() }

@@ -22,7 +22,7 @@
 
         static var connecting: [RealServerCase] {
             [
-                RealServerCase("a connection is used again") { bench async throws in
+                RealServerCase("sequential requests reuse one connection") { bench async throws in
                     var numbers: Set<String> = []
                     for index in 0..<20 {
                         let record = try await bench.get("/connection")
@@ -31,7 +31,7 @@
                     }
                     #expect(numbers.count == 1)
                 },
-                RealServerCase("a connection is used again after each kind of response") { bench async throws in
+                RealServerCase("a connection is reused after every kind of response") { bench async throws in
                     var numbers: Set<String?> = []
                     for target in ["/small", "/gzip", "/trailers", "/nothing", "/permanent", "/secret", "/large"] {
                         numbers.insert(try await bench.get(target).head?.headers["X-Connection"])
@@ -40,18 +40,19 @@
                     }
                     #expect(numbers.count == 1)
                 },
-                RealServerCase("many requests at once all end, over few connections") { bench async throws in
+                RealServerCase("many concurrent requests all complete over few connections") { bench async throws in
                     let numbers = try await connections(bench, requests: 300)
                     #expect(numbers.count <= 6)
                 },
                 RealServerCase(
-                    "over one connection go as many as are allowed", configure: { $0.maximumConnectionsPerHost = 1 }
+                    "one connection serves all requests if the limit is one",
+                    configure: { $0.maximumConnectionsPerHost = 1 }
                 ) { bench async throws in
                     let numbers = try await connections(bench, requests: 300)
                     #expect(numbers.count == 1)
                 },
                 RealServerCase(
-                    "many large bodies at once come with every byte once",
+                    "concurrent large bodies arrive with every byte exactly once",
                     configure: { $0.maximumConnectionsPerHost = 2 }
                 ) { bench async throws in
                     let runs = try (0..<8).map { _ in bench.start(try bench.request("GET", "/large")) }
@@ -62,7 +63,7 @@
                     }
                 },
                 RealServerCase(
-                    "requests that the server lets wait do not keep others of the same connection waiting",
+                    "delayed responses do not delay other requests on the same connection",
                     configure: { $0.maximumConnectionsPerHost = 6 }
                 ) { bench async throws in
                     let upstream = try LoopbackServer()
@@ -78,7 +79,7 @@
                     for run in waiting { #expect(await run.end().text == "late") }
                     await upstream.stopped()
                 },
-                RealServerCase("a connection that the server closes is followed by another") { bench async throws in
+                RealServerCase("a new connection replaces one that the server closed") { bench async throws in
                     for _ in 0..<5 { #expect(try await bench.get("/closing").text == "closing") }
                 },
             ]

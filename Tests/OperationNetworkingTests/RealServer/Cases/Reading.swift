@@ -10,7 +10,7 @@
     extension RealServerCase {
         static var reading: [RealServerCase] {
             [
-                RealServerCase("a small file is had, in the version that was agreed upon") { bench async throws in
+                RealServerCase("a small file is received over the negotiated HTTP version") { bench async throws in
                     let record = try await bench.get("/small")
                     #expect(record.text == String(repeating: "x", count: 100))
                     #expect(record.head?.version == bench.wire.version)
@@ -18,24 +18,25 @@
                     #expect((record.metrics?.secured != nil) == (bench.wire != .plain))
                     #expect(record.metrics?.remoteAddress == "127.0.0.1:\(bench.wire.port(bench.server.ports))")
                 },
-                RealServerCase("HTTP/1.1 is spoken where nothing newer is wanted") { bench async throws in
+                RealServerCase("a request with newestVersion 1.1 uses HTTP/1.1") { bench async throws in
                     let request = try bench.request("GET", "/spoken") { $0.newestVersion = .http1_1 }
                     let record = await bench.run(request)
                     #expect(record.text.hasPrefix("HTTP/1.1 "))
                     #expect(record.head?.version == .http1_1)
                 },
-                RealServerCase("HEAD has the fields of GET and no body") { bench async throws in
+                RealServerCase("a response to HEAD has the headers of GET and no body") { bench async throws in
                     let record = await bench.run(try bench.request("HEAD", "/large"))
                     #expect(record.status == 200)
                     #expect(record.head?.expectedLength == Int64(NginxServer.largeCount))
                     #expect(record.bodyCount == 0)
                 },
-                RealServerCase("a large file arrives with every byte once") { bench async throws in
+                RealServerCase("every byte of a large file arrives exactly once") { bench async throws in
                     let record = try await bench.get("/large")
                     #expect(record.isSuccess, "\(String(describing: record.error))")
                     #expect(record.bodyCount == NginxServer.largeCount && record.isPattern)
                 },
-                RealServerCase("a part of a file is had, and none that is not there") { bench async throws in
+                RealServerCase("range requests receive the requested part, or status 416 beyond the end") {
+                    bench async throws in
                     let middle = await bench.run(try bench.request("GET", "/large", ["Range": "bytes=70000-79999"]))
                     #expect(middle.status == 206)
                     #expect(middle.body == TestPattern.bytes(from: 70_000, count: 10_000))
@@ -46,7 +47,7 @@
                         try bench.request("GET", "/large", ["Range": "bytes=\(NginxServer.largeCount)-"]))
                     #expect(beyond.status == 416)
                 },
-                RealServerCase("a part is only had of the file that was meant") { bench async throws in
+                RealServerCase("If-Range and If-None-Match compare the ETag of the file") { bench async throws in
                     let etag = try #require(try await bench.get("/small").head?.headers["ETag"])
                     let same = await bench.run(
                         try bench.request("GET", "/small", ["Range": "bytes=90-", "If-Range": etag]))
@@ -57,7 +58,7 @@
                     let known = await bench.run(try bench.request("GET", "/small", ["If-None-Match": etag]))
                     #expect(known.status == 304 && known.bodyCount == 0)
                 },
-                RealServerCase("what the server packs is unpacked") { bench async throws in
+                RealServerCase("a gzip response is decompressed") { bench async throws in
                     let record = try await bench.get("/gzip")
                     #expect(record.text == String(repeating: "All work and no play. ", count: 5_000))
                     #expect(record.head?.headers["Content-Encoding"] == "gzip")
@@ -67,12 +68,12 @@
                     let packed = await bench.run(try bench.request("GET", "/gzip", ["Accept-Encoding": "gzip"]))
                     #expect(packed.body.prefix(2) == [0x1F, 0x8B])
                 },
-                RealServerCase("fields after the body do no harm") { bench async throws in
+                RealServerCase("trailers after the body are delivered") { bench async throws in
                     let record = try await bench.get("/trailers")
                     #expect(record.bodyCount == 110_000)
                     #expect(record.trailers?["X-Sum"] == "abc")
                 },
-                RealServerCase("redirects and errors are handed over") { bench async throws in
+                RealServerCase("redirects and error statuses are delivered without an error") { bench async throws in
                     for (target, status) in [
                         ("/found", 302), ("/permanent", 308), ("/nothing", 404), ("/teapot", 418),
                     ] {
@@ -82,7 +83,7 @@
                     let location = try await bench.get("/permanent").head?.headers["Location"]
                     #expect(location?.hasSuffix("/small") == true)
                 },
-                RealServerCase("a challenge is handed over, and the right credentials open") { bench async throws in
+                RealServerCase("a challenge is delivered, and correct credentials are accepted") { bench async throws in
                     let asked = try await bench.get("/secret")
                     #expect(asked.status == 401)
                     #expect(asked.head?.headers["WWW-Authenticate"] == "Basic realm=\"the cave\"")
@@ -90,7 +91,7 @@
                     let record = await bench.run(try bench.request("GET", "/secret", ["Authorization": right]))
                     #expect(record.status == 200 && record.bodyCount == 100)
                 },
-                RealServerCase("a response that the server broke off is an error") { bench async throws in
+                RealServerCase("a response that the server broke off fails the request") { bench async throws in
                     let upstream = try LoopbackServer()
                     upstream.route("/cut") { _ in
                         LoopbackAnswer(.head(200, ["Content-Length": "10"]), .send("hello"), .reset)

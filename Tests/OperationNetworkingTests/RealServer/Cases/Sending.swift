@@ -26,20 +26,20 @@
 
         static var sending: [RealServerCase] {
             [
-                uploaded("a body in memory arrives whole") { .data(Data($0)) },
-                uploaded("a small body arrives whole", count: 1_000) { .data(Data($0)) },
-                uploaded("a body of no bytes arrives", count: 0) { .data(Data($0)) },
-                uploaded("a file arrives whole") { .file(try FileRegion(try TemporaryFile(Data($0)).url)) },
-                uploaded("a stream of known length arrives whole") { bytes in
+                uploaded("an in-memory body arrives completely") { .data(Data($0)) },
+                uploaded("a small body arrives completely", count: 1_000) { .data(Data($0)) },
+                uploaded("an empty body arrives as an empty file", count: 0) { .data(Data($0)) },
+                uploaded("a file arrives completely") { .file(try FileRegion(try TemporaryFile(Data($0)).url)) },
+                uploaded("a stream of known length arrives completely") { bytes in
                     .stream(length: Int64(bytes.count), canBeSentAgain: true) { PieceProducer(bytes, size: 10_000) }
                 },
-                uploaded("a stream of unknown length arrives whole") { bytes in
+                uploaded("a stream of unknown length arrives completely") { bytes in
                     .stream(canBeSentAgain: false) { PieceProducer(bytes, size: 10_000) }
                 },
-                uploaded("a stream that is late arrives whole", count: 300_000) { bytes in
+                uploaded("a stream whose bytes are produced late arrives completely", count: 300_000) { bytes in
                     .stream(canBeSentAgain: false) { PieceProducer(bytes, size: 5_000, isLate: true) }
                 },
-                RealServerCase("an upload that is suspended goes on where it stopped") { bench async throws in
+                RealServerCase("a suspended upload resumes where it stopped") { bench async throws in
                     let file = UUID().uuidString
                     let bytes = TestPattern.bytes(count: count)
                     let body = RequestBody.stream(canBeSentAgain: false) { PieceProducer(bytes, size: 9_000) }
@@ -52,7 +52,7 @@
                     #expect(await run.end().status == 201)
                     #expect(try Data(contentsOf: bench.server.uploaded(file)) == Data(bytes))
                 },
-                RealServerCase("a body waits for 100 Continue if it is told to") { bench async throws in
+                RealServerCase("a body with expectsContinue waits for 100 Continue") { bench async throws in
                     let file = UUID().uuidString
                     let body = RequestBody.data(Data(TestPattern.bytes(count: 100_000)))
                     let record = await bench.run(
@@ -60,12 +60,12 @@
                     #expect(record.status == 201)
                     #expect(record.informational.map(\.status) == (bench.wire == .http2 ? [] : [100]))
                 },
-                RealServerCase("a refusal that comes while the body is sent is handed over") { bench async throws in
+                RealServerCase("a refusal that arrives during the upload is delivered") { bench async throws in
                     let record = await bench.run(
                         try bench.request("POST", "/small", body: .data(Data(count: 10 << 20))))
                     #expect(record.status == 405, "\(String(describing: record.error))")
                 },
-                RealServerCase("a body goes up while the answer comes down") { bench async throws in
+                RealServerCase("the request body is sent while the response body is received") { bench async throws in
                     let upstream = try LoopbackServer()
                     upstream.routeEarly("/echo") { _ in .echo }
                     let bytes = TestPattern.bytes(count: 1 << 20)

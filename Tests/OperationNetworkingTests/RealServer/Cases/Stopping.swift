@@ -10,14 +10,14 @@
     extension RealServerCase {
         static var stopping: [RealServerCase] {
             [
-                RealServerCase("a task that is cancelled before its start sends nothing") { bench async throws in
+                RealServerCase("a task canceled before it started ends without a response") { bench async throws in
                     let receiver = RecordingReceiver()
                     let task = bench.session.makeTask(with: try bench.request("GET", "/small"), receiver: receiver)
                     task.cancel()
                     let record = await receiver.end()
                     #expect(record.error?.code == .cancelled && record.head == nil)
                 },
-                RealServerCase("a download is cancelled in its middle, and others go on") { bench async throws in
+                RealServerCase("canceling a running download does not affect other downloads") { bench async throws in
                     let other = bench.start(try bench.request("GET", "/large"))
                     for _ in 0..<10 {
                         let run = bench.start(try bench.request("GET", "/slow")) { event, task in
@@ -28,7 +28,7 @@
                     let record = await other.end()
                     #expect(record.bodyCount == NginxServer.largeCount && record.isPattern)
                 },
-                RealServerCase("an upload is cancelled in its middle") { bench async throws in
+                RealServerCase("canceling a running upload ends it") { bench async throws in
                     let body = RequestBody.data(Data(count: 20 << 20))
                     for _ in 0..<5 {
                         let run = bench.start(try bench.request("PUT", "/files/\(UUID().uuidString)", body: body)) {
@@ -37,7 +37,7 @@
                         #expect(await run.end().error?.code == .cancelled)
                     }
                 },
-                RealServerCase("cancels at random lead to one end each") { bench async throws in
+                RealServerCase("each task canceled at a random moment ends once") { bench async throws in
                     var generator = SeededGenerator(seed: Rounds.firstSeed)
                     for _ in 0..<Rounds.count(ci: 20, soak: 1_000) {
                         let runs = try (0..<10).map { number in
@@ -53,13 +53,13 @@
                         }
                     }
                 },
-                RealServerCase("a download that is suspended goes on where it stopped") { bench async throws in
+                RealServerCase("a suspended download resumes where it stopped") { bench async throws in
                     let run = bench.start(try bench.request("GET", "/large"))
                     for part in 1..<8 {
                         _ = await run.receiver.record { $0.bodyCount >= part << 19 }
                         run.task.suspend()
                         let count = run.receiver.record.bodyCount
-                        // Whatever else the connection carries goes on.
+                        // Other requests on the connection continue.
                         #expect(try await bench.get("/small").bodyCount == 100)
                         #expect(run.receiver.record.bodyCount - count <= 1 << 20)
                         run.task.resume()
@@ -68,7 +68,8 @@
                     #expect(record.isSuccess, "\(String(describing: record.error))")
                     #expect(record.bodyCount == NginxServer.largeCount && record.isPattern)
                 },
-                RealServerCase("a receiver that holds each portion gets every byte once") { bench async throws in
+                RealServerCase("a receiver that holds the task after each part receives every byte exactly once") {
+                    bench async throws in
                     let run = bench.start(try bench.request("GET", "/large")) { event, task in
                         guard case .bytes = event else { return }
                         task.hold()
@@ -78,7 +79,8 @@
                     #expect(record.isSuccess, "\(String(describing: record.error))")
                     #expect(record.bodyCount == NginxServer.largeCount && record.isPattern)
                 },
-                RealServerCase("a packed body is suspended with every byte once") { bench async throws in
+                RealServerCase("suspending the download of a compressed body delivers every byte exactly once") {
+                    bench async throws in
                     let run = bench.start(try bench.request("GET", "/gzip"))
                     for part in 1..<4 {
                         _ = await run.receiver.record { $0.bodyCount >= part * 30_000 }
@@ -87,7 +89,7 @@
                     }
                     #expect(await run.end().text == String(repeating: "All work and no play. ", count: 5_000))
                 },
-                RealServerCase("brakes on many streams do not stop the others") { bench async throws in
+                RealServerCase("held streams do not stop other streams on the connection") { bench async throws in
                     let held = try (0..<4).map { _ in
                         bench.start(try bench.request("GET", "/large")) { event, task in
                             if case .head = event { task.hold() }
@@ -102,7 +104,7 @@
                         #expect(record.bodyCount == NginxServer.largeCount && record.isPattern)
                     }
                 },
-                RealServerCase("a server that does not answer is given up in time") { bench async throws in
+                RealServerCase("a request to a server that never responds fails with timedOut") { bench async throws in
                     let upstream = try LoopbackServer()
                     upstream.route("/never") { _ in .silence }
                     let record = await bench.run(
@@ -113,7 +115,7 @@
                     await upstream.counts { $0.openConnections == 0 }
                     await upstream.stopped()
                 },
-                RealServerCase("a session that is closed ends its tasks") { bench async throws in
+                RealServerCase("closing a session ends its tasks") { bench async throws in
                     let server = bench.server
                     let other = RealBench(server, .curl, bench.wire)
                     let runs = try (0..<20).map { _ in other.start(try other.request("GET", "/slow")) }

@@ -6,7 +6,7 @@
     import OperationNetworking
     import Testing
 
-    /// A session of its own, and the service beneath it.
+    /// A separate session and the base of the httpbin service.
     struct HttpbinBench: Sendable {
         let session: ExchangeSession
         let base: NetworkBase
@@ -28,7 +28,7 @@
 
         func close() { transport.close() }
 
-        /// An address of the service.
+        /// A URL of the service.
         func url(_ target: String) throws -> URL {
             guard let url = URL(string: target, relativeTo: base.url) else {
                 throw ServerFailure(description: "\(target) is no URL")
@@ -36,12 +36,12 @@
             return url.absoluteURL
         }
 
-        /// What the service makes of a request that is sent by GET.
+        /// Sends a GET request and returns the service's echo of it.
         func get(_ path: String, _ query: [String: (any Sendable)?] = [:]) async throws -> Echo<NoContent> {
             try await base.get(path, query).run()
         }
 
-        /// An operation that gives the body as text, whatever its type.
+        /// An operation that returns the body as text, whatever its content type.
         func text(_ target: String, _ headers: HeaderFields = [:]) throws -> NetworkDataOperation<String> {
             let request = try NetworkRequest(url: url(target), headers: headers)
             return NetworkDataOperation(request: request, urlSession: session) { data, _ in
@@ -49,7 +49,7 @@
             }
         }
 
-        /// An operation that sends a body, and gives what arrived.
+        /// An operation that sends a body and returns the service's echo of it.
         func upload(_ body: RequestBody, by method: String = "POST") throws -> NetworkUploadOperation<Echo<NoContent>> {
             NetworkUploadOperation(url: try url("anything"), method: method, body: body, urlSession: session) {
                 data, _ in
@@ -58,9 +58,9 @@
         }
     }
 
-    /// What httpbin tells of a request that it got.
+    /// The description that httpbin returns of a request.
     struct Echo<Sent: Decodable & Sendable>: Decodable, Sendable {
-        /// One value, or several under one name.
+        /// One value, or several values with the same name.
         struct Values: Decodable, Sendable, Equatable, ExpressibleByStringLiteral, ExpressibleByArrayLiteral {
             let all: [String]
 
@@ -86,7 +86,7 @@
         let files: [String: Values]?
         let json: Sent?
 
-        /// The body as bytes: what is no text comes as a URL of its data.
+        /// The body as bytes. httpbin returns binary data as a data URL.
         var bytes: Data {
             let text = data ?? ""
             guard text.hasPrefix("data:"), let comma = text.firstIndex(of: ",") else { return Data(text.utf8) }

@@ -6,9 +6,9 @@
     import OperationTestKit
     import Testing
 
-    /// One thing that people do with a service, as httpbin answers it.
+    /// A common use of a web service, tested with httpbin.
     struct HttpbinCase: Sendable, CustomTestStringConvertible {
-        /// What must hold, as a sentence.
+        /// The requirement, as a sentence.
         let name: String
         private let configure: @Sendable (inout ExchangeConfiguration) -> Void
         private let body: @Sendable (HttpbinBench) async throws -> Void
@@ -38,11 +38,11 @@
         .enabled(if: HttpbinServer.isThere, "Run Scripts/prepare-httpbin."), .serialized, .timeLimit(.minutes(3)))
     struct RealServerHttpbinTests {
         @Test(arguments: HttpbinCase.all)
-        func `operations do with httpbin what people want`(_ httpbinCase: HttpbinCase) async throws {
+        func `operations pass the httpbin cases`(_ httpbinCase: HttpbinCase) async throws {
             try await httpbinCase.run()
         }
 
-        @Test func `they are sixty at least, and each has a name of its own`() {
+        @Test func `there are at least sixty cases, each with a unique name`() {
             #expect(HttpbinCase.all.count >= 60)
             #expect(Set(HttpbinCase.all.map(\.name)).count == HttpbinCase.all.count)
         }

@@ -5,14 +5,14 @@
     import Foundation
     import OperationTestKit
 
-    /// A real httpbin, started as a child of the tests.
+    /// A real httpbin that runs as a child process of the tests.
     ///
-    /// Everything in it blocks: to be called by `TestThread.run`.
+    /// All its functions block. Call them in `TestThread.run`.
     final class HttpbinServer: Sendable {
-        /// The one that all tests share; it ends with the process.
+        /// The server that all tests share. It ends with the process.
         static let shared = Task { try await TestThread.run { try HttpbinServer() } }
 
-        /// Where `Scripts/prepare-httpbin` has put it; nil if it did not.
+        /// The path at which `Scripts/prepare-httpbin` installed Python, or `nil` if it did not.
         private static let python: String? = {
             var root = URL(fileURLWithPath: #filePath)
             for _ in 0..<5 { root.deleteLastPathComponent() }
@@ -21,13 +21,12 @@
             return isComplete ? place.appendingPathComponent("bin/python").path : nil
         }()
 
-        /// Whether those tests can run here.
+        /// A Boolean value that indicates whether the httpbin tests can run here.
         static let isThere = python != nil
 
-        /// Programs that a process of Foundation starts begin with most signals blocked.
+        /// Unblocks the signals, because Foundation starts programs with most signals blocked.
         ///
-        /// What gunicorn keeps for itself goes
-        /// into the folder, too.
+        /// The private files of gunicorn also go into the folder.
         private static let script = """
             import os, signal, sys
             signal.pthread_sigmask(signal.SIG_SETMASK, [])
@@ -58,7 +57,7 @@
                     "httpbin:app",
                 ],
                 removing: folder, endingBy: "QUIT")
-            // It listens before it has loaded what answers, so a connection alone says little; the first request waits.
+            // gunicorn listens before it has loaded httpbin. The first request waits until httpbin is ready.
             let end = ContinuousClock.now + .seconds(60)
             while !LocalPort.isOpen(port) {
                 guard program.isRunning, ContinuousClock.now < end else {

@@ -7,9 +7,9 @@
     import OperationCore
     import OperationTestKit
 
-    /// A small proxy: tunnels for CONNECT, and one request after the other for http; able to misbehave.
+    /// A small proxy that tunnels CONNECT requests, forwards http requests one by one, and can misbehave.
     ///
-    /// Each connection has a thread of its own.
+    /// Each connection has its own thread.
     final class ConnectProxy: Sendable {
         enum Behaviour: Sendable {
             case works
@@ -18,12 +18,12 @@
             case stalls
         }
 
-        /// The head of a request as it came.
+        /// The request line and headers of a request, as they arrived.
         struct Seen: Sendable {
             let line: String
             let fields: [String]
 
-            /// The value of a field.
+            /// The value of a header.
             subscript(name: String) -> String? {
                 fields.first { $0.lowercased().hasPrefix(name.lowercased() + ":") }
                     .map { $0.dropFirst(name.count + 1).trimmingCharacters(in: .whitespaces) }
@@ -43,14 +43,14 @@
         private let behaviour: Behaviour
         private let state = Locked(State())
         private let threads = DispatchGroup()
-        /// As many as were seen.
+        /// The number of requests seen.
         let arrivals = Tally()
 
-        /// Starts it.
+        /// Starts the proxy.
         ///
         /// - Parameters:
-        ///   - destinations: The ports on this machine that stand for hosts, such as `"good.test:443"`.
-        ///   - credentials: User and password that it asks for, with a colon between them.
+        ///   - destinations: The local ports that represent hosts, such as `"good.test:443"`.
+        ///   - credentials: The user and password that the proxy requires, separated by a colon.
         init(_ destinations: [String: UInt16], credentials: String? = nil, _ behaviour: Behaviour = .works) {
             self.destinations = destinations
             self.credentials = credentials
@@ -89,7 +89,7 @@
             }.start()
         }
 
-        /// False if it is all over.
+        /// Registers an open socket. Returns false if the proxy was stopped.
         private func open(_ socket: Int32) -> Bool {
             state.withLock { state in
                 if !state.isStopped { state.open.insert(socket) }
@@ -103,7 +103,7 @@
         }
     }
 
-    // One connection.
+    // The handling of one connection.
     extension ConnectProxy {
         private func serve(_ client: Int32) {
             defer { end(client) }
@@ -146,7 +146,7 @@
             return seen["Proxy-Authorization"] == "Basic \(Data(credentials.utf8).base64EncodedString())"
         }
 
-        /// The request as a proxy passes it on.
+        /// The request as the proxy forwards it.
         private func forwarded(_ seen: Seen) -> String {
             let parts = seen.line.split(separator: " ")
             let target = parts.count > 1 ? URL(string: String(parts[1])) : nil
@@ -167,7 +167,7 @@
             return LocalPort.connection(to: port)
         }
 
-        /// The lines of a head, and what came after it.
+        /// Reads the request line and headers, and the bytes after them.
         private func readHead(_ socket: Int32) -> ([String], [UInt8])? {
             var bytes: [UInt8] = []
             var buffer = [UInt8](repeating: 0, count: 16 << 10)

@@ -6,11 +6,11 @@
     import OperationTestKit
     import Testing
 
-    /// A program of its own that asks for a URL, in an environment of its own.
+    /// A separate program that requests a URL in its own environment.
     enum EnvironmentProbe {
-        /// What it prints: the status and the body, or the kind of the error.
+        /// Runs the program and returns its output: the status and the body, or the error code.
         ///
-        /// - Parameter launcher: What starts it, if not this process.
+        /// - Parameter launcher: A command that starts the program. If it is empty, this process starts it.
         static func run(
             _ arguments: [String], environment: [String: String] = [:], by launcher: [String] = []
         ) async throws -> String {

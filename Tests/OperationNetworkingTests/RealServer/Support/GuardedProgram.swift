@@ -4,8 +4,8 @@
 #if OPERATIONKIT_LIBCURL
     import Foundation
 
-    /// A program that ends when it is told to, and in any case with this process, however that ends: a shell beside it waits
-    /// for the end of a pipe.
+    /// A program that ends on request, and in any case when this process ends or crashes. A shell waits for the end of
+    /// a pipe and then ends the program.
     final class GuardedProgram: Sendable {
         private static let script = """
             cat
@@ -20,11 +20,11 @@
         private let guardian = Process()
         private let input = Pipe()
 
-        /// Starts it.
+        /// Starts the program.
         ///
         /// - Parameters:
-        ///   - litter: A folder that is removed when the program has ended, if there is a file `litter` in it.
-        ///   - signal: What ends it. Programs that do not see to it themselves begin with most signals blocked.
+        ///   - litter: A folder that is removed when the program has ended, if it contains a file named `litter`.
+        ///   - signal: The signal that ends the program. Most signals are blocked unless the program unblocks them.
         init(_ path: String, _ arguments: [String], removing litter: URL? = nil, endingBy signal: String = "KILL")
             throws
         {
@@ -48,7 +48,7 @@
 
         var isRunning: Bool { program.isRunning }
 
-        /// Ends it, and waits for its end.
+        /// Ends the program and waits for its end.
         func end() {
             try? input.fileHandleForWriting.close()
             program.waitUntilExit()

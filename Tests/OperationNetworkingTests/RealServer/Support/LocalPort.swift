@@ -5,13 +5,13 @@
     import Foundation
     import OperationCore
 
-    /// Ports of this machine for servers that cannot choose one themselves.
+    /// Local ports for servers that cannot choose a port themselves.
     enum LocalPort {
         private static let given = Locked<Set<UInt16>>([])
 
-        /// A port that is free, below those that the system gives to clients.
+        /// Returns a free port below the range that the system assigns to clients.
         ///
-        /// No two calls give the same one: two sites of one server at one port would answer for each other.
+        /// No two calls return the same port. Otherwise, two sites of one server could share a port.
         static func free() -> UInt16 {
             while true {
                 let port = UInt16.random(in: 10_000..<32_000)
@@ -22,14 +22,14 @@
             }
         }
 
-        /// Whether somebody listens there.
+        /// Returns whether a server listens at the port.
         static func isOpen(_ port: UInt16) -> Bool {
             let socket = makeSocket()
             defer { close(socket) }
             return withAddress(port) { connect(socket, $0, $1) } == 0
         }
 
-        /// A connection to a port, or -1.
+        /// Returns a socket that is connected to the port, or -1.
         static func connection(to port: UInt16) -> Int32 {
             let socket = makeSocket()
             if withAddress(port, { connect(socket, $0, $1) }) == 0 { return socket }
@@ -37,7 +37,7 @@
             return -1
         }
 
-        /// A socket that listens, and its port.
+        /// Returns a listening socket and its port.
         static func listener() -> (socket: Int32, port: UInt16) {
             let socket = makeSocket()
             _ = withAddress(0) { bind(socket, $0, $1) }

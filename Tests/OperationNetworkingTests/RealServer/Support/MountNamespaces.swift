@@ -4,7 +4,7 @@
 #if os(Linux)
     import Foundation
 
-    /// Whether a process may be started that sees other files than this one.
+    /// Tells whether this process may start a process with different mounted files.
     enum MountNamespaces {
         static let areThere: Bool = {
             guard getuid() == 0, FileManager.default.fileExists(atPath: "/etc/ssl/certs") else { return false }

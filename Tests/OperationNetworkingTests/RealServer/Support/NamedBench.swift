@@ -7,14 +7,14 @@
     import OperationTestKit
     import Testing
 
-    /// A session, and the sites of the real server that are known by name.
+    /// A session and a site of the real server that has a host name.
     struct NamedBench: ClientBench {
         let server: NginxServer
         let session: any NetworkSession
         let closeSession: @Sendable () -> Void
         private let site: String
 
-        /// Makes a session that trusts our authority unless it is told otherwise.
+        /// Creates a session that trusts the authority of the tests unless `change` sets another trust.
         init(_ site: String, _ change: (inout CurlSession.Configuration) throws -> Void = { _ in }) async throws {
             server = try await NginxServer.shared.value
             self.site = site
@@ -33,7 +33,7 @@
             return url
         }
 
-        /// What it is answered, with the session closed afterwards.
+        /// Sends a GET request, closes the session, and returns the record.
         static func get(
             _ site: String, _ target: String = "/spoken", location: SourceLocation = #_sourceLocation,
             _ change: (inout CurlSession.Configuration) throws -> Void = { _ in }
@@ -43,7 +43,7 @@
             return try await bench.get(target, location: location)
         }
 
-        /// Sees that it is refused before anything is sent, and the next one, too.
+        /// Expects that two requests in sequence are refused before anything is sent.
         static func refuses(
             _ site: String, _ code: NetworkError.Code, location: SourceLocation = #_sourceLocation,
             _ change: (inout CurlSession.Configuration) throws -> Void = { _ in }

@@ -4,7 +4,7 @@
 #if OPERATIONKIT_LIBCURL
     import Foundation
 
-    /// The text that an nginx of the tests is told what to do by.
+    /// The configuration file of an nginx of the tests.
     struct NginxConfiguration {
         let folder: String
         let ports: NginxPorts
@@ -55,7 +55,7 @@
                 site("\(ports.http2) ssl http2", "expired.test", "expired"),
                 site("\(ports.http2) ssl http2", "strange.test", "strange"),
                 site("\(ports.http2) ssl http2", "self.test", "self"),
-                // It has the certificate of others.
+                // This site has the certificate of other sites.
                 site("\(ports.http2) ssl http2", "other.test", "server"),
                 site("\(ports.http2) ssl http2", "client.test", "server", clients("on")),
                 site("\(ports.http2) ssl http2", "optional.test", "server", clients("optional")),

@@ -6,11 +6,11 @@
     import OperationCore
     import OperationTestKit
 
-    /// A real nginx, started as a child of the tests in a folder of its own.
+    /// A real nginx that runs as a child process of the tests in its own folder.
     ///
-    /// Everything in it blocks: to be called by `TestThread.run`.
+    /// All its functions block. Call them in `TestThread.run`.
     final class NginxServer: Sendable {
-        /// The one that most tests share; it ends with the process.
+        /// The server that most tests share. It ends with the process.
         static let shared = Task { try await TestThread.run { try NginxServer() } }
 
         /// The size of `/large`.
@@ -22,7 +22,7 @@
         private let nginx: String
         private let program: Locked<GuardedProgram?>
 
-        /// Starts it; one that is to be stopped and started again must be removed at the end.
+        /// Starts the server. If `restarts` is true, the caller must call `remove` at the end.
         init(restarts: Bool = false) throws {
             guard let nginx = ServerPrograms.nginx, let openssl = ServerPrograms.openssl else {
                 throw ServerFailure(description: "There is no nginx, or no openssl. Run Scripts/prepare-servers.")
@@ -40,7 +40,7 @@
                     program = Locked(try Self.start(nginx, folder, ports))
                     break
                 } catch  where attempts < 5 {
-                    // Somebody else was quicker to take one of the ports.
+                    // Another program has taken one of the ports in the meantime.
                     ports = NginxPorts()
                     attempts += 1
                 } catch {
@@ -70,7 +70,7 @@
                 removing: folder,
                 endingBy: "TERM")
             let end = ContinuousClock.now + .seconds(30)
-            // A port is open, too, if another program has it. nginx writes this file when it has all of its ports.
+            // A port is also open if another program uses it. nginx writes this file when it has all its ports.
             let started = folder.appendingPathComponent("nginx.pid").path
             while !FileManager.default.fileExists(atPath: started) || !ports.all.allSatisfy(LocalPort.isOpen) {
                 guard program.isRunning, ContinuousClock.now < end else {
@@ -83,11 +83,11 @@
             return program
         }
 
-        /// The file that a PUT to `/files/NAME` left.
+        /// The file that a PUT to `/files/NAME` created.
         func uploaded(_ name: String) -> URL { folder.appendingPathComponent("root/files/\(name)") }
 
-        /// How often each request target that contains `mark` was answered at the port that counts, once there are
-        /// `count` answers, or after some seconds.
+        /// Returns how often the counting port answered each request target that contains `mark`. Waits for `count`
+        /// responses, or for some seconds.
         func answered(_ mark: String, count: Int) throws -> [String: Int] {
             let log = folder.appendingPathComponent("counted.log")
             let end = ContinuousClock.now + .seconds(10)
@@ -104,9 +104,9 @@
         }
     }
 
-    // Restarting.
+    // Stopping and restarting.
     extension NginxServer {
-        /// Ends it at once, whatever it is doing.
+        /// Ends the server immediately.
         func stop() {
             let running = program.withLock { program in
                 defer { program = nil }
@@ -115,13 +115,13 @@
             running?.end()
         }
 
-        /// Starts it again, with the same ports.
+        /// Starts the server again with the same ports.
         func start() throws {
             let started = try Self.start(nginx, folder, ports)
             program.withLock { $0 = started }
         }
 
-        /// Lets new workers take over, while the old ones end what they have begun.
+        /// Starts new workers while the old ones complete their requests.
         func reload() throws {
             let text = try String(contentsOf: folder.appendingPathComponent("nginx.pid"), encoding: .utf8)
             guard let process = Int32(text.trimmingCharacters(in: .whitespacesAndNewlines)) else {
@@ -130,7 +130,7 @@
             kill(process, SIGHUP)
         }
 
-        /// Ends it for good.
+        /// Ends the server and removes its folder.
         func remove() {
             stop()
             try? FileManager.default.removeItem(at: folder)

@@ -5,7 +5,7 @@
     import Foundation
     import OperationNetworking
 
-    /// What a case against a real server works with.
+    /// The session and server of a real-server case.
     struct RealBench: ClientBench {
         let server: NginxServer
         let wire: Wire

@@ -1,7 +1,7 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-/// A server of the tests could not be started.
+/// An error that occurs when a server of the tests cannot be started.
 struct ServerFailure: Error, CustomStringConvertible {
     let description: String
 }

@@ -4,7 +4,7 @@
 #if OPERATIONKIT_LIBCURL
     import Foundation
 
-    /// Two authorities, ours and a stranger's, and certificates from them, made for one run of the tests by `openssl`.
+    /// Certificates of two authorities, one trusted and one not. `openssl` creates them for each run of the tests.
     struct TestCertificates: Sendable {
         private static let script = #"""
             set -e
@@ -54,7 +54,7 @@
 
         let folder: URL
 
-        /// Makes them, in a folder that exists.
+        /// Creates the certificates in an existing folder.
         init(in folder: URL, openssl: String) throws {
             self.folder = folder
             let shell = Process(), said = Pipe()
@@ -70,12 +70,12 @@
             }
         }
 
-        /// The authority that tests trust.
+        /// The authority that the tests trust.
         var authority: URL { file("ours.pem") }
 
         func file(_ name: String) -> URL { folder.appendingPathComponent(name) }
 
-        /// The SHA-256 of the public key of a certificate, in Base64.
+        /// The SHA-256 hash of the public key of a certificate, in Base64.
         func pin(_ name: String) throws -> String { try String(contentsOf: file("\(name).pin"), encoding: .utf8) }
     }
 #endif

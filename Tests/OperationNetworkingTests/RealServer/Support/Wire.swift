@@ -5,7 +5,7 @@
     import Foundation
     import OperationNetworking
 
-    /// What is spoken with a real server.
+    /// The protocol used with a real server.
     enum Wire: String, Sendable, CaseIterable {
         case plain
         case secure

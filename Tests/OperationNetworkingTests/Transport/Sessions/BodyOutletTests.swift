@@ -13,7 +13,7 @@ struct BodyOutletTests {
         return (portion, room)
     }
 
-    @Test func `it is opened when it is first asked for, and anew after it went back`() throws {
+    @Test func `a body is opened at the first read, and again after a rewind`() throws {
         var outlet = BodyOutlet(.data(Data([1, 2, 3])))
         #expect(!outlet.isOpen && outlet.isComplete == nil && outlet.count == 0)
         for _ in 0..<2 {
@@ -29,7 +29,7 @@ struct BodyOutletTests {
         }
     }
 
-    @Test func `what cannot be opened is asked for again`() throws {
+    @Test func `a body that cannot be opened is tried again at the next read`() throws {
         struct Missing: Error {}
         let tries = Tally()
         var outlet = BodyOutlet(

@@ -6,7 +6,7 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-/// A task whose first `hold()` stands at a gate before it does anything.
+/// A task whose first `hold()` waits at a gate before it has an effect.
 private final class SlowTask: NetworkTask {
     let isHeld = Locked(false)
     let proceedings = Tally()
@@ -31,7 +31,7 @@ private final class SlowTask: NetworkTask {
     func cancel() {}
 }
 
-/// A task to whose calls something happens before they have an effect: what other threads do meanwhile.
+/// A task that runs a closure before each call has an effect, to simulate other threads.
 private final class LateTask: NetworkTask {
     let brakes = Locked((isHeld: false, isSuspended: true))
     let meanwhile = Locked<@Sendable () -> Void>({})
@@ -50,7 +50,10 @@ private final class LateTask: NetworkTask {
 
 @Suite(.timeLimit(.minutes(1)))
 struct BrakeRelayTests {
-    @Test func `who passes on what another thread is about to do does it before it returns`() async throws {
+    @Test
+    func `passing an order takes effect before it returns, even if another thread passes the same order`()
+        async throws
+    {
         let task = SlowTask()
         let relay = BrakeRelay(task)
         let order = BrakeOrder(number: 2, isSuspended: false, isHeld: true)
@@ -66,7 +69,7 @@ struct BrakeRelayTests {
         try await other
     }
 
-    @Test func `only a task that was held is told to proceed, which could come behind the hold of another thread`()
+    @Test func `only a held task receives a proceed call`()
         async throws
     {
         let task = SlowTask()
@@ -84,7 +87,7 @@ struct BrakeRelayTests {
         #expect(task.proceedings.count == 1 && !task.isHeld.withLock { $0 })
     }
 
-    @Test func `a hold that comes late, behind the release of another thread, is taken back`() async throws {
+    @Test func `a late hold is released if another thread has already passed the release`() async throws {
         let task = SlowTask()
         let relay = BrakeRelay(task)
         async let late: Void = TestThread.run { relay.pass(BrakeOrder(number: 1, isSuspended: false, isHeld: true)) }
@@ -95,7 +98,7 @@ struct BrakeRelayTests {
         #expect(!task.isHeld.withLock { $0 })
     }
 
-    @Test func `an older order that comes late leaves the newer one in force`() async throws {
+    @Test func `an older order that arrives late does not replace a newer one`() async throws {
         let task = SlowTask()
         task.mayGoOn.open()
         let relay = BrakeRelay(task)
@@ -106,7 +109,7 @@ struct BrakeRelayTests {
         #expect(task.isHeld.withLock { $0 })
     }
 
-    @Test func `whatever other threads order before a call has an effect, the last order is in force`() throws {
+    @Test func `the last order is in effect, in whatever sequence threads pass their orders`() throws {
         try Explorer.explore(rounds: 3_000) { explorer in
             let task = LateTask()
             let relay = BrakeRelay(task)

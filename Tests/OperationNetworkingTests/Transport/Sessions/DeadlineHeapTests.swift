@@ -8,7 +8,7 @@ import Testing
 @Suite(.timeLimit(.minutes(3)))
 struct DeadlineHeapTests {
     @Test(arguments: 0..<20)
-    func `it behaves like a sorted list`(seed: UInt64) {
+    func `a deadline heap behaves like a sorted list`(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
         var heap = DeadlineHeap()
         var model: [Int: Int64] = [:]

@@ -6,7 +6,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(3)))
 struct IdleWatchTests {
-    @Test func `idleness counts from the first look at which there is nothing to do`() {
+    @Test func `idle time counts from the first check without work`() {
         var watch = IdleWatch(lifetime: .nanoseconds(100))
         #expect(watch.due == nil)
         let first = watch.look(at: 1_000)
@@ -21,7 +21,7 @@ struct IdleWatchTests {
         #expect(over && watch.due == nil)
     }
 
-    @Test func `a life without end is no overflow, and a negative one ends at once`() {
+    @Test func `an endless lifetime does not overflow, and a negative one ends immediately`() {
         var endless = IdleWatch(lifetime: .seconds(Int64.max))
         _ = endless.look(at: .max >> 1)
         #expect(endless.due.map { $0 > .max >> 1 } == true)

@@ -6,7 +6,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(3)))
 struct NumberedPoolTests {
-    @Test func `what was put back is used again, and what was not kept is made anew under its number`() {
+    @Test func `a kept element is reused, and a discarded one is created again with its number`() {
         var pool = NumberedPool<String>()
         var made: [Int] = []
         func make(_ number: Int) -> String? {
@@ -31,7 +31,7 @@ struct NumberedPoolTests {
         #expect(pool.isEmpty && pool.usedCount == 0)
     }
 
-    @Test func `what cannot be made leaves its number free`() {
+    @Test func `an element that cannot be created leaves its number free`() {
         var pool = NumberedPool<String>()
         let none = pool.take { _ in nil }
         #expect(none == nil && pool.usedCount == 0)

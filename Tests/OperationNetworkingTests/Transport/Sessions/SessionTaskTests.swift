@@ -10,7 +10,7 @@ import Testing
 
 private typealias FakeTask = SessionTask<FakeCarrier>
 
-/// A carrier that notes who came by.
+/// A carrier that counts the posted tasks.
 private final class FakeCarrier: TaskAdapter {
     typealias Transfer = Int
 
@@ -23,7 +23,7 @@ private final class FakeCarrier: TaskAdapter {
     func post(_ task: SessionTask<FakeCarrier>) { posts.add() }
 }
 
-/// A host with one slot or several, which a test moves step by step.
+/// A host with one or more slots that a test controls step by step.
 private final class FakeHost: TaskHost {
     typealias Carrier = FakeCarrier
 
@@ -38,13 +38,13 @@ private final class FakeHost: TaskHost {
     func apply(_ brakes: TaskMachine.Brakes, to task: FakeTask) { task.deliverPending() }
     func forget(_ task: FakeTask) { forgotten.append(task) }
 
-    /// The session comes by.
+    /// Processes the task like a turn of the session.
     func visit(_ task: FakeTask) {
         fulfil(task.takeDemands(), task)
         task.deliverPending()
     }
 
-    /// Gives the free slot to the next in the line; true if that one takes it.
+    /// Offers the free slot to the next task in the line. Returns true if the task takes it.
     func grant() -> Bool? {
         guard let grant = slots.next() else { return nil }
         if takesSlot(grant.ticket) { return true }
@@ -68,7 +68,7 @@ struct SessionTaskTests {
     private var record: RecordingReceiver.Record { receiver.record }
     private var head: TaskEvent { .head(ResponseHead(url: task.request.url, status: 200, headers: [:])) }
 
-    /// Has the task resumed, and gives it its slot.
+    /// Resumes the task and gives it a slot.
     private func start() {
         task.resume()
         host.visit(task)
@@ -76,12 +76,12 @@ struct SessionTaskTests {
         task.confined.machine.connected()
     }
 
-    @Test func `a task that was suspended behind the session's back takes no slot, and stands in line again later`() {
+    @Test func `a task suspended before the session notices takes no slot and rejoins the line on resume`() {
         task.resume()
         host.visit(task)
         task.suspend()
         #expect(host.grant() == false)
-        // The word of it comes by now.
+        // The session now notices the suspension.
         host.visit(task)
         #expect(host.grant() == nil && host.slots.activeCount == 0)
         task.resume()
@@ -90,14 +90,14 @@ struct SessionTaskTests {
         #expect(record.ends == 0)
     }
 
-    @Test func `a task that is suspended and resumed while its turn comes is not lost`() async throws {
+    @Test func `a task that is suspended and resumed while its turn comes still gets a slot`() async throws {
         let tasks = (0..<20_000).map { _ in FakeTask(task.request, receiver, carrier, FakeCarrier.Extras()) }
         let host = FakeHost(slots: tasks.count)
         for task in tasks {
             task.resume()
             host.visit(task)
         }
-        // Another thread changes its mind about the task whose turn it is, as often as it can.
+        // Another thread suspends and resumes the task whose turn it is, as often as possible.
         let turn = Atomic(0)
         async let changes: Void = TestThread.run {
             while case let index = turn.load(ordering: .acquiring), index < tasks.count {
@@ -117,7 +117,7 @@ struct SessionTaskTests {
         #expect(running == tasks.count)
     }
 
-    @Test func `a task that was cancelled behind the session's back takes no slot, and ends once`() {
+    @Test func `a task canceled before the session notices takes no slot and ends once`() {
         task.resume()
         host.visit(task)
         task.cancel()
@@ -127,7 +127,7 @@ struct SessionTaskTests {
         #expect(host.forgotten.count == 1 && host.slots.activeCount == 0)
     }
 
-    @Test func `many calls are one visit`() {
+    @Test func `many calls post the task to the session once`() {
         for _ in 0..<10 {
             task.resume()
             task.suspend()
@@ -139,7 +139,7 @@ struct SessionTaskTests {
         #expect(carrier.postCount == 2)
     }
 
-    @Test func `what comes under a brake is told in its order when the last brake is released`() {
+    @Test func `events during a hold or suspension are delivered in order after the last release`() {
         start()
         task.hold()
         task.tell(head)
@@ -150,7 +150,7 @@ struct SessionTaskTests {
         host.visit(task)
         #expect(record.head == nil)
         task.resume()
-        // It comes behind what is still to be told.
+        // These bytes follow the events that are still undelivered.
         task.tell(.bytes(Data("def".utf8)))
         #expect(record.head == nil)
         host.visit(task)
@@ -158,7 +158,7 @@ struct SessionTaskTests {
         #expect(!task.isHeldBack && task.confined.pendingBytes == 0)
     }
 
-    @Test func `progress under a suspension is told when it is over, before anything that came later`() {
+    @Test func `progress during a suspension is delivered on resume, before later events`() {
         start()
         task.tellSent(2)
         #expect(record.sent == 2)
@@ -174,13 +174,13 @@ struct SessionTaskTests {
         #expect(task.isHeldBack)
         host.visit(task)
         #expect(record.sent == 5 && record.metrics != nil && !task.isHeldBack)
-        // Sent anew, it is not told again, and not more is told than there is.
+        // A repeated upload does not report progress again, and never more than the length of the body.
         task.tellSent(1)
         task.tellSent(9)
         #expect(record.sent == 5 && record.faults.isEmpty)
     }
 
-    @Test func `what was being taken when the task was suspended is told at once`() {
+    @Test func `progress that was under way at the suspension is delivered immediately`() {
         start()
         task.suspend()
         task.tellSent(2, wasUnderWay: true)
@@ -190,7 +190,7 @@ struct SessionTaskTests {
         #expect(record.sent == 2)
     }
 
-    @Test func `after a cancel nothing is told but the end, and that once`() {
+    @Test func `a canceled task delivers only its end, exactly once`() {
         start()
         task.suspend()
         task.tell(head)
@@ -207,14 +207,14 @@ struct SessionTaskTests {
         #expect(record.ends == 1 && record.faults.isEmpty)
     }
 
-    @Test func `what was sent once does not become unsent because the next connection failed`() {
+    @Test func `a request that was sent once is not unsent if a later connection fails`() {
         start()
         task.confined.wasSent = true
         host.finish(task, NetworkError(code: .cannotConnect, phase: .connecting, message: ""))
         #expect(record.error?.code == .cannotConnect && record.error?.isUnsent == false)
     }
 
-    /// What a session does when the response is there: each is a moment before which another thread may let go of the brake.
+    /// The last steps of a session for a response. Another thread may release the task before each of them.
     private static let lastSteps: [@Sendable (FakeTask, FakeHost, inout Bool) -> Void] = [
         { task, _, _ in task.tell(.head(ResponseHead(url: task.request.url, status: 204, headers: [:]))) },
         { task, _, _ in task.tell(.trailers([:])) },
@@ -228,7 +228,7 @@ struct SessionTaskTests {
     ]
 
     @Test(arguments: lastSteps.indices, [false, true])
-    func `a brake that is let go of at any moment of the end loses no event`(_ moment: Int, _ isSuspended: Bool) {
+    func `resuming or proceeding before any of the last steps loses no event`(_ moment: Int, _ isSuspended: Bool) {
         let receiver = RecordingReceiver { event, task in
             guard case .informational = event else { return }
             if isSuspended { task.suspend() } else { task.hold() }
@@ -247,7 +247,7 @@ struct SessionTaskTests {
             }
             step(task, host, &isHeldBack)
             #expect(receiver.record.head == nil || number >= moment)
-            // Between what libcurl tells and the end, the session may come by.
+            // The session may process the task between libcurl's last event and the end.
             if number == moment, number < 2 { host.visit(task) }
         }
         host.visit(task)

@@ -9,7 +9,7 @@ import Testing
 struct SlotLineTests {
     private typealias Table = SlotTable<Int>
 
-    /// One slot for one host, which is taken.
+    /// A table with one slot for one host, which is taken.
     private func table() -> Table {
         var table = Table(Table.Limits(perHost: 1, total: 1, lookups: 1))
         _ = table.enter(-1, host: "a", isNumeric: true)
@@ -22,7 +22,7 @@ struct SlotLineTests {
         return table.next()?.ticket
     }
 
-    @Test func `a higher priority comes first, and those of one in the order of their arrival`() {
+    @Test func `tasks of a higher priority come first, and tasks of equal priority in order of arrival`() {
         var table = table()
         let priorities: [TransferPriority] = [.low, .normal, .high, .low, .normal, .high]
         for (number, priority) in priorities.enumerated() {
@@ -33,12 +33,12 @@ struct SlotLineTests {
         #expect(order == [2, 5, 1, 4, 0, 3])
     }
 
-    @Test func `who came first is passed by seven times at most`() {
+    @Test func `the first task in the line is overtaken at most seven times`() {
         var table = table()
         for number in 0..<3 { _ = table.enter(number, host: "a", isNumeric: true, priority: .low) }
         var order: [Int] = []
         for number in 0..<40 {
-            // There is always one of a high priority.
+            // A task with a high priority is always waiting.
             for other in 0..<2 {
                 _ = table.enter(100 + 2 * number + other, host: "a", isNumeric: true, priority: .high)
             }
@@ -49,7 +49,7 @@ struct SlotLineTests {
         #expect(high == high.sorted())
     }
 
-    @Test func `who left the line is passed over, whatever the priority`() {
+    @Test func `a task that left the line is skipped, whatever its priority`() {
         var table = table()
         let place = table.enter(0, host: "a", isNumeric: true, priority: .high)
         _ = table.enter(1, host: "a", isNumeric: true, priority: .low)
@@ -58,7 +58,7 @@ struct SlotLineTests {
         #expect(nextAfterRelease(&table) == nil)
     }
 
-    @Test(arguments: 0..<20) func `nobody is lost and nobody is served twice`(_ seed: UInt64) {
+    @Test(arguments: 0..<20) func `no task is lost and no task gets two slots`(_ seed: UInt64) {
         var generator = SeededGenerator(seed: Rounds.firstSeed &+ seed)
         var table = table()
         var (entered, served) = (0, [Int]())

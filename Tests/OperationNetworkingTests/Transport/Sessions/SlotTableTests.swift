@@ -31,7 +31,7 @@ struct SlotTableTests {
         #expect(grants(&table).sorted() == [2, 12])
     }
 
-    @Test func `who leaves is passed over`() {
+    @Test func `a task that leaves the line is skipped`() {
         var table = table(perHost: 1)
         _ = table.enter(0, host: "a", isNumeric: true)
         let place = table.enter(1, host: "a", isNumeric: true)
@@ -43,7 +43,7 @@ struct SlotTableTests {
         #expect(grants(&table) == [2])
     }
 
-    @Test func `who is ahead waits for nobody, keeps its slot like any other, and may leave`() {
+    @Test func `a task ahead of the line gets a slot beyond the limit, and may leave`() {
         var table = table(perHost: 1, total: 1)
         for ticket in 0..<3 { _ = table.enter(ticket, host: "a", isNumeric: true) }
         #expect(grants(&table) == [0])
@@ -52,12 +52,12 @@ struct SlotTableTests {
         #expect(table.leave(place) == 11)
         #expect(grants(&table) == [10] && table.activeCount == 2)
         table.release(0)
-        #expect(grants(&table) == [], "the other one still has a slot")
+        #expect(grants(&table) == [], "the other task still has a slot")
         table.release(0)
         #expect(grants(&table) == [1])
     }
 
-    @Test func `only two of a host are ahead at a time, and others stand in the line`() {
+    @Test func `at most two tasks of a host are ahead at a time, and others wait`() {
         var table = table(perHost: 1, total: 1)
         _ = table.enter(0, host: "a", isNumeric: true)
         #expect(grants(&table) == [0])
@@ -68,7 +68,7 @@ struct SlotTableTests {
         #expect(grants(&table) == [11, 20, 14])
         table.release(0, isAhead: true)
         _ = table.enter(15, host: "a", isNumeric: true, isAhead: true)
-        #expect(grants(&table) == [15], "the two in the line stay there")
+        #expect(grants(&table) == [15], "the two tasks in the line stay there")
         for isAhead in [true, true] { table.release(0, isAhead: isAhead) }
         table.release(1, isAhead: true)
         #expect(grants(&table) == [])
@@ -78,14 +78,14 @@ struct SlotTableTests {
         #expect(grants(&table) == [13])
     }
 
-    @Test func `one look-up for a host at a time, and only so many in all`() {
+    @Test func `a host has one name lookup at a time, and the total is limited`() {
         var table = table(perHost: 2, total: 9, lookups: 1)
         for ticket in 0..<2 { _ = table.enter(ticket, host: "a", isNumeric: false) }
         for ticket in 10..<12 { _ = table.enter(ticket, host: "b", isNumeric: false) }
         #expect(grants(&table) == [0])
         table.resolved(0)
         #expect(grants(&table).sorted() == [1, 10])
-        // The look-up failed.
+        // The lookup failed.
         table.release(1)
         #expect(grants(&table) == [11])
         table.resolved(1)
@@ -97,7 +97,7 @@ struct SlotTableTests {
         #expect(grants(&table) == [20])
     }
 
-    @Test func `a limit that is raised lets more through`() {
+    @Test func `raising the limit of a host grants more slots`() {
         var table = table(perHost: 1, total: 9)
         for ticket in 0..<3 { _ = table.enter(ticket, host: "a", isNumeric: true) }
         #expect(grants(&table) == [0])
@@ -106,7 +106,7 @@ struct SlotTableTests {
     }
 
     @Test(arguments: 0..<50)
-    func `no limit is exceeded, and nobody is forgotten`(seed: UInt64) {
+    func `no limit is exceeded, and every task gets a slot`(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
         var table = table(perHost: 3, total: 5, lookups: 2)
         var active: [(host: Int, name: Int, isNew: Bool)] = []
@@ -146,7 +146,7 @@ struct SlotTableTests {
         #expect(waiting.isEmpty)
     }
 
-    @Test func `hosts that were left without a turn are forgotten when there are many`() {
+    @Test func `unused hosts are removed when there are many`() {
         var table = table(total: 1)
         _ = table.enter(-1, host: "busy", isNumeric: true)
         #expect(grants(&table) == [-1])
@@ -161,7 +161,7 @@ struct SlotTableTests {
         #expect(grants(&table) == [7])
     }
 
-    @Test func `a look-up goes on while another transfer to the same host ends`() {
+    @Test func `a name lookup continues while another transfer to the same host ends`() {
         var table = table(perHost: 2, total: 9, lookups: 1)
         _ = table.enter(0, host: "a", isNumeric: false)
         let first = table.next()

@@ -17,7 +17,7 @@ struct TaskMachineTests {
     private func hold(_ demands: inout TaskDemands) -> Bool { demands.hold(at: 0) }
     private func cancel(_ demands: inout TaskDemands) -> Bool { demands.cancel() }
 
-    @Test func `a task goes from line to slot to end`() {
+    @Test func `a task moves from the line to a slot and to its end`() {
         var machine = TaskMachine()
         #expect(machine.apply(demands(suspend)) == .none)
         #expect(machine.apply(demands(resume)) == .enterLine)
@@ -36,7 +36,7 @@ struct TaskMachineTests {
         #expect(!again)
     }
 
-    @Test func `suspended before anything is sent it gives back what it has`() {
+    @Test func `a task suspended before it sends anything leaves the line or abandons its transfer`() {
         var machine = TaskMachine()
         _ = machine.apply(demands(resume))
         #expect(machine.apply(demands(resume, suspend)) == .leaveLine)
@@ -48,7 +48,7 @@ struct TaskMachineTests {
         #expect(machine.apply(demands(resume)) == .enterLine)
     }
 
-    @Test func `brakes are set and released`() {
+    @Test func `suspend and hold set and release the matching brakes`() {
         var machine = TaskMachine()
         _ = machine.apply(demands(resume))
         _ = machine.granted()
@@ -60,7 +60,7 @@ struct TaskMachineTests {
         #expect(machine.apply(demands(resume)) == .brake([]))
     }
 
-    @Test func `a success under a brake is told when it is released, a failure at once`() {
+    @Test func `a success is delivered after the release of a hold, and a failure immediately`() {
         var machine = TaskMachine()
         _ = machine.apply(demands(resume))
         _ = machine.granted()
@@ -71,7 +71,7 @@ struct TaskMachineTests {
         #expect(machine.apply(demands(resume, hold)) == .none)
         var cancelled = machine
         #expect(machine.apply(demands(resume)) == .tellRest)
-        // What was held back set a brake again.
+        // A delayed event caused another hold.
         let early = machine.restTold(isHeldBack: true)
         #expect(!early && !machine.isEnded)
         #expect(machine.apply(demands(resume, hold)) == .none)
@@ -85,7 +85,7 @@ struct TaskMachineTests {
         #expect(failed)
     }
 
-    @Test func `a request that is sent anew can be given up again, and its brakes are set anew`() {
+    @Test func `a restarted request can be abandoned again, and its brakes are set again`() {
         var machine = TaskMachine()
         machine.restarted()
         #expect(machine.stage == nil)
@@ -102,7 +102,7 @@ struct TaskMachineTests {
         #expect(held.apply(demands(resume, hold)) == .brake(.receiving))
     }
 
-    @Test func `a cancel gives back what the task has`() {
+    @Test func `canceling a task releases its position in line or its transfer`() {
         var created = TaskMachine()
         #expect(created.apply(demands(cancel)) == .cancel(.nothing))
         var waiting = TaskMachine()
@@ -117,7 +117,7 @@ struct TaskMachineTests {
         #expect(running.isEnded && !granted)
     }
 
-    @Test func `demands are posted once until they are taken, and not at all when they change nothing`() {
+    @Test func `demands are posted once until they are taken, and not if they change nothing`() {
         var demands = TaskDemands()
         #expect(!demands.suspend(at: 1) && !demands.hold(at: 2) && !demands.proceed(at: 3))
         #expect(demands.resume(at: 4) && !demands.cancel())
@@ -129,29 +129,29 @@ struct TaskMachineTests {
         #expect(!demands.end(asCancelled: true) && !demands.resume(at: 6))
     }
 
-    @Test func `an order that comes after a newer one changes nothing`() {
+    @Test func `an order that arrives after a newer one changes nothing`() {
         var demands = TaskDemands()
         let (start, stop) = (
             BrakeOrder(number: 1, isSuspended: false, isHeld: false),
             BrakeOrder(number: 2, isSuspended: true, isHeld: false)
         )
         let goOn = BrakeOrder(number: 3, isSuspended: false, isHeld: true)
-        // Of a task that was never started nobody need be told.
+        // The session need not know of a task that was never started.
         var isNews = [demands.obey(stop, at: 0), demands.obey(start, at: 0)]
         #expect(isNews == [false, false] && !demands.isStarted && demands.isSuspended)
         isNews = [demands.obey(goOn, at: 0), demands.obey(stop, at: 0)]
         #expect(isNews == [true, false] && demands.isStarted && !demands.isSuspended && demands.isHeld)
-        // What is not ordered counts as it comes, and is overtaken by nothing older.
+        // A direct call takes effect immediately, and older orders do not replace it.
         isNews = [demands.suspend(at: 0), demands.obey(goOn, at: 0)]
         #expect(isNews == [false, false] && demands.isSuspended)
     }
 
-    @Test func `the time of a pause counts from when it was asked for, whoever came by meanwhile`() {
+    @Test func `a pause starts when it is requested, not when the session notices it`() {
         var demands = TaskDemands()
         _ = demands.resume(at: 10)
         #expect(demands.pauses.since == nil && demands.pauses.sum(at: 20) == 0)
         _ = demands.hold(at: 20)
-        // A second brake neither begins the pause anew nor ends it.
+        // A second brake neither restarts nor ends the pause.
         _ = demands.suspend(at: 25)
         _ = demands.proceed(at: 30)
         #expect(demands.pauses.since == 20 && demands.pauses.sum(at: 35) == 15)
@@ -161,7 +161,7 @@ struct TaskMachineTests {
         _ = demands.obey(BrakeOrder(number: 2, isSuspended: false, isHeld: true), at: 50)
         _ = demands.obey(BrakeOrder(number: 1, isSuspended: false, isHeld: false), at: 55)
         #expect(demands.pauses.since == 50 && demands.pauses.sum(at: 60) == 30)
-        // A clock that two threads read may seem to go back.
+        // A clock that two threads read may seem to run backward.
         _ = demands.proceed(at: 49)
         #expect(demands.pauses.since == nil && demands.pauses.past == 20)
     }

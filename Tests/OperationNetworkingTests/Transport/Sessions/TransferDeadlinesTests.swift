@@ -13,7 +13,7 @@ struct TransferDeadlinesTests {
             now: 1000)
     }
 
-    /// The limits, and the pauses that they follow.
+    /// Deadlines that follow a pause clock.
     private struct Braked {
         var limits: TransferDeadlines
         var pauses = PauseClock()
@@ -41,12 +41,12 @@ struct TransferDeadlinesTests {
         #expect(limits.next == 1040 && limits.exceeded(at: 1040) == .firstByte)
         _ = limits.received(at: 1030)
         #expect(limits.next == 1060 && limits.exceeded(at: 1060) == .idle)
-        // An early answer does not bring the request's limits back.
+        // An early response does not restore the limits of the request.
         limits.sent(at: 1040, isLast: true)
         #expect(limits.next == 1070 && limits.exceeded(at: 1070) == .idle)
     }
 
-    @Test func `the total counts from the beginning, and comes first`() {
+    @Test func `the total limit counts from the start and takes precedence`() {
         var limits = deadlines(total: .nanoseconds(40))
         limits.connecting(at: 1000)
         limits.connected(at: 1001)
@@ -54,7 +54,7 @@ struct TransferDeadlinesTests {
         #expect(limits.next == 1040 && limits.exceeded(at: 1040) == .total)
     }
 
-    @Test func `a pause moves everything`() {
+    @Test func `a pause moves every deadline`() {
         var task = Braked(limits: deadlines(total: .nanoseconds(40)))
         task.limits.connected(at: 1000)
         _ = task.limits.received(at: 1005)
@@ -67,7 +67,7 @@ struct TransferDeadlinesTests {
         #expect(task.limits.exceeded(at: 1140) == .total)
     }
 
-    @Test func `a pause that began and ended before anybody came by is left out, and once`() {
+    @Test func `a pause that ended before the session noticed it is excluded exactly once`() {
         var limits = deadlines(total: .nanoseconds(40))
         limits.connected(at: 1000)
         var pauses = PauseClock()
@@ -85,7 +85,7 @@ struct TransferDeadlinesTests {
         #expect(limits.paused == 110 && limits.next == 1130)
     }
 
-    @Test func `a pause before the beginning does not lengthen the limits, and one that lasts holds them from it on`() {
+    @Test func `a pause before the start does not extend the limits, and a lasting pause stops them`() {
         var pauses = PauseClock()
         pauses.set(true, at: 100)
         pauses.set(false, at: 200)
@@ -103,7 +103,7 @@ struct TransferDeadlinesTests {
         #expect(limits.paused == 50 && limits.next == 1065)
     }
 
-    @Test func `what libcurl gave up goes on where our own limit leaves time, and that is not begun anew`() {
+    @Test func `a connection that libcurl gave up is retried within the remaining connect limit`() {
         var task = Braked(limits: deadlines(total: .nanoseconds(40)))
         #expect(task.limits.outlastsLibcurl(at: 1020))
         task.limits.connecting(at: 1005)
@@ -120,14 +120,14 @@ struct TransferDeadlinesTests {
         #expect(!task.limits.outlastsLibcurl(at: 2013))
     }
 
-    @Test func `without limits there is no moment`() {
+    @Test func `without limits there is no deadline`() {
         var limits = TransferDeadlines(.none, now: .max - 5)
         #expect(limits.next == nil && limits.exceeded(at: .max) == nil || limits.next == nil)
         limits.connected(at: .max - 4)
         #expect(limits.next == nil)
     }
 
-    @Test func `sent anew, a request has all of its time to connect, and what is left of the whole`() {
+    @Test func `a restarted request gets its full connect limit and the rest of its total limit`() {
         let timeouts = TransferTimeouts(
             connect: .nanoseconds(10), firstByte: .nanoseconds(20), total: .nanoseconds(100))
         var task = Braked(limits: TransferDeadlines(timeouts, now: 0))
@@ -147,7 +147,7 @@ struct TransferDeadlinesTests {
         #expect(task.limits.exceeded(at: 109) == .firstByte)
     }
 
-    @Test func `the wait for a turn does not count, neither for the connection nor for the whole`() {
+    @Test func `waiting for a turn counts toward neither the connect limit nor the total limit`() {
         var limits = deadlines(total: .nanoseconds(40))
         #expect(limits.isSeeking && !limits.isConnected && limits.next == 1002)
         for now in stride(from: Int64(1002), through: 1100, by: 2) {
@@ -163,7 +163,7 @@ struct TransferDeadlinesTests {
         #expect(limits.next == 1141 && limits.exceeded(at: 1141) == .total)
     }
 
-    @Test func `a turn that comes with a connection that is ready does not count either`() {
+    @Test func `waiting for a turn on a ready connection does not count either`() {
         var limits = deadlines(total: .nanoseconds(40))
         limits.look(at: 1009, othersAreServed: true)
         limits.connected(at: 1018)
@@ -172,7 +172,7 @@ struct TransferDeadlinesTests {
         #expect(limits.next == 1058 && limits.exceeded(at: 1058) == .total)
     }
 
-    @Test func `where nobody is served there is no turn to wait for`() {
+    @Test func `the wait counts toward the connect limit if no other request is served`() {
         var limits = deadlines()
         for now in stride(from: Int64(1002), to: 1010, by: 2) {
             limits.look(at: now, othersAreServed: false)
@@ -182,7 +182,7 @@ struct TransferDeadlinesTests {
         #expect(limits.exceeded(at: 1010) == .connect)
     }
 
-    @Test func `a pause while a connection is sought or made does not count`() {
+    @Test func `a pause while a connection is sought or established does not count`() {
         var task = Braked(limits: deadlines(total: .nanoseconds(40)))
         task.pause(at: 1001)
         #expect(task.limits.next == nil && task.limits.connectAllowance(at: 1050) == nil)
@@ -198,15 +198,15 @@ struct TransferDeadlinesTests {
 
         task = Braked(limits: deadlines())
         task.pause(at: 1001)
-        // It is begun in the midst of a pause.
+        // The connection starts during a pause.
         task.limits.connecting(at: 1050)
         task.resume(at: 1101)
         #expect(task.limits.next == 1111)
     }
 
-    @Test func `libcurl is never given less time for a connection than our own limit leaves`() {
+    @Test func `libcurl gets at least as much time to connect as the connect limit leaves`() {
         var limits = deadlines()
-        // Just before the next look a connection may be begun, and then has all of its time.
+        // A connection may start just before the next check, and then has its full time.
         #expect(limits.connectAllowance(at: 1000) == 13)
         limits.connecting(at: 1002)
         #expect(limits.connectAllowance(at: 1002) == 10 && limits.connectAllowance(at: 1011) == 1)

@@ -11,45 +11,45 @@
     extension HttpbinCase {
         static var asking: [HttpbinCase] {
             [
-                HttpbinCase("GET with a query") { bench async throws in
+                HttpbinCase("a GET request sends its query") { bench async throws in
                     let echo = try await bench.get("get", ["name": "Anna", "page": 2])
                     #expect(echo.args == ["name": "Anna", "page": "2"])
                     #expect(echo.url.hasSuffix("/get?name=Anna&page=2"))
                 },
-                HttpbinCase("GET with a list in the query") { bench async throws in
+                HttpbinCase("a GET request sends a list in its query") { bench async throws in
                     let echo = try await bench.get("get", ["tags": ["a", "b"]])
                     #expect(echo.args == ["tags[]": ["a", "b"]])
                 },
-                HttpbinCase("GET with signs in the query that mean something") { bench async throws in
+                HttpbinCase("a GET request encodes special characters in its query") { bench async throws in
                     let text = "a&b=c+d e/f?ü€😀"
                     #expect(try await bench.get("get", ["q": text]).args["q"]?.all == [text])
                 },
-                HttpbinCase("what is nil is not in the query") { bench async throws in
+                HttpbinCase("nil values are left out of the query") { bench async throws in
                     #expect(try await bench.get("get", ["a": nil as String?, "b": 1]).args == ["b": "1"])
                 },
-                HttpbinCase("a path is sent as it was written") { bench async throws in
+                HttpbinCase("special characters in a path are percent-encoded") { bench async throws in
                     let echo: Echo<NoContent> = try await bench.base.get("anything/a b/ü?x#y").run()
-                    // What it repeats it has decoded in part.
+                    // httpbin partly decodes the URL that it echoes.
                     #expect(echo.url.hasSuffix("/anything/a%20b/ü%3Fx%23y"))
                     #expect(echo.args.isEmpty)
                 },
-                HttpbinCase("POST without a body") { bench async throws in
+                HttpbinCase("a POST without a body has Content-Length 0") { bench async throws in
                     let echo: Echo<NoContent> = try await bench.base.operation(for: .post("anything")).run()
                     #expect(echo.method == "POST" && echo.data == "" && echo.headers["Content-Length"] == "0")
                 },
-                HttpbinCase("PUT of a model") { bench async throws in
+                HttpbinCase("a PUT request sends a model as JSON") { bench async throws in
                     let echo: Echo<Song> = try await bench.base.send(Song.sample, to: "put", by: "PUT").run()
                     #expect(echo.json == .sample && echo.headers["Content-Type"] == "application/json")
                 },
-                HttpbinCase("PATCH of a model") { bench async throws in
+                HttpbinCase("a PATCH request sends a model as JSON") { bench async throws in
                     let echo: Echo<Song> = try await bench.base.operation(for: .patch("patch", json: Song.sample)).run()
                     #expect(echo.json == .sample)
                 },
-                HttpbinCase("DELETE") { bench async throws in
+                HttpbinCase("a DELETE request is sent with its method and path") { bench async throws in
                     let echo: Echo<NoContent> = try await bench.base.delete("anything/7").run()
                     #expect(echo.method == "DELETE" && echo.url.hasSuffix("/anything/7"))
                 },
-                HttpbinCase("HEAD has a head and no body") { bench async throws in
+                HttpbinCase("a response to HEAD has headers and no body") { bench async throws in
                     var request = URLRequest(url: try bench.url("get"))
                     request.httpMethod = "HEAD"
                     let operation = NetworkDataOperation(request: request, urlSession: bench.session) {
@@ -59,14 +59,14 @@
                     #expect(try await operation.run() == (0, 200))
                     #expect(operation.responseHead?.headers["Content-Type"] == "application/json")
                 },
-                HttpbinCase("OPTIONS tells what is allowed") { bench async throws in
+                HttpbinCase("an OPTIONS request receives the Allow header") { bench async throws in
                     let request = try NetworkRequest("OPTIONS", url: bench.url("get"))
                     let operation = NetworkDataOperation(request: request, urlSession: bench.session) { _, response in
                         response.value(forHTTPHeaderField: "Allow") ?? ""
                     }
                     #expect(try await operation.run().contains("GET"))
                 },
-                HttpbinCase("fields of the base and of the endpoint arrive, each once") { bench async throws in
+                HttpbinCase("the headers of an endpoint override those of its base") { bench async throws in
                     var base = bench.base
                     base.headers["X-Client"] = "base"
                     base.headers["X-Both"] = "base"
@@ -75,7 +75,7 @@
                     #expect(headers["X-Client"] == "base" && headers["X-Both"] == "endpoint")
                     #expect(headers["Accept"] == "application/json")
                 },
-                HttpbinCase("a hook changes the request") { bench async throws in
+                HttpbinCase("prepareRequest can change the request") { bench async throws in
                     final class Named: NetworkDataOperation<[String: String]>, @unchecked Sendable {
                         override func prepareRequest(_ request: URLRequest) -> URLRequest {
                             var request = request
@@ -88,13 +88,13 @@
                     }
                     #expect(try await operation.run() == ["user-agent": "sample/1"])
                 },
-                HttpbinCase("who asks, and a new name each time") { bench async throws in
+                HttpbinCase("GET requests receive the client address and a new UUID each time") { bench async throws in
                     #expect(try await bench.base.get("ip", as: [String: String].self).run() == ["origin": "127.0.0.1"])
                     let first = try await bench.base.get("uuid", as: [String: UUID].self).run()
                     let second = try await bench.base.get("uuid", as: [String: UUID].self).run()
                     #expect(first["uuid"] != nil && first != second)
                 },
-                HttpbinCase("fields of a response are read on the operation") { bench async throws in
+                HttpbinCase("response headers are available on the operation") { bench async throws in
                     let query = ["X-Answer": "42", "X-Twice": "a"]
                     let operation = bench.base.get("response-headers", query, as: Data.self)
                     _ = try await operation.run()
@@ -105,7 +105,7 @@
         }
     }
 
-    /// What `/headers` says.
+    /// The response of `/headers`.
     private struct HeadersAnswer: Decodable, Sendable {
         let headers: [String: String]
     }

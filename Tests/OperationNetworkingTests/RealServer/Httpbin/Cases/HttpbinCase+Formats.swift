@@ -11,19 +11,19 @@
     extension HttpbinCase {
         static var formats: [HttpbinCase] {
             [
-                HttpbinCase("JSON becomes a model") { bench async throws in
+                HttpbinCase("a JSON response is decoded to a model") { bench async throws in
                     let show = try await bench.base.get("json", as: [String: Slideshow].self).run()["slideshow"]
                     #expect(show?.author == "Yours Truly" && show?.slides.count == 2)
                 },
-                HttpbinCase("JSON that is packed by gzip") { bench async throws in
+                HttpbinCase("JSON compressed with gzip is decoded") { bench async throws in
                     let operation = bench.base.get("gzip", as: Packed.self)
                     #expect(try await operation.run().gzipped == true)
                     #expect(operation.responseHead?.isDecoded == true)
                 },
-                HttpbinCase("JSON that is packed by deflate") { bench async throws in
+                HttpbinCase("JSON compressed with deflate is decoded") { bench async throws in
                     #expect(try await bench.base.get("deflate", as: Packed.self).run().deflated == true)
                 },
-                HttpbinCase("what is packed by Brotli comes as it is to who asked for that, and to nobody else") {
+                HttpbinCase("a Brotli body is delivered undecoded if requested, and otherwise fails") {
                     bench async throws in
                     #expect(await failure(of: bench.base.get("brotli", as: Data.self))?.code == .undecodableBody)
                     let endpoint = Endpoint<Data>.get("brotli").header("Accept-Encoding", "br")
@@ -33,28 +33,28 @@
                     #expect(
                         operation.responseHead?.isDecoded == false && !data.isEmpty && data.first != UInt8(ascii: "{"))
                 },
-                HttpbinCase("a page") { bench async throws in
+                HttpbinCase("an HTML page is received as text") { bench async throws in
                     #expect(try await bench.text("html").run().contains("Herman Melville"))
                 },
-                HttpbinCase("XML") { bench async throws in
+                HttpbinCase("XML is received as text") { bench async throws in
                     let operation = try bench.text("xml")
                     #expect(try await operation.run().contains("<slideshow"))
                     #expect(operation.response?.value(forHTTPHeaderField: "Content-Type") == "application/xml")
                 },
-                HttpbinCase("plain text") { bench async throws in
+                HttpbinCase("plain text is received") { bench async throws in
                     #expect(try await bench.text("robots.txt").run().contains("Disallow: /deny"))
                     #expect(try await bench.text("deny").run().contains("YOU SHOULDN'T BE HERE"))
                 },
-                HttpbinCase("text in many scripts") { bench async throws in
+                HttpbinCase("text in many scripts is received correctly") { bench async throws in
                     let text = try await bench.text("encoding/utf8").run()
                     for sample in ["STARGΛ̊TE", "გთხოვთ", "Зарегистрируйтесь", "สิบสองกษัตริย์", "ሰማይ", "⡌⠁⠧⠑", "▉"] {
                         #expect(text.contains(sample), "\(sample)")
                     }
                 },
-                HttpbinCase("Base64 is decoded by the server") { bench async throws in
+                HttpbinCase("the server decodes a Base64 string in the path") { bench async throws in
                     #expect(try await bench.text("base64/R3LDvMOfZQ==").run() == "Grüße")
                 },
-                HttpbinCase("the links of a page are all followed") { bench async throws in
+                HttpbinCase("the links of a page are loaded concurrently through a queue") { bench async throws in
                     let page = try await bench.text("links/6").run()
                     let targets = page.matches(of: /href='([^']+)'/).map { String($0.1) }
                     #expect(targets.count == 5)

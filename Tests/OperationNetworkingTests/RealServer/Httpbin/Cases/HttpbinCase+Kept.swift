@@ -11,29 +11,30 @@
     extension HttpbinCase {
         static var kept: [HttpbinCase] {
             [
-                HttpbinCase("a file that is still the same") { bench async throws in
+                HttpbinCase("If-None-Match with the current ETag receives status 304") { bench async throws in
                     let operation = bench.base.operation(
                         for: Endpoint<Data>.get("etag/one").header("If-None-Match", "one"))
                     operation.responseRules.statuses = .only(304)
                     #expect(try await operation.run().isEmpty)
                     #expect(operation.response?.value(forHTTPHeaderField: "ETag") == "one")
                 },
-                HttpbinCase("a file that is another by now") { bench async throws in
+                HttpbinCase("with another ETag, If-None-Match receives the file and If-Match fails with 412") {
+                    bench async throws in
                     #expect(try await bench.text("etag/one", ["If-None-Match": "two"]).run().contains("/etag/one"))
                     #expect(try await failure(of: bench.text("etag/one", ["If-Match": "two"]))?.status == 412)
                 },
-                HttpbinCase("what is fresh is not asked for again") { bench async throws in
+                HttpbinCase("a fresh cached response is not requested again") { bench async throws in
                     let folder = try TemporaryFolder()
                     let session = bench.caching(in: folder.url)
                     #expect(try await bench.turn(1, "cache/60", session) == "1")
                     #expect(try await bench.turn(2, "cache/60", session) == "1")
                     #expect(try await bench.turn(3, "get", session) == "3")
                 },
-                HttpbinCase("what may have changed is asked about, and served as it was") { bench async throws in
+                HttpbinCase("a stale cached response is revalidated and served") { bench async throws in
                     let folder = try TemporaryFolder()
                     let session = bench.caching(in: folder.url)
                     #expect(try await bench.turn(1, "cache", session) == "1")
-                    // The service says 304 to whoever knows a version.
+                    // httpbin returns 304 for every conditional request.
                     #expect(try await bench.turn(2, "cache", session) == "1")
                 },
             ]
@@ -41,14 +42,14 @@
     }
 
     extension HttpbinBench {
-        /// The same transport with a cache.
+        /// A session over the same transport with a cache.
         fileprivate func caching(in folder: URL) -> ExchangeSession {
             var configuration = ExchangeConfiguration()
             configuration.cache = HTTPCache(folder: folder)
             return ExchangeSession(over: session.transport, configuration: configuration)
         }
 
-        /// Which request the answer is to, which repeats what was sent.
+        /// Sends a numbered request and returns the number that the response echoes.
         fileprivate func turn(_ number: Int, _ path: String, _ session: ExchangeSession) async throws -> String? {
             var base = base
             base.session = session

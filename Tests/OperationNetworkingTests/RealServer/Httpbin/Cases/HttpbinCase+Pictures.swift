@@ -8,10 +8,10 @@
     import Testing
 
     extension HttpbinCase {
-        /// One case for each kind, and what else there is to images.
+        /// One case for each image format, and other cases about images.
         static var pictures: [HttpbinCase] {
             [("png", ImageFormat.png), ("jpeg", .jpeg), ("webp", .webP), ("svg", .svg)].map { name, format in
-                HttpbinCase("an image: \(name)") { bench async throws in
+                HttpbinCase("a \(name) image is received with its format") { bench async throws in
                     let image = try await bench.base.image("image/\(name)").run()
                     #expect(image.format == format && image.data.count > 1_000)
                 }
@@ -20,22 +20,23 @@
 
         private static var others: [HttpbinCase] {
             [
-                HttpbinCase("an image of the kind that is wanted") { bench async throws in
+                HttpbinCase("the Accept header selects the image format") { bench async throws in
                     for format in [ImageFormat.jpeg, .webP, .png] {
                         let endpoint = Endpoint<ImageData>.image("image").header("Accept", format.mediaType)
                         #expect(try await bench.base.operation(for: endpoint).run().format == format)
                     }
                 },
-                HttpbinCase("an image is made by a decoder of one's own") { bench async throws in
+                HttpbinCase("a custom decoder decodes an image") { bench async throws in
                     let endpoint = Endpoint<[UInt32]>.image("image/png") { image in
-                        // Width and height of a PNG, which stand behind its first 16 bytes.
+                        // The width and height of a PNG follow its first 16 bytes.
                         (0..<2).map { number in
                             image.data.dropFirst(16 + 4 * number).prefix(4).reduce(0) { $0 << 8 | UInt32($1) }
                         }
                     }
                     #expect(try await bench.base.operation(for: endpoint).run() == [100, 100])
                 },
-                HttpbinCase("a page is no image, whatever it is called") { bench async throws in
+                HttpbinCase("an HTML page is rejected as an image, even if its type is accepted") {
+                    bench async throws in
                     #expect(await failure(of: bench.base.image("html"))?.code == .unacceptableContentType)
                     let operation = bench.base.image("html")
                     operation.responseRules.contentTypes = .any

@@ -12,22 +12,23 @@
         static var proving: [HttpbinCase] {
             [
                 HttpbinCase(
-                    "Basic: name and password when they are asked for",
+                    "Basic: the user and password answer a challenge",
                     configure: { $0.challenges = .anna }
                 ) { bench async throws in
                     #expect(try await bench.isProven("basic-auth/anna/sesame"))
                 },
                 HttpbinCase(
-                    "Basic: a wrong password is the server's answer",
+                    "Basic: a wrong password fails with status 401",
                     configure: { $0.challenges = .anna }
                 ) { bench async throws in
                     let error = await failure(of: bench.base.get("basic-auth/anna/other", as: Data.self))
                     #expect(error?.code == .unacceptableStatus && error?.status == 401)
                 },
-                HttpbinCase("Basic: nobody is asked without a rule") { bench async throws in
+                HttpbinCase("Basic: without a policy, the operation fails with status 401") { bench async throws in
                     #expect(await failure(of: bench.base.get("basic-auth/anna/x", as: Data.self))?.status == 401)
                 },
-                HttpbinCase("Basic: name and password in the address") { bench async throws in
+                HttpbinCase("Basic: the user and password of the URL are sent, and removed from the URL") {
+                    bench async throws in
                     let port = try #require(bench.base.url.port)
                     let url = try #require(
                         URL(string: "http://anna:sesame@127.0.0.1:\(port)/basic-auth/anna/sesame"))
@@ -37,7 +38,8 @@
                     #expect(try await operation.run() == 200)
                     #expect(operation.request?.url.user == nil)
                 },
-                HttpbinCase("Basic: where nobody asks, a field of one's own") { bench async throws in
+                HttpbinCase("Basic: an explicit Authorization header is sent without a challenge") {
+                    bench async throws in
                     let proof = "Basic \(Data("anna:sesame".utf8).base64EncodedString())"
                     let asked = try bench.text("hidden-basic-auth/anna/sesame")
                     #expect(await failure(of: asked)?.status == 404)
@@ -45,7 +47,7 @@
                     #expect(try await proven.run().contains("true"))
                 },
                 HttpbinCase(
-                    "Basic: what was accepted goes along with the next request"
+                    "Basic: accepted credentials are sent with the next request"
                 ) { bench async throws in
                     let questions = Locked(0)
                     var configuration = ExchangeConfiguration()
@@ -60,36 +62,36 @@
                     }
                     #expect(questions.withLock { $0 } == 1)
                 },
-                HttpbinCase("Bearer: a token") { bench async throws in
+                HttpbinCase("Bearer: an explicit token is sent") { bench async throws in
                     let answer = try await bench.base.operation(
                         for: Endpoint<Proof>.get("bearer").header("Authorization", "Bearer t0ken")
                     ).run()
                     #expect(answer.authenticated && answer.token == "t0ken")
                 },
                 HttpbinCase(
-                    "Bearer: a token when it is asked for",
+                    "Bearer: a token from the policy answers a challenge",
                     configure: { $0.challenges = ChallengePolicy { $0.refused.isEmpty ? .token("t0ken") : nil } }
                 ) { bench async throws in
                     let answer = try await bench.base.get("bearer", as: Proof.self).run()
                     #expect(answer.token == "t0ken")
                 },
-                HttpbinCase("Bearer: none is 401") { bench async throws in
+                HttpbinCase("Bearer: a request without a token fails with status 401") { bench async throws in
                     #expect(await failure(of: bench.base.get("bearer", as: Data.self))?.status == 401)
                 },
                 HttpbinCase(
-                    "Digest with MD5",
+                    "Digest: the user and password answer an MD5 challenge",
                     configure: { $0.challenges = .anna }
                 ) { bench async throws in
                     #expect(try await bench.isProven("digest-auth/auth/anna/sesame"))
                 },
                 HttpbinCase(
-                    "Digest with SHA-256",
+                    "Digest: the user and password answer a SHA-256 challenge",
                     configure: { $0.challenges = .anna }
                 ) { bench async throws in
                     #expect(try await bench.isProven("digest-auth/auth/anna/sesame/SHA-256"))
                 },
                 HttpbinCase(
-                    "Digest: a wrong password is the server's answer",
+                    "Digest: a wrong password fails with status 401",
                     configure: { $0.challenges = .anna }
                 ) { bench async throws in
                     #expect(
@@ -111,7 +113,7 @@
     }
 
     extension HttpbinBench {
-        /// Whether the service says that it knows us.
+        /// Returns whether the service reports the user as authenticated.
         fileprivate func isProven(_ target: String) async throws -> Bool {
             let text = try await text(target).run()
             return try JSONDecoder().decode(Proof.self, from: Data(text.utf8)).authenticated

@@ -10,48 +10,48 @@
     extension HttpbinCase {
         static var sending: [HttpbinCase] {
             [
-                HttpbinCase("JSON of a model") { bench async throws in
+                HttpbinCase("a model is sent as JSON") { bench async throws in
                     let echo: Echo<Song> = try await bench.base.send(Song.sample, to: "post").run()
                     #expect(echo.json == .sample)
                 },
-                HttpbinCase("JSON of a dictionary") { bench async throws in
+                HttpbinCase("a dictionary is sent as JSON") { bench async throws in
                     let body = try RequestBody.json(["name": "Anna", "age": 30, "boss": nil, "tags": ["a"]])
                     let echo = try await bench.upload(body).run()
                     #expect(echo.data == #"{"age":30,"boss":null,"name":"Anna","tags":["a"]}"#)
                 },
-                HttpbinCase("a form") { bench async throws in
+                HttpbinCase("a form is sent URL-encoded") { bench async throws in
                     let endpoint = Endpoint<Echo<NoContent>>.post(
                         "post", form: ["user": "anna", "age": 30, "none": nil as Int?])
                     let echo = try await bench.base.operation(for: endpoint).run()
                     #expect(echo.form == ["user": "anna", "age": "30"])
                     #expect(echo.headers["Content-Type"]?.hasPrefix("application/x-www-form-urlencoded") == true)
                 },
-                HttpbinCase("a form with lists and what is nested") { bench async throws in
+                HttpbinCase("a form with lists and nested values is sent") { bench async throws in
                     let endpoint = Endpoint<Echo<NoContent>>.post(
                         "post", form: ["tags": ["a", "b"], "user": ["name": "anna"], "yes": true])
                     #expect(
                         try await bench.base.operation(for: endpoint).run().form
                             == ["tags[]": ["a", "b"], "user[name]": "anna", "yes": "true"])
                 },
-                HttpbinCase("a form with every sign") { bench async throws in
+                HttpbinCase("a form encodes special characters") { bench async throws in
                     let text = "a&b=c;d+e %20 \"ü€😀\" \r\n"
                     let endpoint = Endpoint<Echo<NoContent>>.post("post", form: ["text": text])
                     #expect(try await bench.base.operation(for: endpoint).run().form?["text"]?.all == [text])
                 },
-                HttpbinCase("bytes that are no text") { bench async throws in
+                HttpbinCase("a body of binary data is sent unchanged") { bench async throws in
                     let bytes = Data(TestPattern.bytes(count: 5_000))
                     let echo = try await bench.upload(
                         .data(bytes).withContentType("application/octet-stream"), by: "PUT"
                     ).run()
                     #expect(echo.bytes == bytes && echo.method == "PUT")
                 },
-                HttpbinCase("a text with its type") { bench async throws in
+                HttpbinCase("a text body is sent with its content type") { bench async throws in
                     let echo = try await bench.upload(
                         .data(Data("Grüße".utf8)).withContentType("text/plain; charset=utf-8")
                     ).run()
                     #expect(echo.data == "Grüße" && echo.headers["Content-Type"] == "text/plain; charset=utf-8")
                 },
-                HttpbinCase("a multipart form of texts and data") { bench async throws in
+                HttpbinCase("a multipart form of text and data is sent") { bench async throws in
                     var form = MultipartForm()
                     form.add("title", "On the beach 😀")
                     form.add("photo", Data("not really".utf8), fileName: "a \"b\".jpeg")
@@ -59,7 +59,7 @@
                     #expect(echo.form == ["title": "On the beach 😀"])
                     #expect(echo.files == ["photo": "not really"])
                 },
-                HttpbinCase("a multipart form with a file") { bench async throws in
+                HttpbinCase("a multipart form with a file is sent with its length") { bench async throws in
                     let bytes = Data(TestPattern.bytes(count: 300_000))
                     let file = try TemporaryFile(bytes)
                     var form = MultipartForm()
@@ -68,7 +68,8 @@
                     #expect(echo.files?["photo"]?.all == ["data:image/png;base64,\(bytes.base64EncodedString())"])
                     #expect(echo.headers["Content-Length"] != nil)
                 },
-                HttpbinCase("a multipart form with a stream of unknown length") { bench async throws in
+                HttpbinCase("a multipart form with a stream of unknown length is sent in chunks") {
+                    bench async throws in
                     var form = MultipartForm()
                     form.add(
                         .init(
@@ -79,13 +80,13 @@
                     #expect(echo.files == ["stream": "piece by piece"])
                     #expect(echo.headers["Transfer-Encoding"] == "chunked")
                 },
-                HttpbinCase("a dictionary with a file in it is a multipart form") { bench async throws in
+                HttpbinCase("a dictionary that contains a file is sent as a multipart form") { bench async throws in
                     let file = try TemporaryFile(Data("bytes".utf8))
                     let echo = try await bench.upload(.fields(["title": "Beach", "file": try FileRegion(file.url)]))
                         .run()
                     #expect(echo.form == ["title": "Beach"] && echo.files == ["file": "bytes"])
                 },
-                HttpbinCase("a file is sent while it is read, and its progress told") { bench async throws in
+                HttpbinCase("the upload of a file reports its progress") { bench async throws in
                     let bytes = Data(TestPattern.bytes(count: 1 << 20))
                     let file = try TemporaryFile(bytes)
                     let operation = try bench.upload(.file(try FileRegion(file.url)), by: "PUT")
@@ -98,18 +99,18 @@
                     #expect(operation.uploadProgress == TransferProgress(completedBytes: 1 << 20, totalBytes: 1 << 20))
                     #expect(counts.withLock { $0 == $0.sorted() })
                 },
-                HttpbinCase("a part of a file is sent") { bench async throws in
+                HttpbinCase("a region of a file is sent without the bytes around it") { bench async throws in
                     let file = try TemporaryFile(Data("0123456789".utf8))
                     #expect(
                         try await bench.upload(.file(try FileRegion(file.url, offset: 3, length: 4))).run().data
                             == "3456")
                 },
-                HttpbinCase("an InputStream, in chunks") { bench async throws in
+                HttpbinCase("an InputStream is sent in chunks") { bench async throws in
                     let bytes = Data(String(repeating: "0123456789", count: 20_000).utf8)
                     let echo = try await bench.upload(.stream(InputStream(data: bytes))).run()
                     #expect(echo.bytes == bytes && echo.headers["Transfer-Encoding"] == "chunked")
                 },
-                HttpbinCase("a body that is compressed") { bench async throws in
+                HttpbinCase("a compressed body is sent with Content-Encoding: gzip") { bench async throws in
                     let text = String(repeating: "All work and no play. ", count: 1_000)
                     let body = try RequestBody.data(Data(text.utf8)).withContentType("text/plain").gzipped()
                     let echo = try await bench.upload(body).run()

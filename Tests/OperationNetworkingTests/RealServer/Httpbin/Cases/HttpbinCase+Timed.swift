@@ -10,10 +10,10 @@
     extension HttpbinCase {
         static var timed: [HttpbinCase] {
             [
-                HttpbinCase("an answer that takes its time") { bench async throws in
+                HttpbinCase("a delayed response is received") { bench async throws in
                     #expect(try await bench.get("delay/0.1").url.hasSuffix("/delay/0.1"))
                 },
-                HttpbinCase("an answer that takes too long") { bench async throws in
+                HttpbinCase("a response that exceeds the firstByte limit fails with timedOut") { bench async throws in
                     let operation = bench.base.get("delay/1", as: Data.self)
                     var base = bench.base
                     base.options.timeouts.firstByte = .milliseconds(50)
@@ -21,31 +21,31 @@
                     let error = await failure(of: base.get("delay/1", as: Data.self))
                     #expect(error?.code == .timedOut && error?.phase == .awaitingResponse)
                 },
-                HttpbinCase("an operation that takes too long is cancelled") { bench async throws in
+                HttpbinCase("an operation that exceeds its timeout is canceled") { bench async throws in
                     let operation = bench.base.get("delay/1", as: Data.self)
                     operation.timeout = .milliseconds(50)
                     operation.start()
                     #expect(await operation.finalOutcome.cancellationCause?.code == .timedOut)
                 },
-                HttpbinCase("a body that drips arrives whole") { bench async throws in
+                HttpbinCase("a slow body arrives completely") { bench async throws in
                     let operation = bench.base.operation(
                         for: Endpoint<Data>.get("drip", ["duration": 0.1, "numbytes": 20]).header("Accept", "*/*"))
                     #expect(try await operation.run() == Data(repeating: UInt8(ascii: "*"), count: 20))
                     #expect(operation.downloadProgress == TransferProgress(completedBytes: 20, totalBytes: 20))
                 },
-                HttpbinCase("a body that drips for too long is cut off") { bench async throws in
+                HttpbinCase("a slow body that exceeds the total limit fails with timedOut") { bench async throws in
                     var base = bench.base
                     base.headers["Accept"] = "*/*"
                     base.options.timeouts.total = .milliseconds(100)
                     let error = await failure(of: base.get("drip", ["duration": 2, "numbytes": 10], as: Data.self))
                     #expect(error?.code == .timedOut)
                 },
-                HttpbinCase("a failure that drips has its status") { bench async throws in
+                HttpbinCase("a failure with a slow body reports its status and body") { bench async throws in
                     let operation = bench.base.get("drip", ["duration": 0, "numbytes": 5, "code": 503], as: Data.self)
                     let error = await failure(of: operation)
                     #expect(error?.status == 503 && error?.bodyPrefix == Data("*****".utf8))
                 },
-                HttpbinCase("a request that is cancelled while it drips") { bench async throws in
+                HttpbinCase("canceling an operation during a slow response ends it") { bench async throws in
                     let operation = bench.base.operation(
                         for: Endpoint<Data>.get("drip", ["duration": 5, "numbytes": 50]).header("Accept", "*/*"))
                     let begun = Gate()
