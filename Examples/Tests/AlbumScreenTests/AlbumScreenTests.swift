@@ -12,7 +12,7 @@ import Testing
     import AlbumScreen
 #endif
 
-/// Tests the screen without a window, with scripted responses. The states are those that a view would display.
+/// Tests the states of the screen, without a window and with scripted responses.
 @MainActor
 @Suite(.timeLimit(.minutes(1)))
 struct AlbumScreenTests {

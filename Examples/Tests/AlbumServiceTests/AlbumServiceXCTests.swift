@@ -8,7 +8,9 @@ import XCTest
 
 @testable import quickstart
 
-/// The test kit in XCTest. A failed expectation throws an error that contains the reason.
+/// The test kit in XCTest.
+///
+/// A failed expectation throws an error that contains the reason.
 final class AlbumServiceXCTests: XCTestCase {
     func testPasswordIsWrong() async throws {
         let session = StubSession()

@@ -59,7 +59,9 @@ final class OpgetBench: Sendable {
         }
     }
 
-    /// Makes the server send a file of the pattern, changed by `answer`. The response to HEAD is never changed.
+    /// Makes the server send a file of the pattern, changed by `answer`.
+    ///
+    /// The response to HEAD is never changed.
     func serve(
         _ path: String, count: Int, etag: String = "\"one\"",
         _ answer: @escaping @Sendable (LoopbackRequest, LoopbackAnswer) -> LoopbackAnswer

@@ -5,14 +5,14 @@ import Foundation
 import OperationTestKit
 import Testing
 
-@Suite("opget and servers that do not keep what they promise", .timeLimit(.minutes(2)))
+@Suite("opget with unreliable servers", .timeLimit(.minutes(2)))
 struct UnreliableServerTests {
     private static let size = 4 << 20
     private let bench: OpgetBench
 
     init() throws { bench = try OpgetBench() }
 
-    /// What a request asks for.
+    /// The requested range.
     private static func range(_ request: LoopbackRequest) -> Range<Int>? {
         let ends = request["Range"]?.dropFirst(6).split(separator: "-").compactMap { Int($0) } ?? []
         return ends.count == 2 && ends[0] <= ends[1] ? ends[0]..<ends[1] + 1 : nil
@@ -27,7 +27,7 @@ struct UnreliableServerTests {
         return .head(LoopbackHead(206, all))
     }
 
-    @Test(arguments: [true, false]) func `a piece that is short is no piece`(isChunked: Bool) async throws {
+    @Test(arguments: [true, false]) func `a segment with missing bytes is an error`(isChunked: Bool) async throws {
         bench.serve("/file", count: Self.size) { request, right in
             guard let range = Self.range(request) else { return right }
             let bytes = TestPattern.bytes(from: range.lowerBound, count: 1_000)
@@ -38,13 +38,13 @@ struct UnreliableServerTests {
         let end = try await bench.run(["-s", "4", "-r", "1", bench.url("/file")])
         #expect(end.status == 3 && end.errors.contains("fewer bytes of the file than it announced"), "\(end)")
         #expect(!bench.names.contains("file"))
-        // What came stays.
+        // The received bytes are kept.
         bench.serve("/file", count: Self.size)
         #expect(try await bench.run(["-s", "4", bench.url("/file")]).status == 0)
         #expect(bench.holds("file", count: Self.size))
     }
 
-    @Test func `a server that sends less at a time than it was asked for is asked for the rest`() async throws {
+    @Test func `a server that sends less than requested is asked for the rest`() async throws {
         bench.serve("/file", count: Self.size) { request, right in
             guard let range = Self.range(request) else { return right }
             let count = min(range.count, 300_000)
@@ -58,25 +58,25 @@ struct UnreliableServerTests {
     }
 
     @Test(arguments: [[], ["-s", "2"]])
-    func `as long as it gets on, attempts are counted anew`(arguments: [String]) async throws {
+    func `a download that makes progress gets its full number of attempts again`(arguments: [String]) async throws {
         let size = 2 << 20
         bench.serve("/file", count: size) { _, right in right.cut(at: 250_000, by: .close) }
         let end = try await bench.run(arguments + ["-r", "1", "--json", bench.url("/file")])
         #expect(end.status == 0 && bench.holds("file", count: size), "\(end)")
-        // Nothing was there before this run, however often it went on with its own bytes.
+        // No bytes existed before this run, even if it resumed from its own bytes several times.
         let lines = try LogLine.all(end.output)
         let done = try #require(lines.first { $0.event == "done" })
         #expect(done.resumed == 0 && done.discarded == 0 && lines.last?.bytes == Int64(size))
         #expect(!lines.contains { $0.event == "resume" || $0.event == "restart" })
     }
 
-    @Test func `one that does not get on is given up`() async throws {
+    @Test func `a download without progress is given up`() async throws {
         bench.serve("/file", count: Self.size) { _, right in right.cut(at: 10_000, by: .close) }
         let end = try await bench.run(["-s", "4", "-r", "1", bench.url("/file")])
         #expect(end.status == 3 && end.errors.contains("opget tried 2 times"), "\(end)")
     }
 
-    @Test func `one whole file in the place of a part costs nothing`() async throws {
+    @Test func `a complete response instead of a segment discards nothing`() async throws {
         _ = try await bench.stop(by: SIGKILL, count: Self.size, ["-s", "4"])
         let whole = LoopbackResource(.pattern(count: Self.size), etag: "\"one\"", acceptsRanges: false)
         let answers = AnswerCount()
@@ -92,7 +92,7 @@ struct UnreliableServerTests {
     }
 
     @Test(arguments: ["\"one\"", nil] as [String?])
-    func `what was received is kept from whoever sends something else`(etag: String?) async throws {
+    func `received bytes are kept if the server sends a different file`(etag: String?) async throws {
         _ = try await bench.stop(by: SIGKILL, count: Self.size, ["-s", "4"])
         let other = LoopbackResource(.pattern(count: 5_000), etag: etag, acceptsRanges: false)
         bench.serve("/file", count: Self.size) { request, _ in other.answer(to: request) }
@@ -105,7 +105,7 @@ struct UnreliableServerTests {
         #expect(done.resumed ?? 0 > 0 && done.discarded == 0)
     }
 
-    @Test func `a file that changes while it is downloaded is begun anew`() async throws {
+    @Test func `a file that changes during the download is downloaded again`() async throws {
         let (old, new) = ("\"one\"", LoopbackResource(.pattern(count: Self.size + 5), etag: "\"two\""))
         let resource = LoopbackResource(.pattern(count: Self.size), etag: old)
         let answers = AnswerCount()
@@ -118,7 +118,7 @@ struct UnreliableServerTests {
         #expect(end.status == 0 && bench.holds("file", count: Self.size + 5), "\(end)")
     }
 
-    @Test func `a connection that ends behind the last byte has brought all`() async throws {
+    @Test func `a connection that closes after the last byte is a success`() async throws {
         bench.serve("/file", count: Self.size) { request, right in
             guard let range = Self.range(request) else { return right }
             return LoopbackAnswer(
@@ -133,7 +133,7 @@ struct UnreliableServerTests {
         #expect(ranges.allSatisfy { Self.range($0) != nil })
     }
 
-    @Test func `pieces go where a redirect led, and to the first address when that has expired`() async throws {
+    @Test func `segments use the target of a redirect, and the original URL once that has expired`() async throws {
         let gone = AnswerCount()
         bench.server.route("GET", "/go") { _ in .redirect(to: gone.next() == 0 ? "/old" : "/new") }
         let resource = LoopbackResource(.pattern(count: Self.size), etag: "\"one\"")
@@ -145,7 +145,7 @@ struct UnreliableServerTests {
         #expect(bench.server.requests.filter { $0.path == "/new" && $0.method == "GET" }.count == 4)
     }
 
-    @Test func `where a redirect leads to another server, secrets stay behind`() async throws {
+    @Test func `secrets are not sent to another server after a redirect`() async throws {
         let other = try LoopbackServer()
         let resource = LoopbackResource(.pattern(count: Self.size), etag: "\"one\"")
         other.route("GET", "/file") { resource.answer(to: $0) }
@@ -164,7 +164,7 @@ struct UnreliableServerTests {
     }
 
     @Test(arguments: ["/file", "/go", "/far"])
-    func `a name and a password in the URL go with all pieces, and to no other server`(path: String) async throws {
+    func `credentials in the URL are sent with all segments, but to no other server`(path: String) async throws {
         let resource = LoopbackResource(.pattern(count: Self.size), etag: "\"one\"")
         let other = try LoopbackServer()
         other.route("GET", "/file") { resource.answer(to: $0) }
@@ -183,7 +183,7 @@ struct UnreliableServerTests {
         #expect(other.requests.allSatisfy { $0["Authorization"] == nil })
     }
 
-    @Test func `where HEAD fails the file is asked for, unless pieces are there`() async throws {
+    @Test func `if HEAD fails, the file is requested in one piece, unless segments exist`() async throws {
         let resource = LoopbackResource(.pattern(count: Self.size), etag: "\"one\"")
         func stumble() {
             bench.server.route("GET", "/file") { $0.method == "HEAD" ? .status(503) : resource.answer(to: $0) }
@@ -200,7 +200,7 @@ struct UnreliableServerTests {
         #expect(bench.names.contains { $0.hasSuffix(".part") } && !bench.names.contains("file"))
     }
 
-    @Test func `a wrong checksum of pieces is found out`() async throws {
+    @Test func `a wrong checksum of a segmented download is an error`() async throws {
         bench.serve("/file", count: Self.size)
         let end = try await bench.run(["-s", "4", "--checksum=crc32=00000000", bench.url("/file")])
         #expect(end.status == 5 && bench.names.isEmpty, "\(end)")

@@ -8,11 +8,11 @@ import OperationNetworking
     import FoundationNetworking
 #endif
 
-/// Operations of a user's own in the present form, for any kind of result of a task: with any session.
+/// Custom operations in the current form, for any kind of task result and any session.
 final class NewerOperation<TaskResult, ResultType: Sendable>: NetworkOperation<TaskResult, ResultType>,
     @unchecked Sendable
 {
-    // Sendable: it has no state.
+    // Sendable: the class has no state.
 
     override func prepareRequest(_ request: URLRequest) -> URLRequest {
         var request = request
@@ -34,7 +34,7 @@ final class NewerOperation<TaskResult, ResultType: Sendable>: NetworkOperation<T
     }
 }
 
-/// What a task gives that is neither data nor a file.
+/// A collector whose result is neither data nor a file.
 final class LineCounter: ResponseCollector<Int>, @unchecked Sendable {
     // Sendable: the calls for one response never overlap.
     private var count = 0

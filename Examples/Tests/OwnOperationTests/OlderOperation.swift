@@ -8,11 +8,13 @@ import OperationNetworking
     import FoundationNetworking
 #endif
 
-/// Operations of a user's own in the older form: with Foundation's session and task, ended in the completion handler.
+/// Custom operations in the older form, with Foundation's session and task.
+///
+/// The completion handler ends the operation.
 class OlderOperation<TaskResult, ResultType: Sendable>: NetworkOperation<TaskResult, ResultType>,
     @unchecked Sendable
 {
-    // Sendable: it has no state.
+    // Sendable: the class has no state.
 
     override func prepareRequest(_ request: URLRequest) -> URLRequest {
         var request = request

@@ -10,7 +10,7 @@ import Testing
     import FoundationNetworking
 #endif
 
-/// Operations as users write them: in a package of their own, which sees only what is public.
+/// Tests operation classes as users write them, in a package that sees only the public API.
 @Suite(.timeLimit(.minutes(2)))
 struct OwnOperationTests {
     private let server: LoopbackServer
@@ -30,7 +30,7 @@ struct OwnOperationTests {
         return await operation.finalOutcome
     }
 
-    @Test func `older form, data`() async throws {
+    @Test func `the older form works with data`() async throws {
         let operation = OlderDataOperation(url: server.url("/form"), urlSession: .shared) { data, response in
             "\(response.statusCode) \(String(decoding: data, as: UTF8.self))"
         }
@@ -38,7 +38,7 @@ struct OwnOperationTests {
         #expect(server.requests.count == 1)
     }
 
-    @Test func `older form, a file, with a session of Foundation's by name`() async throws {
+    @Test func `the older form works with a file and a given URLSession`() async throws {
         let session = URLSession(configuration: .ephemeral)
         let operation = OlderDownloadOperation(url: server.url("/form"), urlSession: session) { file, _ in
             try String(contentsOf: file, encoding: .utf8)
@@ -47,7 +47,7 @@ struct OwnOperationTests {
         session.finishTasksAndInvalidate()
     }
 
-    @Test func `older form, an error of the evaluator, and one of the transfer`() async throws {
+    @Test func `the older form reports errors of the evaluator and of the transfer`() async throws {
         struct Refused: Error {}
         let refused = OlderDataOperation<Int>(url: server.url("/missing"), urlSession: .shared) { _, response in
             guard response.statusCode == 200 else { throw Refused() }
@@ -61,7 +61,7 @@ struct OwnOperationTests {
         #expect(try await outcome(of: nobody).error != nil)
     }
 
-    @Test func `older form, cancelled while it waits for the answer`() async throws {
+    @Test func `the older form can be canceled while it waits for the response`() async throws {
         let operation = OlderDataOperation<Int>(url: server.url("/silent"), urlSession: .shared) { data, _ in
             data.count
         }
@@ -69,11 +69,11 @@ struct OwnOperationTests {
         _ = await server.heads(atLeast: 1)
         operation.cancel()
         #expect(await operation.finalOutcome.cancellationCause == .requested)
-        // The task was cancelled, too: the server sees it go.
+        // The task was canceled as well, so the connection closes.
         _ = await server.counts { $0.openConnections == 0 }
     }
 
-    @Test func `newer form, data and files`() async throws {
+    @Test func `the newer form works with data and files`() async throws {
         let data = NewerOperation<Data, String>(url: server.url("/form"), urlSession: .shared) { data, _ in
             String(decoding: data, as: UTF8.self)
         }
@@ -85,7 +85,7 @@ struct OwnOperationTests {
         #expect(try await outcome(of: NewerOperation<Data, Int>(url: server.url("/missing"))).error?.status == 404)
     }
 
-    @Test func `newer form, cancelled while it waits for the answer`() async throws {
+    @Test func `the newer form can be canceled while it waits for the response`() async throws {
         let operation = NewerOperation<Data, Int>(url: server.url("/silent")) { data, _ in data.count }
         try queue.add(operation)
         _ = await server.heads(atLeast: 1)
@@ -94,7 +94,7 @@ struct OwnOperationTests {
         _ = await server.counts { $0.openConnections == 0 }
     }
 
-    @Test func `a result of a task that is neither data nor a file`() async throws {
+    @Test func `a task result may be neither data nor a file`() async throws {
         let operation = LineOperation(url: server.url("/form")) { lines, _ in "\(lines) line" }
         #expect(try await outcome(of: operation).result == "1 line")
     }

@@ -10,7 +10,7 @@ import Testing
     import FoundationXML
 #endif
 
-/// The quickstart as a newcomer meets it: in a terminal, in a pipe, and interrupted.
+/// Tests the quickstart in a terminal, in a pipe, and with interruptions.
 @Suite(.timeLimit(.minutes(4)))
 struct QuickstartTests {
     private let folder = FileManager.default.temporaryDirectory.appendingPathComponent("quickstart-\(UUID())")
@@ -19,7 +19,7 @@ struct QuickstartTests {
         try ProgramRun("quickstart", [folder.path], in: place)
     }
 
-    /// What is left of the files of a run.
+    /// Deletes the folder of a run, and returns the names of its files.
     private func files() -> [String] {
         let names = try? FileManager.default.contentsOfDirectory(atPath: folder.path)
         try? FileManager.default.removeItem(at: folder)
@@ -37,7 +37,7 @@ struct QuickstartTests {
         let traceEvents: [Event]
     }
 
-    @Test func `piped, it tells the whole story in plain lines, and all is as expected`() async throws {
+    @Test func `in a pipe, the program prints plain lines and ends as expected`() async throws {
         let program = try run(.pipe)
         let code = await program.exitCode()
         let text = program.output
@@ -66,7 +66,7 @@ struct QuickstartTests {
         #expect(files() == ["picture.svg", "trace.json"])
     }
 
-    @Test("In a terminal it never writes past the edge, and gives the cursor back", arguments: [80, 40])
+    @Test("In a terminal, the program never writes past the edge, and restores the cursor", arguments: [80, 40])
     func terminal(columns: Int) async throws {
         let program = try run(.terminal(columns: columns, rows: 24))
         let code = await program.exitCode()
@@ -75,13 +75,13 @@ struct QuickstartTests {
         screen.write(program.output)
         #expect(screen.complaints == [] && !screen.isCursorHidden)
         #expect(screen.text.last == "All as expected." && screen.text.contains { $0.hasPrefix("7. A download") })
-        // There were bars, and they are gone.
+        // Progress bars were drawn and removed.
         #expect(program.output.contains("━") && !screen.text.contains { $0.contains("━") })
         _ = files()
     }
 
     @Test(
-        "Interrupted, it cancels what is under way, and ends in order",
+        "After an interruption, the program cancels its operations and ends cleanly",
         arguments: ["3. A token", "5. An upload", "6. Everything", "7. A download"], [SIGINT, SIGTERM])
     func interrupted(at chapter: String, by signal: Int32) async throws {
         let program = try run(.terminal(columns: 80, rows: 24))
@@ -94,29 +94,29 @@ struct QuickstartTests {
         #expect(screen.complaints == [])
         #expect(!screen.isCursorHidden)
         #expect(screen.text.last?.hasPrefix("Interrupted: ") == true, "\(screen.text)")
-        // A download that was cancelled leaves what it needs to go on, and nothing that looks like the whole file.
+        // A canceled download leaves only the files that it needs to resume.
         #expect(!files().contains { !$0.hasPrefix(".") })
     }
 
-    @Test func `Ctrl-Z gives the terminal back, and it goes on afterwards`() async throws {
+    @Test func `Ctrl-Z restores the terminal, and the program resumes afterwards`() async throws {
         let program = try ProgramRun(
             "quickstart", [folder.path], in: .terminal(columns: 80, rows: 24),
             shell: ProgramRun.goingOnAfterStop)
-        // A bar is there.
+        // A progress bar is displayed.
         let text = await program.output(with: "\u{1B}[?25l")
         let job = try #require(text.firstMatch(of: /job ([0-9]+)\./)?.1)
         kill(try #require(Int32(job)), SIGTSTP)
         await program.output(with: "stopped")
         let code = await program.exitCode()
         #expect(code == 0 && program.output.contains("status 0"), "\(program.output)")
-        // Whenever it was taken the cursor had been given back before the shell spoke.
+        // Each time the cursor was hidden, it was shown again before the shell printed a line.
         let before = program.output.components(separatedBy: "stopped")[0]
         func count(_ text: String) -> Int { before.components(separatedBy: text).count }
         #expect(count("\u{1B}[?25h") == count("\u{1B}[?25l"))
         _ = files()
     }
 
-    @Test(arguments: [("--help", 0), ("--nonsense", 2)]) func `what begins with a dash is no folder`(
+    @Test(arguments: [("--help", 0), ("--nonsense", 2)]) func `an argument that begins with a dash is not a folder`(
         option: String, code: Int32
     ) async throws {
         let program = try ProgramRun("quickstart", [option])
@@ -124,7 +124,7 @@ struct QuickstartTests {
         #expect(program.output.contains("Usage: quickstart [folder]"))
     }
 
-    @Test func `where nothing can be written it says so, and fails`() async throws {
+    @Test func `if nothing can be written, the program says so and fails`() async throws {
         let file = folder.appendingPathExtension("txt")
         try Data("in the way".utf8).write(to: file)
         defer { try? FileManager.default.removeItem(at: file) }

@@ -1,24 +1,24 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-/// A terminal that understands what the display writes, and no more: anything else is written down as wrong.
+/// A terminal that supports only what the display writes, and records anything else as a fault.
 package struct ScreenModel: Sendable {
     private var lines: [[Character]] = [[]]
     private var row = 0
     private var column = 0
     package private(set) var isCursorHidden = false
-    /// Sequences that nobody should have written, and lines that were too long.
+    /// Unexpected sequences, and lines that were too long.
     package private(set) var complaints: [String] = []
-    /// How often something was written.
+    /// The number of writes.
     package private(set) var frames = 0
-    /// How wide the terminal is.
+    /// The width of the terminal.
     package var columns: Int
 
     package init(columns: Int) {
         self.columns = columns
     }
 
-    /// What is seen, without blanks at the ends.
+    /// The visible text, without spaces at the ends of lines.
     package var text: [String] {
         var lines = lines.map { String(String($0.filter { $0 != Self.half }).reversed().drop { $0 == " " }.reversed()) }
         while lines.last == "" { lines.removeLast() }
@@ -46,14 +46,14 @@ package struct ScreenModel: Sendable {
         if column + width > columns - 1 { complaints.append("line \(row) is too long: \(String(lines[row]))") }
         while lines[row].count < column + width { lines[row].append(" ") }
         lines[row][column] = character
-        // The second half of a wide one is no character of its own.
+        // The second half of a wide character is not a separate character.
         if width == 2 { lines[row][column + 1] = Self.half }
         column += width
     }
 
     private static let half: Character = "\u{0}"
 
-    /// How wide terminals draw it, by a table that is not the display's own.
+    /// The width in a terminal, according to a table that is independent of that of the display.
     private static func width(_ character: Character) -> Int {
         guard let scalar = character.unicodeScalars.first else { return 0 }
         switch scalar.properties.generalCategory {

@@ -6,7 +6,7 @@ import Testing
 
 @testable import TerminalDisplay
 
-@Suite("A board and its lines")
+@Suite("Layout of the progress board")
 struct BoardTests {
     private func time(_ seconds: Double) -> OperationInstant { OperationInstant(offset: .seconds(seconds)) }
 
@@ -25,7 +25,7 @@ struct BoardTests {
             .live(board, at: time(seconds)).map(\.text)
     }
 
-    @Test func `totals that nobody can have end no process`() {
+    @Test func `impossible totals do not crash the board`() {
         var board = DisplayBoard()
         let totals = [Int64.max, .max, .max - 1, .min, -1, 1_000]
         let ids = totals.map { board.add(ProgressRow("file", state: .running, total: $0), at: time(0)) }
@@ -36,7 +36,7 @@ struct BoardTests {
         }
         for id in ids.dropLast() { board.change(id, at: time(3)) { $0.state = .failed } }
         #expect(QuantityText.time(.seconds(Int64.max)) == "∞")
-        // What is missing is right again when those rows have ended.
+        // The remaining time is correct again when these rows have ended.
         var small = DisplayBoard()
         let huge = small.add(ProgressRow("huge", state: .running, total: .max), at: time(0))
         let other = small.add(ProgressRow("other", state: .running, total: .max), at: time(0))
@@ -46,17 +46,17 @@ struct BoardTests {
         #expect(small.timeLeft(at: time(1)) == .seconds(1))
     }
 
-    @Test func `a row at 80 columns`() {
+    @Test func `a row is laid out for 80 columns`() {
         let lines = live(board(1, running: 1, name: "a-rather-long-name-of-a-file-with-a-number-"), 80)
         #expect(lines == ["a-rather-lon…h-a-number-0  ━━━━━━━──────────   45%   450 kB   450 kB/s     0:02"])
     }
 
-    @Test func `a row at 40 columns`() {
+    @Test func `a row is laid out for 40 columns`() {
         let lines = live(board(1, running: 1), 40)
         #expect(lines == ["file0  ━━━━━━─────────   45%   450 kB/s"])
     }
 
-    @Test func `no line is ever wider, nor are there more than there is room for`() {
+    @Test func `no line is wider than the terminal, and there are no more lines than fit`() {
         let names = ["f", "a-name-that-is-much-longer-than-any-terminal-is-wide-", "日本語の名前", "👩‍👩‍👧"]
         for name in names {
             for total in [nil, 0, 1_000_000] as [Int64?] {
@@ -71,7 +71,7 @@ struct BoardTests {
         }
     }
 
-    @Test func `what has no room is counted`() {
+    @Test func `rows that do not fit are counted`() {
         let lines = live(board(1_000, running: 50), 80, 10)
         #expect(lines.count == 9)
         #expect(lines[7] == "  and 993 more")
@@ -80,7 +80,7 @@ struct BoardTests {
         #expect(live(board(9, running: 9), 80, 10).dropLast().last == "  and 2 more")
     }
 
-    @Test func `a row that waits says for what`() {
+    @Test func `a waiting row names its reason`() {
         var board = DisplayBoard()
         let id = board.add(ProgressRow("file", state: .paused, note: "again in 2 s"), at: time(0))
         #expect(live(board, 80) == ["file  again in 2 s"])
@@ -89,7 +89,7 @@ struct BoardTests {
         #expect(live(board, 80)[0].contains("─"))
     }
 
-    @Test func `a row that ended is a line, once`() {
+    @Test func `a row that ended becomes a line, once`() {
         var board = board(1, running: 1)
         board.change(1, at: time(2)) { ($0.state, $0.completed) = (.done, 1_000_000) }
         let layout = BoardLayout(style: DisplayStyle(), size: TerminalSize(columns: 80, rows: 24))
@@ -100,7 +100,7 @@ struct BoardTests {
         #expect(board.takeNotes().isEmpty)
     }
 
-    @Test func `what was there before says nothing of the rate`() {
+    @Test func `inherited bytes do not count toward the rate`() {
         var board = DisplayBoard()
         let id = board.add(ProgressRow("file", state: .running, total: 2_000_000), at: time(0))
         board.change(id, at: time(0)) { ($0.completed, $0.inherited) = (1_000_000, 1_000_000) }
@@ -110,7 +110,7 @@ struct BoardTests {
         #expect(board.timeLeft(at: time(1)) == .seconds(9))
     }
 
-    @Test func `a rate falls where nothing comes`() {
+    @Test func `the rate falls while no bytes arrive`() {
         var meter = RateMeter()
         meter.note(0, at: time(0))
         meter.note(1_000, at: time(1))
@@ -119,12 +119,12 @@ struct BoardTests {
         #expect(RateMeter().rate(at: time(1)) == nil)
         for second in 2..<100 { meter.note(Int64(second) * 500, at: time(Double(second))) }
         #expect(meter.rate(at: time(99)) == 500)
-        // The file has changed, and begins anew.
+        // The file has changed and is downloaded again.
         meter.note(0, at: time(100))
         #expect(meter.rate(at: time(101)) == 0)
     }
 
-    @Test func `a failure is a sentence, broken at the width`() {
+    @Test func `a failure message is wrapped at the width`() {
         var board = board(1, running: 1)
         board.change(1, at: time(2)) { ($0.state, $0.note) = (.failed, "The server answered with status 404.") }
         let layout = BoardLayout(style: DisplayStyle(), size: TerminalSize(columns: 24, rows: 24))
@@ -138,7 +138,7 @@ struct BoardTests {
             notes.flatMap { plain.lines($0) }.map(\.text) == ["✗ file0: The server answered with status 404."])
     }
 
-    @Test func `styles go by the environment`() {
+    @Test func `the style depends on the environment`() {
         let terminal = ["TERM": "xterm-256color", "LANG": "de_DE.UTF-8"]
         #expect(DisplayStyle.detected(isTerminal: true, environment: terminal) == DisplayStyle())
         #expect(DisplayStyle.detected(isTerminal: false, environment: terminal) == .plain)

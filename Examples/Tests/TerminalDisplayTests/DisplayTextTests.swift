@@ -5,17 +5,17 @@ import Testing
 
 @testable import TerminalDisplay
 
-@Suite("Text is measured in columns, and made to fit")
+@Suite("Width and fitting of text")
 struct DisplayTextTests {
     @Test(arguments: [
         ("", 0), ("plain", 5), ("é", 1), ("e\u{301}", 1), ("日本", 4), ("한글", 4), ("\u{1112}\u{1161}\u{11AB}", 2),
         ("👍", 2), ("❤️", 2), ("🇩🇪", 4), ("👩‍👩‍👧", 6), ("a\u{200B}b", 2), ("ｆ", 2), ("─", 1), ("\u{AD}", 0),
     ])
-    func `columns are those of most terminals`(text: String, columns: Int) {
+    func `column counts match those of most terminals`(text: String, columns: Int) {
         #expect(DisplayText.columns(of: text) == columns)
     }
 
-    @Test func `what a terminal would obey is taken out`() {
+    @Test func `control characters are removed`() {
         #expect(DisplayText.cleaned("a\u{1B}[31mb") == "a?[31mb")
         #expect(DisplayText.cleaned("a\nb\u{202E}c\u{85}d\u{2028}") == "a?b?c?d?")
         #expect(DisplayText.cleaned("👩‍👩‍👧 日本.txt") == "👩‍👩‍👧 日本.txt")
@@ -30,7 +30,7 @@ struct DisplayTextTests {
         #expect(DisplayText.columns(of: short) <= limit)
     }
 
-    @Test func `no text is longer than was asked, whatever is in it`() {
+    @Test func `no shortened text exceeds its limit`() {
         let texts = ["plain text", "日本語", "👩‍👩‍👧👍", "e\u{301}e\u{301}e\u{301}", "a日b本c", ""]
         for text in texts {
             for limit in 0..<20 {
@@ -40,7 +40,7 @@ struct DisplayTextTests {
         }
     }
 
-    @Test func `long lines are broken at blanks`() {
+    @Test func `long lines are wrapped at spaces`() {
         #expect(DisplayText.wrapped("one two three", to: 8) == ["one two", "three"])
         #expect(DisplayText.wrapped("one two three", to: 8, indent: 2) == ["one two", "  three"])
         #expect(DisplayText.wrapped("abcdefghij k", to: 4) == ["abcd", "efgh", "ij k"])

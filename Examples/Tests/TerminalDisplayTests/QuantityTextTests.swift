@@ -5,7 +5,7 @@ import Testing
 
 @testable import TerminalDisplay
 
-@Suite("Quantities are short, and never lie")
+@Suite("Formatting of quantities")
 struct QuantityTextTests {
     @Test(
         arguments: [
@@ -13,12 +13,12 @@ struct QuantityTextTests {
             (9_995, "10.0 kB"), (99_949, "99.9 kB"), (99_950, "100 kB"), (999_499, "999 kB"), (999_500, "1.00 MB"),
             (1_073_741_824, "1.07 GB"), (Int64.max, "9.22 EB"),
         ] as [(Int64, String)])
-    func `bytes have three digits`(count: Int64, text: String) {
+    func `byte counts have three digits`(count: Int64, text: String) {
         #expect(QuantityText.bytes(count) == text)
         #expect(text.count <= 7)
     }
 
-    @Test func `a rate may be anything`() {
+    @Test func `any rate can be formatted`() {
         #expect(QuantityText.rate(1_500_000) == "1.50 MB/s")
         #expect(QuantityText.rate(.nan) == "0 B/s")
         #expect(QuantityText.rate(.infinity) == "0 B/s")
@@ -36,14 +36,14 @@ struct QuantityTextTests {
         #expect(QuantityText.time(duration) == text)
     }
 
-    @Test func `times that passed`() {
+    @Test func `elapsed times have one decimal below ten seconds`() {
         #expect(QuantityText.elapsed(.milliseconds(340)) == "0.3 s")
         #expect(QuantityText.elapsed(.milliseconds(9_990)) == "9.9 s")
         #expect(QuantityText.elapsed(.seconds(10)) == "10 s")
         #expect(QuantityText.elapsed(.seconds(125)) == "2:05")
     }
 
-    @Test func `what is not complete is never 100%`() {
+    @Test func `100% is shown only for a complete transfer`() {
         #expect(QuantityText.percent(999_999, of: 1_000_000) == "99%")
         #expect(QuantityText.percent(1_000_000, of: 1_000_000) == "100%")
         #expect(QuantityText.percent(0, of: 0) == "100%")

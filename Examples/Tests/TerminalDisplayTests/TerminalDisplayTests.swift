@@ -9,7 +9,7 @@ import Testing
 
 @testable import TerminalDisplay
 
-/// Shows what is written to it on a screen.
+/// Writes the output to a model of a screen.
 final class ScreenOutput: DisplayOutput {
     private let screen: Mutex<ScreenModel>
     private let rows: Int
@@ -29,7 +29,7 @@ final class ScreenOutput: DisplayOutput {
     func resize(to columns: Int) { screen.withLock { $0.columns = columns } }
 }
 
-@Suite("The display draws in its place", .timeLimit(.minutes(1)))
+@Suite("Terminal display", .timeLimit(.minutes(1)))
 struct TerminalDisplayTests {
     private let clock = ManualClock(start: OperationInstant(offset: .seconds(100)))
 
@@ -42,7 +42,7 @@ struct TerminalDisplayTests {
         display.flush()
     }
 
-    @Test(arguments: [40, 80]) func `rows are drawn again where they stand`(columns: Int) {
+    @Test(arguments: [40, 80]) func `rows are redrawn in place`(columns: Int) {
         let output = ScreenOutput(columns: columns)
         let display = display(output)
         let rows = (0..<3).map { display.add(ProgressRow("file-\($0).bin", state: .running, total: 1_000)) }
@@ -64,7 +64,7 @@ struct TerminalDisplayTests {
         #expect(output.complaints.isEmpty)
     }
 
-    @Test func `however much changes, there are ten frames a second`() {
+    @Test func `frequent changes are drawn at about ten frames per second`() {
         let output = ScreenOutput(columns: 80)
         let display = display(output)
         let row = display.add(ProgressRow("file", state: .running, total: 1_000_000))
@@ -77,7 +77,7 @@ struct TerminalDisplayTests {
         display.finish()
     }
 
-    @Test func `where nothing changes, little is written`() {
+    @Test func `without changes, few frames are drawn`() {
         let output = ScreenOutput(columns: 80)
         let display = display(output)
         let row = display.add(ProgressRow("file", state: .running, total: 1_000))
@@ -91,7 +91,7 @@ struct TerminalDisplayTests {
         #expect(clock.pendingCount == 0)
     }
 
-    @Test func `it fits when the terminal becomes narrower or wider`() {
+    @Test func `the display adapts when the terminal becomes narrower or wider`() {
         let output = ScreenOutput(columns: 80)
         let display = display(output)
         for index in 0..<3 {
@@ -107,7 +107,7 @@ struct TerminalDisplayTests {
         #expect(output.text.isEmpty)
     }
 
-    @Test func `what is said stands above the rows`() {
+    @Test func `messages appear above the rows`() {
         let output = ScreenOutput(columns: 40)
         let display = display(output)
         display.add(ProgressRow("file", state: .running, total: 1_000))
@@ -123,7 +123,7 @@ struct TerminalDisplayTests {
         #expect(output.complaints.isEmpty)
     }
 
-    @Test func `in a pipe there are lines and nothing else`() {
+    @Test func `in a pipe, only plain lines are written`() {
         let output = ScreenOutput(columns: 10_000)
         let display = display(output, style: .plain)
         let row = display.add(ProgressRow("file", state: .running, total: 1_000))
@@ -137,7 +137,7 @@ struct TerminalDisplayTests {
         #expect(clock.pendingCount == 0)
     }
 
-    @Test func `somebody else may have the screen for a while`() {
+    @Test func `the display can be stopped and resumed`() {
         let output = ScreenOutput(columns: 80)
         let display = display(output)
         display.add(ProgressRow("file", state: .running, total: 1_000))

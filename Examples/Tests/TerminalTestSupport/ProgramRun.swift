@@ -4,37 +4,41 @@
 import Foundation
 import Synchronization
 
-/// A program of the examples that runs beside the tests: in a terminal of its own, or with a pipe for its output.
+/// A program of the examples that runs beside the tests, in its own terminal or with a pipe for its output.
 ///
-/// What it writes is read all the time, and can be waited for. It is killed where nobody holds it any more.
+/// A test can wait for the output, which is read continuously. The program is killed when this object is released.
 public final class ProgramRun: @unchecked Sendable {
-    // Sendable: `Process`, which is not marked so on Apple platforms, is set up in `init` and may be used by any thread.
+    // Sendable: `Process` is not `Sendable` on Apple platforms, but is set up in `init` and may be used by any thread.
 
-    /// Where a program finds itself.
+    /// The input and output of a program.
     public enum Place: Sendable {
-        /// In a terminal of so many columns and rows.
+        /// A terminal with this number of columns and rows.
         case terminal(columns: Int, rows: Int)
-        /// With a pipe in the place of a terminal.
+        /// A pipe instead of a terminal.
         case pipe
-        /// With a pipe for its output, and for its errors a terminal of so many columns, or another pipe if nil.
+        /// A pipe for its output.
+        ///
+        /// The errors go to a terminal with this number of columns, or to another pipe if `nil`.
         case streams(columns: Int?)
     }
 
-    /// What came of a program.
+    /// The result of a program.
     public struct End: Sendable {
-        /// Its exit code: 128 and the signal's number where that ended it, as a shell shows it.
+        /// The exit code.
+        ///
+        /// If a signal ended the program, this is 128 plus the number of the signal, as in a shell.
         public let status: Int32
-        /// Whether a signal ended it.
+        /// Whether a signal ended the program.
         public let isBySignal: Bool
-        /// What it wrote to its output.
+        /// The output of the program.
         public let output: String
-        /// What it wrote to its errors, if those were apart.
+        /// The error output of the program, if it is separate.
         public let errors: String
     }
 
-    /// Why a program did not run.
+    /// The reason why a program did not run.
     public struct Failure: Error, CustomStringConvertible {
-        /// What is wrong, and what to do.
+        /// The problem and its solution.
         public let description: String
     }
 
@@ -42,26 +46,26 @@ public final class ProgramRun: @unchecked Sendable {
         var bytes: [UInt8] = []
         var errors: [UInt8] = []
         var openStreams = 0
-        /// Whether nobody waits for it any more.
+        /// Whether the wait for the program was given up.
         var isGivenUp = false
         var waiters: [(isReached: @Sendable (String, Bool) -> Bool, pass: @Sendable () -> Void)] = []
 
-        /// All that was written, the errors last.
+        /// The complete output, followed by the error output.
         var text: String { String(decoding: bytes, as: UTF8.self) + String(decoding: errors, as: UTF8.self) }
     }
 
     private let state = Mutex(State())
     private let process: Process
     private let exit = DispatchSemaphore(value: 0)
-    /// By which all that it began can be told from other programs, wherever it went.
+    /// Identifies all processes that the program started, in any process group.
     private let mark = UUID().uuidString
     private static let markName = "PROGRAM_RUN_MARK"
 
-    /// Starts a program that was built beside the tests.
+    /// Starts a program that was built together with the tests.
     ///
     /// - Parameters:
-    ///   - input: What it can read.
-    ///   - shell: Makes a script of the command, in which other things happen, too.
+    ///   - input: The text that the program can read.
+    ///   - shell: A closure that returns a script for the command, which may contain other commands.
     public init(
         _ name: String, _ arguments: [String] = [], in place: Place = .pipe, input: String? = nil,
         shell: ((String) -> String)? = nil
@@ -94,7 +98,7 @@ public final class ProgramRun: @unchecked Sendable {
         state.withLock { $0.openStreams = errors == nil ? 1 : 2 }
         Self.heedSignals
         try process.run()
-        // From here on only the program has it, and its end is the end of what can be read.
+        // From here on, only the program has the writer open, so its end is the end of the output.
         try writer.close()
         try errors?.writer.close()
         read(reader) { $0.bytes += $1 }
@@ -102,10 +106,12 @@ public final class ProgramRun: @unchecked Sendable {
         if let inputPipe, let input { Self.write(input, to: inputPipe.fileHandleForWriting) }
     }
 
-    /// Hands it what it can read, as fast as it does; one that has ended needs nothing any more.
+    /// Writes the input as fast as the program reads it.
+    ///
+    /// A program that has ended needs no more input.
     private static func write(_ input: String, to writer: FileHandle) {
         Thread {
-            // A broken pipe is an error here, and not the end of the tests.
+            // A broken pipe is an error here, and does not end the tests.
             var signals = sigset_t()
             sigemptyset(&signals)
             sigaddset(&signals, SIGPIPE)
@@ -122,7 +128,7 @@ public final class ProgramRun: @unchecked Sendable {
             while true {
                 let count = Foundation.read(descriptor, &buffer, buffer.count)
                 if count < 0, errno == EINTR { continue }
-                // A terminal that nobody has open any more is an error of its own.
+                // A terminal that no process has open any more reports an error.
                 guard count > 0 else { break }
                 self?.change { take(&$0, buffer.prefix(count)) }
             }
@@ -136,7 +142,9 @@ public final class ProgramRun: @unchecked Sendable {
         if state.withLock({ $0.openStreams > 0 }) || process.isRunning { killAll() }
     }
 
-    /// Kills it and all that it began, in whatever group: a number that somebody else may have by now is left alone.
+    /// Kills the program and all processes that it started, in any process group.
+    ///
+    /// Reused process numbers are left alone.
     private func killAll() {
         if process.isRunning { kill(process.processIdentifier, SIGKILL) }
         let wanted = Data("\(Self.markName)=\(mark)".utf8)
@@ -149,22 +157,24 @@ public final class ProgramRun: @unchecked Sendable {
         }
     }
 
-    /// What whoever runs the tests ignores, as `nohup` does, the programs would ignore, too.
+    /// The programs would inherit signals that are ignored by the parent of the tests, for example with `nohup`.
     private static let heedSignals: Void = {
         for number in [SIGINT, SIGTERM, SIGHUP, SIGTSTP] { signal(number, SIG_DFL) }
     }()
 
-    /// All that it wrote so far, but for errors that are apart.
+    /// The output so far, without separate errors.
     public var output: String { state.withLock { String(decoding: $0.bytes, as: UTF8.self) } }
 
-    /// Waits until it has written that, or has ended; returns all that it wrote.
+    /// Waits until the program has written the text or has ended, and returns the output.
     @discardableResult
     public func output(with text: String) async -> String {
         await wait { $1 || $0.contains(text) }
         return output
     }
 
-    /// Waits until it has written that so often, to its output or its errors; false if it ended before.
+    /// Waits until the program has written the text this often, to its output or errors.
+    ///
+    /// Returns `false` if it ended before.
     @discardableResult
     public func wrote(_ text: String, times: Int = 1) async -> Bool {
         @Sendable func isThere(_ output: String) -> Bool { output.components(separatedBy: text).count > times }
@@ -172,10 +182,12 @@ public final class ProgramRun: @unchecked Sendable {
         return state.withLock { isThere($0.text) }
     }
 
-    /// Its number, which is the shell's where one began it and did not make way for it.
+    /// The process number.
+    ///
+    /// This is the number of the shell if the shell started the program without `exec`.
     public var identifier: Int32 { process.processIdentifier }
 
-    /// Waits for its end.
+    /// Waits for the end of the program.
     public func end() async -> End {
         let status = await exitCode()
         let isBySignal = process.terminationReason == .uncaughtSignal
@@ -186,16 +198,17 @@ public final class ProgramRun: @unchecked Sendable {
         }
     }
 
-    /// Sends it a signal.
+    /// Sends a signal to the program.
     public func send(_ signal: Int32) {
         if process.isRunning { kill(process.processIdentifier, signal) }
     }
 
-    /// Waits for its end, and returns its exit code: 128 and the signal's number where that ended it.
+    /// Waits for the end of the program, and returns its exit code, which is 128 plus the number of a signal that ended
+    /// it.
     public func exitCode() async -> Int32 {
         await wait { $1 }
         return await withCheckedContinuation { continuation in
-            // Its output has ended, so this takes a moment and no longer.
+            // The output has ended, so this takes only a moment.
             Thread { [self] in
                 exit.wait()
                 exit.signal()
@@ -205,7 +218,9 @@ public final class ProgramRun: @unchecked Sendable {
         }
     }
 
-    /// Waits until that is so; where the test's time is over, the program is killed, and so comes to its end.
+    /// Waits for the condition.
+    ///
+    /// If the time of the test is over, the program is killed.
     private func wait(_ isReached: @escaping @Sendable (String, Bool) -> Bool) async {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
@@ -213,7 +228,7 @@ public final class ProgramRun: @unchecked Sendable {
             }
         } onCancel: {
             killAll()
-            // Something may hold its streams that cannot be killed: nobody waits for that.
+            // A process that cannot be killed may hold the streams open, so the wait is given up.
             change { $0.isGivenUp = true }
         }
     }
@@ -229,7 +244,7 @@ public final class ProgramRun: @unchecked Sendable {
         for waiter in passing { waiter.pass() }
     }
 
-    /// Where what it writes can be read, and where it writes.
+    /// The ends of the output for reading and for writing.
     private static func ends(_ place: Place) throws -> (reader: FileHandle, writer: FileHandle) {
         guard case .terminal(let columns, let rows) = place else {
             let pipe = Pipe()
@@ -238,7 +253,7 @@ public final class ProgramRun: @unchecked Sendable {
         return try terminal(columns, rows)
     }
 
-    /// The same for its errors, if they are apart.
+    /// The same for the errors, if they are separate.
     private static func errorEnds(_ place: Place) throws -> (reader: FileHandle, writer: FileHandle)? {
         guard case .streams(let columns) = place else { return nil }
         return try ends(columns.map { .terminal(columns: $0, rows: 24) } ?? .pipe)
@@ -250,14 +265,14 @@ public final class ProgramRun: @unchecked Sendable {
         guard openpty(&front, &back, nil, nil, &size) == 0 else {
             throw Failure(description: "There is no pseudo-terminal to be had (error \(errno)). Mount /dev/pts.")
         }
-        // The program shall not have our end of it, too.
+        // The program must not inherit the front end of the terminal.
         _ = fcntl(front, F_SETFD, FD_CLOEXEC)
         return (FileHandle(fileDescriptor: front, closeOnDealloc: false), FileHandle(fileDescriptor: back))
     }
 
     private static func url(of name: String) throws -> URL {
         let folder = URL(filePath: CommandLine.arguments[0]).deletingLastPathComponent()
-        // On Apple's systems the tests run in a bundle beside the programs.
+        // On Apple platforms, the tests run in a bundle beside the programs.
         let folders = [folder, Bundle.main.bundleURL.deletingLastPathComponent()] + bundleFolders
         for folder in folders {
             let url = folder.appendingPathComponent(name)
@@ -272,8 +287,9 @@ public final class ProgramRun: @unchecked Sendable {
 }
 
 extension ProgramRun {
-    /// A script of a shell that minds its jobs, for only there can Ctrl-Z stop anything: it says the number of the job, lets it
-    /// go on when it was stopped, and says how it ended.
+    /// A script of a shell with job control, which is required for Ctrl-Z.
+    ///
+    /// It prints the number of the job, resumes the job when it was stopped, and prints its status.
     public static func goingOnAfterStop(_ command: String) -> String {
         """
         set -m

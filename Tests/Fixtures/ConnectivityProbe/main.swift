@@ -4,8 +4,8 @@
 import Foundation
 import OperationNetworking
 
-// Changes the network of its own namespace and checks that the monitor reports the changes.
-// Prints each error, and "end": ConnectivityProbe changes|flapping [ROUNDS [BUFFER SIZE]]|sending
+// Changes the network of the current namespace, which must be separate, and checks that the monitor reports the
+// changes. Prints each error, and "end": ConnectivityProbe changes|flapping [ROUNDS [BUFFER SIZE]]|sending
 
 #if os(Linux)
     let arguments = CommandLine.arguments

@@ -39,9 +39,7 @@ struct DependencyRuleTests {
     }
 
     @Test(arguments: UpstreamEnd.allCases, [true, false])
-    func `the runAnyway rule runs an operation however its dependency ends`(
-        end: UpstreamEnd, endsFirst: Bool
-    ) throws {
+    func `the runAnyway rule runs an operation however its dependency ends`(end: UpstreamEnd, endsFirst: Bool) throws {
         let downstream = try downstream(end, endsFirst: endsFirst, rule: .runAnyway)
         #expect(Look(downstream) == .waiting)
         downstream.start()

@@ -57,9 +57,7 @@ struct FileCancellationTests {
     }
 
     @Test(arguments: [FileSystemCall.Kind.write, .synchronize, .close])
-    func `a write that is canceled before the rename keeps the old content`(
-        kind: FileSystemCall.Kind
-    ) async throws {
+    func `a write that is canceled before the rename keeps the old content`(kind: FileSystemCall.Kind) async throws {
         try folder.write("old", to: "file")
         _ = try await cancel(FileWriteOperation(Data("new".utf8), to: folder["file"]), inCall: 1, of: kind)
         #expect(folder.text("file") == "old")

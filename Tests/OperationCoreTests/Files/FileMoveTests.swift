@@ -74,9 +74,7 @@ struct FileMoveTests {
         #expect(folder.names() == ["moved"])
     }
 
-    @Test(arguments: ways) func `only a directory can replace a directory, and only an empty one`(
-        way: String
-    ) throws {
+    @Test(arguments: ways) func `only a directory can replace a directory, and only an empty one`(way: String) throws {
         try folder.write("text", to: "file")
         try folder.makeFolder("tree/sub")
         try folder.makeFolder("empty")

@@ -149,9 +149,7 @@ struct FileWriteTests {
     }
 
     @Test(arguments: [FileWriteOptions.Mode.replacing, .inPlace])
-    func `a write to a pipe is refused without waiting for a reader`(
-        mode: FileWriteOptions.Mode
-    ) throws {
+    func `a write to a pipe is refused without waiting for a reader`(mode: FileWriteOptions.Mode) throws {
         #expect(mkfifo(folder["pipe"].path, 0o600) == 0)
         let write = FileWriteOperation(new, to: folder["pipe"], options: .init(mode: mode))
         #expect(write.failure()?.code == .unsupportedKind)

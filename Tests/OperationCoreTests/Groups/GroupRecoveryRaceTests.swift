@@ -10,9 +10,7 @@ import Testing
 @Suite(.nothingStaysAlive, .timeLimit(.minutes(Rounds.minutes)))
 struct GroupRecoveryRaceTests {
     @Test(arguments: 1...4)
-    func `a group canceled at a random moment during recoveries ends once and is freed`(
-        part: UInt64
-    ) async throws {
+    func `a group canceled at a random moment during recoveries ends once and is freed`(part: UInt64) async throws {
         let first = Rounds.firstSeed &+ part &* 1_000_000
         for seed in first..<first + UInt64(Rounds.count(ci: 300, soak: 20_000)) {
             if let flaw = try await Self.round(seed) {

@@ -7,7 +7,7 @@ import Testing
 
 @Suite("Attempts, retries and token refreshes in random order", .timeLimit(.minutes(Rounds.minutes)))
 struct AttemptExplorationTests {
-    @Test("In any order of events, each operation ends once, and none waits forever or uses an old token")
+    @Test("In any order of events, each operation ends once and uses no old token")
     func exploration() {
         let count = Rounds.count(ci: 3_000, soak: 100_000)
         var (refreshes, sends, outcomes) = (0, 0, [String: Int]())

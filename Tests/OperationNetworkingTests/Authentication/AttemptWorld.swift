@@ -77,7 +77,9 @@ struct AttemptWorld {
         if generator.chance(3, in: 4) { setToken() }
     }
 
-    /// Performs one random possible event. Returns `false` if no event is left.
+    /// Performs one random possible event.
+    ///
+    /// Returns `false` if no event is left.
     mutating func step(isEnding: Bool = false) -> Bool {
         let possibilities = isEnding ? self.possibilities.filter(\.isProgress) : self.possibilities
         guard let chosen = possibilities.randomElement(using: &generator) else { return false }
@@ -201,7 +203,9 @@ struct AttemptWorld {
         if realm.waitingCount != waiting { faults.append("\(waiting) wait, and \(realm.waitingCount) are known") }
     }
 
-    /// Runs all operations to their end. Returns `false` if an operation does not end.
+    /// Runs all operations to their end.
+    ///
+    /// Returns `false` if an operation does not end.
     mutating func finish() -> Bool {
         for index in actors.indices where actors[index].isSuspended && actors[index].outcome == nil {
             happen(.resume(index))

@@ -83,7 +83,7 @@ struct AuthenticationHookTests {
         realms.value = []
     }
 
-    @Test("A task left over from the refresh of a released realm waits for a new realm at the same address")
+    @Test("A task left by the refresh of a released realm waits for a new realm")
     func realmsByNumber() async throws {
         let bench = try TokenBench(), goOn = Gate()
         let leftBehind = Shared<Task<Bool, any Error>?>(nil), address = Shared<ObjectIdentifier?>(nil)

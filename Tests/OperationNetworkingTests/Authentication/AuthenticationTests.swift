@@ -16,9 +16,7 @@ struct AuthenticationTests {
         return operations.map(\.outcome)
     }
 
-    @Test(
-        "Forty requests with an expired token: all succeed after one refresh, and none is sent meanwhile"
-    )
+    @Test("Forty requests with an expired token: all succeed after one refresh, and none is sent meanwhile")
     func forty() async throws {
         let bench = try TokenBench(), (rejects, refreshes) = (Gate(), Gate())
         bench.serve { _ in .status(401).after(rejects) }

@@ -4,7 +4,9 @@
 import OperationCore
 import OperationNetworking
 
-/// A state machine with a time. Each event returns its result as text.
+/// A state machine with a time.
+///
+/// Each event returns its result as text.
 final class PostponementPlay {
     typealias Machine = PostponementMachine<String>
 

@@ -22,7 +22,9 @@ struct RealmByHandTests {
         })
     }
 
-    /// Returns waiting operations in this order. The first operation was rejected, and the others were never sent.
+    /// Returns waiting operations in this order.
+    ///
+    /// The first operation was rejected, and the others were never sent.
     private func postponed(_ count: Int) async -> [NetworkDataOperation<String>] {
         let operations = bench.operations(count, authenticator)
         for (index, operation) in operations.enumerated() {
@@ -72,7 +74,7 @@ struct RealmByHandTests {
         try await bench.bench.checkNothingIsLeft()
     }
 
-    @Test("An operation that is run explicitly gets no token from the realm, and fails if it is rejected")
+    @Test("An operation that is run explicitly gets no token, and fails if it is rejected")
     func rejectedAllTheSame() async throws {
         let operations = await postponed(2)
         #expect(try authenticator.run(operations[1]) { try $0.with("Authorization", "Bearer mine") })
@@ -84,7 +86,7 @@ struct RealmByHandTests {
         await operations[0].ended()
     }
 
-    @Test("An operation run on a chosen queue waits for a slot there, and keeps waiting if the queue is full")
+    @Test("An operation run on a chosen queue waits for a slot, or stays paused if the queue is full")
     func queue() async throws {
         do {
             let operations = await postponed(3), queue = QueueManager("night", width: 1)

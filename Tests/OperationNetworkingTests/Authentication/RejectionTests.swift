@@ -204,8 +204,7 @@ struct RejectionTests {
         #expect(operations.allSatisfy { $0.outcome == .success("Hello") })
     }
 
-    @Test(
-        "Forty requests, 10 ms apart, with a refresh of 300 ms cause one refresh and at most 46 requests")
+    @Test("Forty requests during a refresh of 300 ms cause at most 46 requests to the server")
     func forReal() async throws {
         #if TSAN || ASAN
             // The sanitizers are too slow for this pace.

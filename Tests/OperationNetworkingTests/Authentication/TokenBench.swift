@@ -29,7 +29,9 @@ final class TokenBench: Sendable {
         }
     }
 
-    /// Creates an authenticator with an old token. By default, its refresh returns the valid token.
+    /// Creates an authenticator with an old token.
+    ///
+    /// By default, its refresh returns the valid token.
     func authenticator(
         _ token: String? = "old", lifetime: @escaping @Sendable (String) -> Duration? = { _ in nil },
         change: (inout AuthenticationOptions) -> Void = { _ in },
@@ -48,7 +50,9 @@ final class TokenBench: Sendable {
         }
     }
 
-    /// Creates an authenticator whose refreshes end when one operation waits. A refresh begins before that.
+    /// Creates an authenticator whose refreshes end when one operation waits.
+    ///
+    /// A refresh begins before that.
     func authenticatorForOneThatWaits(
         _ refresh: (@Sendable () async throws -> String)? = nil
     ) -> Authenticator<String> {

@@ -38,7 +38,7 @@
             })
         }
 
-        @Test("When a token is rejected, requests that wait for a connection are sent only with the new token")
+        @Test("After a rejection, requests that wait for a connection are sent with the new token")
         func takenBack() async throws {
             let answered = Gate()
             bench.serve { _ in .status(401).after(answered) }
@@ -65,7 +65,7 @@
             try await bench.bench.checkNothingIsLeft()
         }
 
-        @Test("A refresh does not wait for other requests to its server, even if all connections are in use")
+        @Test("A refresh does not wait for other requests, even if all connections are in use")
         func refreshIsAhead() async throws {
             // The body of the rejection never ends, and keeps the only connection busy.
             bench.serve { _ in LoopbackAnswer(.head(401, ["Content-Length": "10"]), .send("Hello"), .stallForever) }
@@ -100,7 +100,7 @@
             await until { operations.allSatisfy { $0.networkAttempts.task != nil } }
             _ = await bench.server.heads(atLeast: 1)
             answered.open()
-            // The last operation that waits is not always the one that sets the timer.
+            // The timer may be set by another operation than the last waiting one.
             await until { pauses.waitingCount == 4 && bench.clock.pendingCount > 0 }
             #expect(bench.server.requests.count == 1)
             bench.clock.advance(by: .seconds(10))

@@ -22,7 +22,9 @@ struct KernelModel {
     private var routes: Set<Int32> = []
     private var waiting: [[UInt8]] = []
     private var isOverrun = false
-    /// Whether messages are dropped until everything was read. The overrun is reported once.
+    /// Whether messages are dropped until everything was read.
+    ///
+    /// The overrun is reported once.
     private var isCongested = false
     private var answer: Answer?
 
@@ -91,7 +93,9 @@ struct KernelModel {
         goOn()
     }
 
-    /// Writes the next part of the response from the current state. A response may be delayed, but is never lost.
+    /// Writes the next part of the response from the current state.
+    ///
+    /// A response may be delayed, but is never lost.
     private mutating func goOn() {
         guard var present = answer, waiting.count <= room / 2 else { return }
         let writer = NetlinkWriter(sequence: present.sequence, port: port)

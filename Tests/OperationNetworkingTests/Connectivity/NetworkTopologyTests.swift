@@ -89,7 +89,7 @@ struct NetworkTopologyTests {
         #expect(status(link: link(), address(), route(.ipv6)) == .unsatisfied)
         #expect(status(link: link(), address(), route(links: [3])) == .unsatisfied)
         #expect(status(link: link(), address(), route(links: [3, 2])) == .satisfied)
-        #expect(status(link: link(), address(), route(links: [])) == .satisfied, "a hop that is an object of its own")
+        #expect(status(link: link(), address(), route(links: [])) == .satisfied, "a hop that is a separate object")
         #expect(status(link: link(), address(), route(table: 255)) == .unsatisfied)
         #expect(status(link: link(), address(), route(table: 52)) == .satisfied, "the table of a VPN")
         #expect(status(link: link(), address(), route(type: 7)) == .unsatisfied, "unreachable")

@@ -48,7 +48,9 @@ struct OfflineBench: Sendable {
         await until { offlineWaiting.waitingCount == count && (count == 0 || clock.nextDue != nil) }
     }
 
-    /// Waits until the operation waits for the network. Its timer may be set a little later.
+    /// Waits until the operation waits for the network.
+    ///
+    /// Its timer may be set a little later.
     func waits(_ operation: some AnyNetworkOperation) async {
         await until { offlineWaiting.waitingCount == 1 && operation.waitReason?.kind == .network }
     }

@@ -109,7 +109,7 @@ struct OfflineHandlerTests {
         await operation.ended()
     }
 
-    @Test("A queue reports each start and end of an outage once, and nothing after the hold is canceled")
+    @Test("A queue reports each start and end of an outage once, until the hold is canceled")
     func queue() async throws {
         let network = ManualConnectivity(.satisfied), clock = ManualClock(), lines = EventRecorder<Bool>()
         let callbacks = DispatchQueue(label: "OfflineHandlerTests")

@@ -133,7 +133,7 @@ struct OfflineWaitingMachineTests {
         #expect(machine.timePassed(now: second(10), chance: 0.5).count == batch)
     }
 
-    @Test func `in any order of events, each operation ends once, in order, at the pace and within its limit`() {
+    @Test func `in any order of events, operations end once, in order, at the pace and in time`() {
         for seed in 0..<UInt64(Rounds.count(ci: 1_000, soak: 100_000)) {
             var generator = SeededGenerator(seed: Rounds.firstSeed &+ seed)
             var run = WaitingRun(pace: pace, capacity: Int.random(in: 1...8, using: &generator))

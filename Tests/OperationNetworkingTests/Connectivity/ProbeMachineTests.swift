@@ -22,7 +22,7 @@ struct ProbeMachineTests {
         return machine
     }
 
-    @Test func `asking during a probe starts a new one, unless the first has just begun, and ignores the old`() {
+    @Test func `asking during a probe starts a new one, unless the first one has just begun`() {
         var machine = asking()
         #expect(machine.askNow(second(0.9)) == .none)
         #expect(machine.askNow(second(1)) == .ask(2))
@@ -101,7 +101,7 @@ struct ProbeMachineTests {
         #expect(pause >= .seconds(60) && pause < .seconds(67))
     }
 
-    @Test func `over HTTPS, no other server can answer the probe`() throws {
+    @Test func `over HTTPS, no other server can respond to the probe`() throws {
         let secure = NetworkProbe(try #require(URL(string: "HTTPS://example.com/")))
         let cases: [(Int, NetworkProbe.Verdict, NetworkProbe.Verdict)] = [
             (204, .reached, .reached), (200, .intercepted, .reached), (302, .intercepted, .reached),

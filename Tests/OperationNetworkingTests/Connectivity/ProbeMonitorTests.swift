@@ -137,7 +137,7 @@ struct ProbeMonitorTests {
         #expect(server.counts.heads == 1)
     }
 
-    @Test func `no probe is sent while there is no path, and one is sent as soon as there is a path`() async throws {
+    @Test func `a probe is sent as soon as there is a path, and not before`() async throws {
         let server = try LoopbackServer()
         server.route("HEAD", "/probe") { _ in .status(204) }
         let path = ManualConnectivity(.unsatisfied)

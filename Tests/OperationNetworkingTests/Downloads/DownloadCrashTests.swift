@@ -62,7 +62,7 @@
             var (version, present) = (0, 0)
             var (continuations, restarts) = (0, 0)
             for round in 0..<max(Rounds.count(ci: 6, soak: 60), 3) {
-                // The first rounds include one that can resume and one that cannot. The others are random.
+                // The first rounds include a resumed and a restarted download. The others are random.
                 let changes = round == 2 || round > 2 && (generator.chance(1, in: 2) || present > size * 3 / 4)
                 if changes { version += 1 }
                 // The server stops within the missing bytes, so that no download ends before it is killed.
@@ -106,8 +106,9 @@
             }
         }
 
-        /// Waits until the partial file has this many bytes, and until its metadata exists. A small file has no
-        /// metadata.
+        /// Waits until the partial file has this many bytes, and until its metadata exists.
+        ///
+        /// A small file has no metadata.
         private func written(_ count: Int, of tag: String, _ bench: DownloadBench) async {
             let isWritten = try? await TestThread.run {
                 for _ in 0..<30_000 {

@@ -11,7 +11,9 @@ import Testing
 struct DownloadEveryCallTests {
     private static let size = 300_000
 
-    /// Downloads over an old file, and cancels at one of the system calls. Returns whether there were so many calls.
+    /// Downloads over an old file, and cancels at one of the system calls.
+    ///
+    /// Returns whether there were so many calls.
     private func cancel(at index: Int, keepsPart: Bool) async throws -> Bool {
         let bench = try DownloadBench()
         try Data("old".utf8).write(to: bench.url("file"))
@@ -57,9 +59,7 @@ struct DownloadEveryCallTests {
         return count.withLock { $0 } > index
     }
 
-    @Test(
-        "Canceled at each system call in turn, a download leaves the complete new file or the old one",
-        arguments: [true, false])
+    @Test("Canceled at each system call in turn, a download leaves the new or the old file", arguments: [true, false])
     func anyCall(keepsPart: Bool) async throws {
         var index = 0
         while try await cancel(at: index, keepsPart: keepsPart), index < 100 { index += 1 }

@@ -16,7 +16,7 @@ struct DownloadInboxTests {
         return [UInt8](repeating: 7, count: count).withUnsafeBytes { inbox.put($0, isHeld: holds) }
     }
 
-    @Test func `a few bytes are processed at the end of the turn, and many bytes immediately`() {
+    @Test func `a few bytes are processed at the end of the turn, and a full portion immediately`() {
         var inbox = DownloadInbox()
         #expect(put(DownloadInbox.portion - 1, &inbox) == .soon)
         #expect(put(1, &inbox) == .now)

@@ -33,9 +33,7 @@ struct DownloadMetadataTests {
         #expect(bench.names() == ["file"])
     }
 
-    @Test(
-        "Before the final rename, a file of 64 KiB or more has metadata, and a smaller file has none",
-        arguments: [65_535, 65_536])
+    @Test("Only a file of at least 64 KiB has metadata before its final rename", arguments: [65_535, 65_536])
     func large(size: Int) async throws {
         let bench = try DownloadBench(), stop = StoppedCall(at: .renameExclusively)
         bench.serve(DownloadBench.resource(size))

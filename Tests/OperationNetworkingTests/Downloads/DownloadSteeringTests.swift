@@ -52,7 +52,9 @@ struct DownloadSteeringTests {
         }
     }
 
-    /// Lets one thread, or the download's queue, perform one action. Returns `false` if no action is left.
+    /// Lets one thread, or the download's queue, perform one action.
+    ///
+    /// Returns `false` if no action is left.
     private func advance(_ model: inout Model, _ generator: inout SeededGenerator) -> Bool {
         let able = model.settlers.indices.filter { model.settlers[$0].isBusy || !model.settlers[$0].wishes.isEmpty }
         let changesTask = model.tasks.isEmpty || generator.chance(1, in: 20)

@@ -27,7 +27,9 @@ final class RunningDownload: Sendable {
         run = DownloadRun(request, over: session, with: download, callbacks)
     }
 
-    /// Returns the result. If the time of the test is over, the result is `again`.
+    /// Returns the result.
+    ///
+    /// If the time of the test is over, the result is `again`.
     func conclusion() async -> DownloadConclusion {
         await withTaskCancellationHandler {
             await end.gate.passage()

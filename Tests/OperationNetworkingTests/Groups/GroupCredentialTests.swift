@@ -46,7 +46,7 @@ struct GroupCredentialTests {
         #expect(try await outer.run() == ["Bearer own", "nothing", "nothing", "Bearer new"])
     }
 
-    @Test("A group that is created within the refresh, with the same realm, does not wait for the refresh")
+    @Test("A group that is created within a refresh does not wait for the refresh")
     func groupInRefresh() async throws {
         let tokens = try TokenBench()
         let bench = tokens.bench

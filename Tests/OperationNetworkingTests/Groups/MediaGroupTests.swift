@@ -7,7 +7,9 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-/// Loads all music and all videos of a user with the code of the example `albums`. MediaService.swift is a link to it.
+/// Loads all music and all videos of a user with the code of the example `albums`.
+///
+/// MediaService.swift is a link to it.
 @Suite("Groups of requests that depend on earlier responses", .timeLimit(.minutes(Rounds.minutes)))
 struct MediaGroupTests {
     private let bench: OperationBench

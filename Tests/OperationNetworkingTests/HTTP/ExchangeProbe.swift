@@ -94,7 +94,7 @@ extension ExchangeProbe.Seen {
     var text: String { String(decoding: body, as: UTF8.self) }
     var status: Int? { heads.first?.status }
     var error: NetworkError? { ends.first ?? nil }
-    /// A Boolean value that indicates whether there was at most one response head, exactly one end, and no fault.
+    /// A Boolean value that indicates whether there was at most one response, exactly one end, and no fault.
     var isOrderly: Bool { heads.count <= 1 && ends.count == 1 && faults.isEmpty }
 }
 

@@ -51,7 +51,7 @@ struct UntrustedFilesTests {
     @Test(arguments: [
         (0o700, true), (0o755, true), (0o1777, true), (0o777, false), (0o775, false), (0o770, false), (0o702, false),
     ])
-    func `a folder is trusted if no other user can replace what is in it`(_ mode: Int, _ isTrusted: Bool) throws {
+    func `a folder is trusted if no other user can replace its contents`(_ mode: Int, _ isTrusted: Bool) throws {
         try set(mode, of: folder.url)
         #expect(FileSystem().isTrustedFolder(entry(folder.url)) == isTrusted)
     }

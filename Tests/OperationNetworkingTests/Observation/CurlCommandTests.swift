@@ -124,8 +124,7 @@
             }
         }
 
-        @Test(
-            "The command of an operation contains its cookies and its redirected URL", arguments: [false, true])
+        @Test("The command of an operation contains its cookies and its redirected URL", arguments: [false, true])
         func sent(isObserved: Bool) async throws {
             let bench = try OperationBench()
             var configuration = ExchangeConfiguration()

@@ -7,7 +7,9 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-/// Records the notices of operations with a name that only one test uses. Other notices go to the previous handler.
+/// Records the notices of operations with a name that only one test uses.
+///
+/// Other notices go to the previous handler.
 enum NoticeTaker {
     private static let recorders = Locked<[String: EventRecorder<OperationNotice>]>([:])
 

@@ -260,8 +260,9 @@ struct NetworkArchiveTests {
         #expect(archive.count == 2 && archive.forgottenCount == 3)
     }
 
-    /// For manual inspection. With `OPERATIONKIT_SAMPLES=folder`, this writes the files that the other tests only
-    /// check.
+    /// For manual inspection.
+    ///
+    /// With `OPERATIONKIT_SAMPLES=folder`, this writes the files that the other tests only check.
     @Test(
         "A sample archive, exposition and trace",
         .enabled(if: ProcessInfo.processInfo.environment["OPERATIONKIT_SAMPLES"] != nil))

@@ -127,7 +127,7 @@ struct NetworkObserverTests {
         #expect(log.events.events.last?.cancellationCause == .requested)
     }
 
-    @Test("An observer is called once, even if it was added to the operation, its base and its groups")
+    @Test("An observer of an operation, its base and its groups is called once")
     func everywhere() async throws {
         let bench = try OperationBench(), log = EventLog(), values = EventRecorder<NetworkEvent.Kind>()
         bench.server.route("/*") { _ in .json("[1]") }
@@ -177,7 +177,7 @@ struct NetworkObserverTests {
         #expect(log.kinds.first == .operationBegan)
     }
 
-    @Test("A log of a base and a group writes each line once, and a copy with another level writes its own")
+    @Test("A log of a base and a group writes each line once, and a changed copy writes too")
     func logs() async throws {
         let bench = try OperationBench(), lines = EventRecorder<String>(), log = EventLog()
         bench.server.route("/*") { _ in .json("[1]") }

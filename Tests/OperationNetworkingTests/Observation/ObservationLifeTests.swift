@@ -8,8 +8,9 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-/// Reports two requests, and reports the body of the first request after the second one has begun. An exchange does
-/// this if its receiver is called on another thread.
+/// Reports two requests, and reports the body of the first request after the second one has begun.
+///
+/// An exchange does this if its receiver is called on another thread.
 private final class LateWord: NetworkSession {
     private final class Task: NetworkTask {
         let request: NetworkRequest

@@ -46,7 +46,7 @@ struct ObservationMachineTests {
         }
     }
 
-    @Test("In any order of steps, each beginning has one end, and the end of the operation is the last event")
+    @Test("In any order of steps, each beginning has one end, and the operation ends last")
     func anyOrder() {
         for seed in Rounds.firstSeed..<Rounds.firstSeed + UInt64(Rounds.count(ci: 2_000, soak: 200_000)) {
             var generator = SeededGenerator(seed: seed)

@@ -56,7 +56,9 @@ private final class ReleaseObserver: Sendable {
     deinit { act() }
 }
 
-/// The first request retains an object and fails. Later requests do not retain it.
+/// The first request retains an object and fails.
+///
+/// Later requests do not retain it.
 private final class Keeping: NetworkDataOperation<Int>, @unchecked Sendable {
     // Sendable: its state is behind a lock.
     private let kept: Locked<ReleaseObserver?>

@@ -37,7 +37,9 @@ private final class HoardingSession: NetworkSession {
     }
 }
 
-/// Does nothing. A closure that calls this function captures the object.
+/// Does nothing.
+///
+/// A closure that calls this function captures the object.
 private func hold(_ object: AnyObject) {}
 
 /// Fails in its first attempt with the given error.

@@ -270,7 +270,7 @@ struct EndpointTests {
         }
     }
 
-    @Test("The content type comes from the endpoint, or else from the body, or else from the base")
+    @Test("The content type comes from the endpoint, the body or the base, in this order")
     func contentTypes() async throws {
         let bench = try OperationBench()
         bench.server.route("POST", "/api/a") { .text("\($0["Content-Type"] ?? "none")") }

@@ -22,7 +22,9 @@ private final class ElsewhereOperation: EndpointOperation<String>, @unchecked Se
     override var endpoint: Endpoint<String> { .get("").at(url, allowsOtherOrigin: true) }
 }
 
-/// A service, and a server of another origin. Both respond with the request line.
+/// A service, and a server of another origin.
+///
+/// Both respond with the request line.
 private struct TwoOrigins {
     let bench: OperationBench
     let other: LoopbackServer
@@ -76,7 +78,7 @@ struct EndpointURLTests {
         #expect(try await world.base.get(url(reference), as: String.self).run() == "GET \(target)")
     }
 
-    @Test func `a URL with a base URL of its own keeps it`() async throws {
+    @Test func `a URL with its own base URL keeps it`() async throws {
         let world = try TwoOrigins()
         let relative = try #require(URL(string: "b", relativeTo: world.bench.server.url("/a/")))
         #expect(try await world.base.get(relative, as: String.self).run() == "GET /a/b")

@@ -184,7 +184,7 @@ struct MainActorCallbackTests {
         try await bench.checkNothingIsLeft()
     }
 
-    @Test("A delegate that is set late is notified once, and one that cancels only of the cancellation")
+    @Test("A late delegate is notified once, and a delegate that cancels gets only the cancellation")
     func delegateOfEnd() async throws {
         let bench = try OperationBench(), delegate = Delegate()
         bench.server.route("GET", "/") { _ in .text("Hello") }
@@ -269,7 +269,7 @@ struct MainActorCallbackTests {
         try await bench.checkNothingIsLeft()
     }
 
-    @Test("Closures that hold their operation are released when they are silenced or added late")
+    @Test("Closures that hold their operation are released when they are suppressed or added late")
     func releasedInSilence() async throws {
         let bench = try OperationBench(), screen = Screen()
         bench.server.route("GET", "/") { _ in .text("Hello") }

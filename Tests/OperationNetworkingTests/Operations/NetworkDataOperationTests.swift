@@ -97,7 +97,7 @@ struct NetworkDataOperationTests {
         #expect(try await accepting.run().contains("sold out"))
     }
 
-    @Test("The body of an error response is kept up to its limit, and an endless one is cut off")
+    @Test("The body of an error response is kept up to its limit, and then cut off")
     func endlessError() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/") { _ in

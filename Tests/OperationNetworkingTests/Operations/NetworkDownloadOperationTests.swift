@@ -136,7 +136,7 @@ struct NetworkDownloadOperationTests {
             try await NetworkUploadOperation(request: posted, urlSession: session, evaluator: read).run() == " theirs")
     }
 
-    @Test("The body of an operation replaces that of its URLRequest, and a body of a hook replaces both")
+    @Test("An operation's body replaces that of its URLRequest, and a hook's body replaces both")
     func bodyBesideRequest() async throws {
         final class Hooked: NetworkUploadOperation<String>, @unchecked Sendable {
             let seen = EventRecorder<Int?>()

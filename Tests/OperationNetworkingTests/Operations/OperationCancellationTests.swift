@@ -10,7 +10,7 @@ import Testing
     import FoundationNetworking
 #endif
 
-@Suite("Cancelling network operations", .timeLimit(.minutes(3)))
+@Suite("Cancellation of network operations", .timeLimit(.minutes(3)))
 struct OperationCancellationTests {
     /// Checks the conditions that hold after every cancellation.
     func check(

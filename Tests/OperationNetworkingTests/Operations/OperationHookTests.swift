@@ -10,7 +10,9 @@ import Testing
     import FoundationNetworking
 #endif
 
-/// A generic subclass of the older form, with Foundation's session and task. Its completion handler ends the operation.
+/// A generic subclass of the older form, with Foundation's session and task.
+///
+/// Its completion handler ends the operation.
 private class OldFashioned<TaskResult, ResultType: Sendable>: NetworkOperation<TaskResult, ResultType>,
     @unchecked Sendable
 {
@@ -365,7 +367,7 @@ struct OperationHookTests {
         #expect(operation.errors.events.map { "\($0)".contains("waitsForItself") } == [true])
     }
 
-    @Test("An evaluator that waits for an operation of its own queue frees its slot", arguments: [1, 2])
+    @Test("An evaluator that waits for another operation in its queue frees its slot", arguments: [1, 2])
     func waitsInItsQueue(width: Int) async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/") { _ in .text("Hi") }

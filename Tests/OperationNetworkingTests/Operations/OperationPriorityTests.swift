@@ -42,9 +42,7 @@
             #expect(server.requests.map(\.path) == ["/first", "/high", "/high-2", "/normal", "/low"])
         }
 
-        @Test(
-            "Over HTTP/2, requests of all priorities succeed",
-            .enabled(if: ServerPrograms.areThere))
+        @Test("Over HTTP/2, requests of all priorities succeed", .enabled(if: ServerPrograms.areThere))
         func weights() async throws {
             let bench = RealBench(try await NginxServer.shared.value, .curl, .http2)
             defer { bench.closeSession() }

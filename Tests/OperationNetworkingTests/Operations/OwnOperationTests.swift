@@ -127,7 +127,7 @@ struct OwnOperationTests {
         #expect(operation.madeRequests.withLock { $0 } == 3)
     }
 
-    @Test("An operation without a request fails before anything is sent, and says what to override")
+    @Test("An operation without a request fails before anything is sent, and names the method to override")
     func noRequest() async throws {
         let session = makeShop()
         let error = await failure(of: NetworkDataOperation<Data>(urlSession: session))

@@ -10,7 +10,9 @@ import Testing
     import FoundationNetworking
 #endif
 
-/// Tests operations with a `URLSession`. The server does nothing here that Foundation cannot handle.
+/// Tests operations with a `URLSession`.
+///
+/// The server does nothing here that Foundation cannot handle.
 @Suite("Network operations with a URLSession", .timeLimit(.minutes(3)))
 struct URLSessionOperationTests {
     private let session = URLSession(configuration: .ephemeral)

@@ -11,7 +11,9 @@ import Testing
     import FoundationNetworking
 #endif
 
-/// Tests downloads, forms and streams with a `URLSession`. The server does nothing that Foundation cannot handle.
+/// Tests downloads, forms and streams with a `URLSession`.
+///
+/// The server does nothing that Foundation cannot handle.
 @Suite("Files and streams with a URLSession", .timeLimit(.minutes(3)))
 struct URLSessionTransferTests {
     private let session = URLSession(configuration: .ephemeral)

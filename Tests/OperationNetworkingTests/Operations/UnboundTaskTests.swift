@@ -95,7 +95,7 @@ struct UnboundTaskTests {
         try await bench.checkNothingIsLeft()
     }
 
-    @Test("A download saves what a task of another session receives", arguments: [false, true])
+    @Test("A download saves the body that a task of another session receives", arguments: [false, true])
     func download(isTemporary: Bool) async throws {
         final class Cover: NetworkDownloadOperation<URL>, @unchecked Sendable {
             let other: any NetworkSession

@@ -25,7 +25,7 @@
 
         var testDescription: String { name }
 
-        /// Runs the case with a new session, which must work afterwards.
+        /// Runs the case with a new session, which must still work afterward.
         func run(with kind: SessionKind, over wire: Wire) async throws {
             let bench = RealBench(try await NginxServer.shared.value, kind, wire, configure)
             defer { bench.closeSession() }

@@ -5,8 +5,9 @@ import Foundation
 import OperationCore
 import OperationNetworking
 
-/// A model of a server and the network. A request arrives when it is sent, and the test decides when its response
-/// comes.
+/// A model of a server and the network.
+///
+/// A request arrives when it is sent, and the test decides when its response comes.
 ///
 /// A request that is sent after the end of its operation is recorded as a fault.
 final class ModelServer: NetworkSession {

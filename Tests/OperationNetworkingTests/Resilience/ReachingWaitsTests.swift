@@ -64,7 +64,7 @@ struct ReachingWaitsTests {
         return retry
     }
 
-    @Test("A child that waits for the network frees its slot in the queue, but not in the group")
+    @Test("A child that waits for the network frees its slot in the queue only")
     func widths() async throws {
         let bench = try OfflineBench(), queue = QueueManager("api", width: 1)
         let paused = bench.operation()

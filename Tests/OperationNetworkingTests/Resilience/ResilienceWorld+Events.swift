@@ -114,7 +114,9 @@ extension ResilienceWorld {
             + "\(clock.pendingCount) timers, \(offlineWaiting.waitingCount) paused, \(authenticator.postponedCount) postponed"
     }
 
-    /// Runs everything to its end. Returns `false` if something does not end.
+    /// Runs everything to its end.
+    ///
+    /// Returns `false` if something does not end.
     mutating func finish() async -> Bool {
         for index in operations.indices where !added.contains(index) { add(index) }
         network.write(.satisfied)

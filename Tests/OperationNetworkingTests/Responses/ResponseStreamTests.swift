@@ -118,7 +118,7 @@ struct ResponseStreamTests {
         await #expect { for try await _ in stream {} } throws: { ($0 as? NetworkError)?.code == .truncatedBody }
     }
 
-    @Test("If two tasks await the next piece, one gets it and the other one gets an error")
+    @Test("If two tasks await the next piece, one gets it and the other gets an error")
     func awaitedTwice() async throws {
         let bench = try OperationBench()
         let gate = Gate()
@@ -163,7 +163,7 @@ struct ResponseStreamTests {
         await bench.server.counts { $0.connections == 1 && $0.openConnections == 0 }
     }
 
-    @Test("Server-sent events have a kind, data and an ID, and the stream reconnects after the last ID")
+    @Test("Server-sent events have a kind, data and an ID, and reconnect after the last ID")
     func events() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/") { request in

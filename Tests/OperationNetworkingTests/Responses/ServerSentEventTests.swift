@@ -10,7 +10,9 @@ import Testing
 struct ServerSentEventTests {
     private static let head = LoopbackStep.head(200, ["Content-Type": "text/event-stream"])
 
-    /// Returns the events of connections that send these texts and end. The last connection gets status 204.
+    /// Returns the events of connections that send these texts and end.
+    ///
+    /// The last connection gets status 204.
     private func events(_ texts: String..., bench: OperationBench) async throws -> [ServerSentEvent] {
         bench.server.route("GET", "/") { request in
             guard request.number < texts.count else { return .status(204) }
@@ -74,8 +76,7 @@ struct ServerSentEventTests {
         #expect(bench.server.requests.map { $0["Last-Event-ID"] } == [nil, "5", "5"])
     }
 
-    @Test(
-        "Data may begin with a combining character", arguments: ["\u{301}", "\u{200D}", "\u{FE0F}"])
+    @Test("Data may begin with a combining character", arguments: ["\u{301}", "\u{200D}", "\u{FE0F}"])
     func combining(letter: String) async throws {
         let bench = try OperationBench()
         let got = try await events("data:\(letter)x\ndata: \(letter)y\n\n", bench: bench)

@@ -37,7 +37,9 @@ struct RetryBench: Sendable {
             }, retry)
     }
 
-    /// Configures retry for the operation. Its pauses end as soon as they begin, and are recorded.
+    /// Configures retry for the operation.
+    ///
+    /// Its pauses end as soon as they begin, and are recorded.
     func driven<Result, Value: Sendable, Kind: NetworkOperation<Result, Value>>(
         _ operation: Kind, _ retry: Retry?, pauses: EventRecorder<Duration>? = nil
     ) -> Kind {

@@ -83,7 +83,7 @@ struct RetryBudgetTests {
         #expect(again > first / 10)
     }
 
-    @Test func `a refund returns what was spent, but not more`() throws {
+    @Test func `a refund returns the spent amount, but not more`() throws {
         let budget = RetryBudget(reserve: 2, refillPerSecond: 0, clock: clock)
         let origin = try origin()
         for _ in 0..<5 { budget.earn(for: origin) }

@@ -30,7 +30,7 @@ struct RetryMachineTests {
     }
 
     @Test(
-        "A requested pause is kept up to the limit, with an addition of up to a tenth of it",
+        "A requested pause is kept up to the limit, with an addition of up to a tenth",
         arguments: [55, 56, 57, 58, 59, 60] as [Int64])
     func nearTheLimit(asked: Int64) throws {
         let machine = RetryMachine()
@@ -168,7 +168,7 @@ struct RetryMachineTests {
         #expect(story.uncounted(1) == 1)
     }
 
-    @Test("A download that made progress starts counting again, but one that drips does not")
+    @Test("A download that made progress starts counting again, but a dripping one does not")
     func progress() {
         func at(_ seconds: Int64) -> OperationInstant { OperationInstant(offset: .seconds(seconds)) }
         var story = AttemptHistory()

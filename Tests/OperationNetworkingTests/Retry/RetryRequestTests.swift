@@ -151,8 +151,7 @@ struct RetryRequestTests {
         #expect(made.withLock { $0 } == 0)
     }
 
-    @Test(
-        "The error contains the requested Retry-After pause, with and without retry")
+    @Test("The error contains the requested Retry-After pause, with and without retry")
     func retryAfter() async throws {
         bench.server.route("GET", "/") { _ in .status(503).with("Retry-After", "7") }
         #expect(await failure(of: bench.text())?.retryAfter == .seconds(7))

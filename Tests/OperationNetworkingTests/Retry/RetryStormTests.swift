@@ -70,9 +70,7 @@ struct RetryStormTests {
         var seconds: [Second] { state.withLock { $0.seconds } }
     }
 
-    @Test(
-        "If 95 % of all requests fail for a minute, the load grows by a fifth and recovers soon after",
-        arguments: [1, 2])
+    @Test("If 95 % of requests fail for a minute, the load grows by a fifth and then recovers", arguments: [1, 2])
     func simulated(seed: UInt64) throws {
         let simulation = try Simulation(seed: seed, failing: 10..<70, length: 100)
         simulation.run(perSecond: 200, seconds: 100)
@@ -88,7 +86,7 @@ struct RetryStormTests {
         #expect(seconds[80..<99].allSatisfy { $0.requests == 200 })
     }
 
-    @Test("With a real server that fails, retries add at most a fifth, and end when the server recovers")
+    @Test("With a real failing server, retries add at most a fifth, and end when it recovers")
     func real() async throws {
         let bench = try OperationBench()
         let isHealed = Locked(false)

@@ -135,7 +135,7 @@ struct RetryWindowTests {
         #expect(budget.left(for: url) == 4)
     }
 
-    @Test("A rule that holds its operation is released at the end, and a later handler is not kept")
+    @Test("A rule that holds its operation is released at the end of the operation")
     func noLeak() async throws {
         bench.server.route("GET", "/") { _ in .status(500) }
         do {

@@ -14,7 +14,9 @@
             executable = try #require(ProbeProgram.url(name), "\(name) was not built beside the tests.")
         }
 
-        /// Runs the program. Returns its output, and its status or the negative number of the signal that ended it.
+        /// Runs the program.
+        ///
+        /// Returns its output, and its status or the negative number of the signal that ended it.
         func run(_ arguments: String...) async throws -> (output: String, status: Int32) {
             let executable = executable
             return try await TestThread.run {

@@ -11,8 +11,9 @@ enum ProcessFigures {
         return (text.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0) * 4_096
     }
 
-    /// Makes malloc return unused memory to the system. Returns `false` if this is not possible, for example with a
-    /// sanitizer, which retains freed memory.
+    /// Makes malloc return unused memory to the system.
+    ///
+    /// Returns `false` if this is not possible, for example with a sanitizer, which retains freed memory.
     static func giveBackFreeMemory() -> Bool {
         #if canImport(Glibc)
             guard dlsym(nil, "__asan_init") == nil, dlsym(nil, "__tsan_init") == nil,

@@ -8,7 +8,9 @@
     import OperationTestKit
     import Testing
 
-    /// The clock for the time limits of a session on libcurl. A test can move this clock forward or stop it.
+    /// The clock for the time limits of a session on libcurl.
+    ///
+    /// A test can move this clock forward or stop it.
     ///
     /// libcurl itself always uses the clock of the system.
     final class SessionClock: Sendable {
@@ -32,7 +34,9 @@
             return leaps - .nanoseconds(Int64(DispatchTime.now().uptimeNanoseconds - stop))
         }
 
-        /// Moves the clock. The session notices this with its next request, which goes to another server.
+        /// Moves the clock.
+        ///
+        /// The session notices this with its next request, which goes to another server.
         func leap(_ duration: Duration, noticedBy session: some NetworkSession) async throws {
             state.withLock { $0.leaps += duration }
             let other = try LoopbackServer()
@@ -44,7 +48,9 @@
             await other.stopped()
         }
 
-        /// Moves the clock. The session notices this later.
+        /// Moves the clock.
+        ///
+        /// The session notices this later.
         func leap(_ duration: Duration) { state.withLock { $0.leaps += duration } }
     }
 #endif

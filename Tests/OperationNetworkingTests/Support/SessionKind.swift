@@ -12,10 +12,14 @@ import OperationNetworking
 enum SessionKind: String, Sendable, CaseIterable {
     #if OPERATIONKIT_LIBCURL
         case curl
-        /// An exchange session over the session on libcurl. Without additional features it must behave in the same way.
+        /// An exchange session over the session on libcurl.
+        ///
+        /// Without additional features it must behave in the same way.
         case exchangeOverCurl
     #endif
-    /// The session of Foundation. On Linux it can end the process, so it is used only in child processes.
+    /// The session of Foundation.
+    ///
+    /// On Linux it can end the process, so it is used only in child processes.
     case urlSession
 
     #if OPERATIONKIT_LIBCURL

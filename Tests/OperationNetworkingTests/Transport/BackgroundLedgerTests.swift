@@ -19,7 +19,7 @@ struct BackgroundLedgerTests {
         .init(method: "GET", url: try #require(URL(string: "https://example.com/\(path)")), headers: [:])
     }
 
-    @Test func `a transfer of this run goes to its task with its file`() {
+    @Test func `a transfer of this run is delivered to its task with its file`() {
         var ledger = Ledger()
         ledger.begin(1, "task")
         let file = Self.file()
@@ -230,7 +230,7 @@ struct BackgroundLedgerTests {
         }
     }
 
-    @Test func `each order of a wake calls its handler once and when it is due`() {
+    @Test func `each order of wake events calls its handler once, when it is due`() {
         let table: [(order: String, steps: [Step], called: [[Int]])] = [
             ("Apple's order", [.keep(1), .end, .finish], [[], [], [1]]),
             ("two handlers, one finish", [.keep(1), .keep(2), .end, .finish], [[], [], [], [1, 2]]),

@@ -5,7 +5,7 @@ import OperationNetworking
 import Testing
 
 struct BodyCountTests {
-    /// The method, the response head, and the number of bytes at which the body is complete, or `nil` for never.
+    /// The method, the response, and the number of bytes at which the body is complete, or `nil` for never.
     @Test(
         arguments: [
             ("GET", 200, .http1_1, ["Content-Length": "10"], 10), ("GET", 200, .http2, ["Content-Length": "10"], 10),

@@ -84,7 +84,7 @@ struct CountedSuspensionTests {
         #expect(system.suspensions == 0)
     }
 
-    @Test func `a running task of an older hook stays running where Foundation cannot pause it`() {
+    @Test func `a running task of an older hook stays running if Foundation cannot pause it`() {
         let system = CountingTask()
         let relay = BrakeRelay(FoundationTask(system, isSuspended: false, canPause: false))
         relay.pass(BrakeOrder(number: 1, isSuspended: true))

@@ -9,7 +9,7 @@
 
     /// Tests Foundation's session on Linux in child processes, because it can end a whole process.
     ///
-    /// CI runs the cases that do not disturb others and one that ends the process. The soak runs all cases.
+    /// CI runs the cases that do not disturb others and a single case that ends the process. The soak runs all cases.
     @Suite(.timeLimit(.minutes(10)), .serialized, .enabled(if: ConformanceChild.numbers == nil))
     struct URLSessionConformanceTests {
         private static let sampleOfEnds = "the largest possible Content-Length fails without a crash"

@@ -79,7 +79,7 @@
                     for run in waiting { #expect(await run.end().text == "late") }
                     await upstream.stopped()
                 },
-                RealServerCase("a new connection replaces one that the server closed") { bench async throws in
+                RealServerCase("a new connection replaces a connection that the server closed") { bench async throws in
                     for _ in 0..<5 { #expect(try await bench.get("/closing").text == "closing") }
                 },
             ]

@@ -4,7 +4,7 @@
 #if os(Linux)
     import Foundation
 
-    /// Tells whether this process may start a process with different mounted files.
+    /// Checks whether this process may start a process with different mounted files.
     enum MountNamespaces {
         static let areThere: Bool = {
             guard getuid() == 0, FileManager.default.fileExists(atPath: "/etc/ssl/certs") else { return false }

@@ -86,8 +86,8 @@
         /// The file that a PUT to `/files/NAME` created.
         func uploaded(_ name: String) -> URL { folder.appendingPathComponent("root/files/\(name)") }
 
-        /// Returns how often the counting port answered each request target that contains `mark`. Waits for `count`
-        /// responses, or for some seconds.
+        /// Returns the number of responses of the counting port for each request target that contains `mark`. Waits for
+        /// `count` responses, or for some seconds.
         func answered(_ mark: String, count: Int) throws -> [String: Int] {
             let log = folder.appendingPathComponent("counted.log")
             let end = ContinuousClock.now + .seconds(10)
