@@ -104,9 +104,13 @@ package final class Download: Sendable {
 package struct DownloadCallbacks: Sendable {
     /// The watcher of the attempt to which the download belongs, if it observes each request.
     var watcher: (any HopWatcher)?
-    /// Returns whether a response must not be written to the file. Called on the download's queue.
+    /// Returns whether a response must not be written to the file.
+    ///
+    /// Called on the download's queue.
     var refuses: @Sendable (ResponseHead) -> Bool = { _ in false }
-    /// Returns whether the request may still be sent. Called on the session's thread when the request gets a slot.
+    /// Returns whether the request may still be sent.
+    ///
+    /// Called on the session's thread when the request gets a slot.
     var mayLeave: @Sendable (any NetworkTask) -> Bool = { _ in true }
     /// Called on the download's queue when a response contains the file or the rest of it.
     ///

@@ -10,7 +10,9 @@
         /// Creates the interface eth7, one end of a cable to peer7.
         init() { Self.ip(["link add eth7 type veth peer name peer7", "link set peer7 up"]) }
 
-        /// Runs `ip` commands in sequence. If `mayFail` is true, failed commands are skipped.
+        /// Runs `ip` commands in sequence.
+        ///
+        /// If `mayFail` is true, failed commands are skipped.
         ///
         /// This function uses the C library, because Foundation's `Process` does not work without a loopback interface.
         @discardableResult

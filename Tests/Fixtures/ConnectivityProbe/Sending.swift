@@ -5,7 +5,9 @@
     import Dispatch
     import OperationNetworking
 
-    /// Tests a monitor whose first request the system refuses. The caller arranges this, and the monitor tries again.
+    /// Tests a monitor whose first request the system refuses.
+    ///
+    /// The caller arranges this, and the monitor tries again.
     struct Sending {
         func run() {
             let began = ContinuousClock.now, monitor = NetlinkMonitor()

@@ -38,7 +38,9 @@ private final class CountingReceiver: NetworkReceiver {
     func task(_ task: any NetworkTask, didEndWith error: NetworkError?) { receiver.task(task, didEndWith: error) }
 }
 
-/// A number in a memory-mapped file. It outlives the program, even after a crash.
+/// A number in a memory-mapped file.
+///
+/// It outlives the program, even after a crash.
 final class ByteCounter: Sendable {
     // Sendable: only the session's one thread adds to it.
     private nonisolated(unsafe) let place: UnsafeMutablePointer<UInt64>

@@ -24,7 +24,9 @@
         private let state = Locked(State())
         private let news = DispatchSemaphore(value: 0)
 
-        /// Opens the port that the system's resolver queries. Returns `nil` if the port is not available.
+        /// Opens the port that the system's resolver queries.
+        ///
+        /// Returns `nil` if the port is not available.
         init?() {
             descriptor = socket(AF_INET, Int32(SOCK_DGRAM.rawValue), 0)
             var address = sockaddr_in()
@@ -42,7 +44,9 @@
         /// The queried names, each once, in order.
         var names: [String] { state.withLock { $0.names } }
 
-        /// Waits until another name is queried. Returns false after a timeout.
+        /// Waits until another name is queried.
+        ///
+        /// Returns false after a timeout.
         func isAskedForAnother() -> Bool { news.wait(timeout: .now() + 20) == .success }
 
         /// Replies to all pending queries and to all later ones.

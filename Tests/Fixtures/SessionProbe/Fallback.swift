@@ -12,7 +12,9 @@
         private let notices = Locked<[String]>([])
         private let isNoticed = DispatchSemaphore(value: 0)
 
-        /// Creates the test. Call this initializer before any session is used.
+        /// Creates the test.
+        ///
+        /// Call this initializer before any session is used.
         init(_ url: URL) {
             self.url = url
             CurlLibrary.seek(only: "libcurl-of-nobody.so.4")

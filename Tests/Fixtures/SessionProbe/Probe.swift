@@ -84,7 +84,9 @@
             say("survived: \(outcomes.sorted().joined(separator: " "))")
         }
 
-        /// When descriptors run out, requests and downloads still end. When some are available again, they succeed.
+        /// When descriptors run out, requests and downloads still end.
+        ///
+        /// When some are available again, they succeed.
         func runOutOfDescriptors() throws {
             let request = try NetworkRequest(url: url)
             let folder = FileManager.default.temporaryDirectory.appendingPathComponent("probe-\(getpid())")

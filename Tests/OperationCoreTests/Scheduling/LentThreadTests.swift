@@ -21,7 +21,9 @@ struct LentThreadTests {
             }))
     }
 
-    /// A queue with one slot, which the first operation occupies. All threads have left the queue.
+    /// A queue with one slot, which the first operation occupies.
+    ///
+    /// All threads have left the queue.
     private func makeQueue(_ operations: [HandDriven]) throws -> QueueManager {
         let queue = workers.makeQueue("lent", width: 1)
         try queue.add(operations)

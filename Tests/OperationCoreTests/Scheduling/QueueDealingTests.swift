@@ -25,7 +25,9 @@ struct QueueDealingTests {
 
     private func names(_ range: Range<Int>) -> [String] { range.map { "\($0)" } }
 
-    /// A queue with `count` operations. A thread has started some of them and holds a batch of others.
+    /// A queue with `count` operations.
+    ///
+    /// A thread has started some of them and holds a batch of others.
     private func dealtQueue(_ count: Int, begun: Int) throws -> (QueueManager, [SyncProbe]) {
         let queue = workers.makeQueue("dealt", width: 1), operations = names(0..<count).map { made($0) }
         try queue.add(operations)

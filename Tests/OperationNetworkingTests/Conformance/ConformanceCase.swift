@@ -24,7 +24,9 @@ struct ConformanceCase: Sendable, CustomTestStringConvertible {
 
     var testDescription: String { name }
 
-    /// Runs the case with a new session and a new server. A case that hangs fails after a timeout.
+    /// Runs the case with a new session and a new server.
+    ///
+    /// A case that hangs fails after a timeout.
     func run(with kind: SessionKind) async throws {
         try await run { options in try Bench(kind, options) }
     }
@@ -51,7 +53,9 @@ struct ConformanceCase: Sendable, CustomTestStringConvertible {
         try result.get()
     }
 
-    /// The time limit for a case. It is short for cases that are expected to hang.
+    /// The time limit for a case.
+    ///
+    /// It is short for cases that are expected to hang.
     private func patience(_ kind: SessionKind) -> Duration {
         #if canImport(FoundationNetworking)
             if kind == .urlSession { return .seconds(URLSessionDifference.isHang(name) ? 3 : 15) }

@@ -7,7 +7,9 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-/// A session that ignores suspend and hold. Each task delivers everything while it is resumed.
+/// A session that ignores suspend and hold.
+///
+/// Each task delivers everything while it is resumed.
 private final class HeedlessSession: NetworkSession {
     typealias Tell = @Sendable (any NetworkReceiver, any NetworkTask, URL) -> Void
 

@@ -7,7 +7,9 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-/// A session whose only task does nothing. The test calls the receiver instead.
+/// A session whose only task does nothing.
+///
+/// The test calls the receiver instead.
 private final class SilentSession: NetworkSession {
     final class SilentTask: NetworkTask {
         let proceeds = Tally()

@@ -22,7 +22,9 @@ private typealias Machine = ExchangeMachine<Origin, String, Int>
 private enum Place: String, CaseIterable {
     case waiting, preparing, asking, deciding, broken, draining, answering, delivering, reading, ended
 
-    /// A machine in this state. Its step is 1 from `preparing` on.
+    /// A machine in this state.
+    ///
+    /// Its step is 1 from `preparing` on.
     var machine: Machine {
         var machine = Machine()
         guard self != .waiting else { return machine }

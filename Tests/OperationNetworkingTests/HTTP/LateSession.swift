@@ -18,7 +18,9 @@ final class LateSession: NetworkSession {
     private let takesOrders: Bool
     private let moment: LateMoment
 
-    /// Creates a session over another one. If it does not take orders, its tasks are not ordered tasks.
+    /// Creates a session over another one.
+    ///
+    /// If it does not take orders, its tasks are not ordered tasks.
     init(over transport: any NetworkSession, takesOrders: Bool, _ moment: Moment) {
         self.transport = transport
         self.takesOrders = takesOrders

@@ -11,7 +11,9 @@ import Testing
     import FoundationNetworking
 #endif
 
-/// Tests requests to a service with a rate limit. The tests advance the clock.
+/// Tests requests to a service with a rate limit.
+///
+/// The tests advance the clock.
 @Suite("Rate limits", .timeLimit(.minutes(1)))
 struct RateLimitTests {
     private let clock = ManualClock()
@@ -58,7 +60,9 @@ struct RateLimitTests {
         return operation
     }
 
-    /// Starts operations one after another. Each one waits for the rate limit.
+    /// Starts operations one after another.
+    ///
+    /// Each one waits for the rate limit.
     private func waiting(_ paths: [String], _ base: NetworkBase, _ limit: RateLimit) async -> [EndpointOperation<Data>]
     {
         var operations: [EndpointOperation<Data>] = []

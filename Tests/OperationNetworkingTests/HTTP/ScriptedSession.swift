@@ -25,7 +25,9 @@ final class ScriptedSession: NetworkSession {
         return task
     }
 
-    /// Performs the next step of a task that can proceed. Returns false if no task can.
+    /// Performs the next step of a task that can proceed.
+    ///
+    /// Returns false if no task can.
     func step() -> Bool { tasks.withLock { $0 }.contains { $0.step() } }
 
     var lastTask: ScriptedTask? { tasks.withLock { $0.last } }

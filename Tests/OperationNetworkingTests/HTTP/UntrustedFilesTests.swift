@@ -9,7 +9,9 @@ import Testing
 
 @Suite("Files that other users may have written", .timeLimit(.minutes(1)), .serialized)
 struct UntrustedFilesTests {
-    /// A user other than the current one. Only the administrator can change the owner of a file.
+    /// A user other than the current one.
+    ///
+    /// Only the administrator can change the owner of a file.
     private static let stranger = 65_534
     private static let canGiveAway = geteuid() == 0
 

@@ -52,7 +52,9 @@
     }
 
     extension ConformanceCase {
-        /// The cases that are not about damaged responses and connections. Outside the soak, only cases with bodies.
+        /// The cases that are not about damaged responses and connections.
+        ///
+        /// Outside the soak, only cases with bodies.
         fileprivate static let passingOn =
             rightResponses + bodies + cancelling + brakes + (Rounds.isSoak ? givenAsTheyAre : [])
             + (requests + times).filter { Rounds.isSoak || FrontedConformanceTests.excepted.contains($0.name) }

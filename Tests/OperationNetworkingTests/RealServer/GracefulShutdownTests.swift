@@ -14,7 +14,9 @@
         .enabled(if: CurlSession.tellsRefusals, "This libcurl does not report refused requests."),
         .timeLimit(.minutes(2)), .serialized)
     struct GracefulShutdownTests {
-        /// The requests of one test. The server's log identifies each request by its query.
+        /// The requests of one test.
+        ///
+        /// The server's log identifies each request by its query.
         private struct Batch {
             let server: NginxServer
             let session: CurlSession

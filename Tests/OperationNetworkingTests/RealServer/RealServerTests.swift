@@ -20,7 +20,9 @@
             let kind: SessionKind
             let wire: Wire
 
-            /// All pairs in the soak. Otherwise, other sessions than libcurl's run over one protocol only.
+            /// All pairs in the soak.
+            ///
+            /// Otherwise, other sessions than libcurl's run over one protocol only.
             static let all = SessionKind.allCases.flatMap { kind in
                 Wire.allCases.map { Pairing(kind: kind, wire: $0) }
             }.filter { Rounds.isSoak || $0.kind == .curl || $0.wire == .http2 }

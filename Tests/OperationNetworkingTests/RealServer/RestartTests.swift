@@ -31,8 +31,10 @@
             try result.get()
         }
 
-        /// Keeps hundreds of requests running while `disturb` disturbs the server. Expects that each request ends once,
-        /// with a correct response or an allowed error, and that requests succeed afterward.
+        /// Keeps hundreds of requests running while `disturb` disturbs the server.
+        ///
+        /// Expects that each request ends once, with a correct response or an allowed error, and that requests succeed
+        /// afterward.
         ///
         /// - Parameter disturb: A closure that disturbs the server. It is called again after enough good responses.
         private func load(

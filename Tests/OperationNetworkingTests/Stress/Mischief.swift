@@ -23,7 +23,9 @@ struct Mischief: Sendable {
     /// The path of this kind on the server.
     var path: String { "/\(name)" }
 
-    /// Returns the kind for a number. The same number always returns the same kind.
+    /// Returns the kind for a number.
+    ///
+    /// The same number always returns the same kind.
     static func of(_ number: UInt64) -> Mischief {
         var generator = SeededGenerator(seed: number)
         var place = Int.random(in: 0..<totalWeight, using: &generator)

@@ -33,7 +33,9 @@ struct ProcessShape: Sendable, CustomStringConvertible {
         }.sorted()
     }
 
-    /// The targets of sockets and pipes contain unique numbers. All other targets are names.
+    /// The targets of sockets and pipes contain unique numbers.
+    ///
+    /// All other targets are names.
     private static func kind(_ target: String) -> String {
         ["socket", "pipe"].first { target.hasPrefix("\($0):") } ?? target
     }

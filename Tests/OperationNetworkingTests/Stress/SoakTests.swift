@@ -100,7 +100,9 @@
             if isMemoryGivenBack { #expect(last.growth(since: before) == [], "\(last)") }
         }
 
-        /// Runs `count` requests that all have a connection at the same time. Returns the shape then and after the end.
+        /// Runs `count` requests that all have a connection at the same time.
+        ///
+        /// Returns the shape then and after the end.
         private func connect(_ count: Int) async throws -> (during: ProcessShape, closed: ProcessShape) {
             let server = try LoopbackServer()
             let gate = Gate()

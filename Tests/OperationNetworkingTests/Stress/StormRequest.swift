@@ -27,7 +27,9 @@ enum StormRequest: String, CaseIterable {
 
     struct Album: Decodable, Sendable { let year: Int }
 
-    /// Creates the kind for a number. Two of three numbers succeed.
+    /// Creates the kind for a number.
+    ///
+    /// Two of three numbers succeed.
     init(_ number: Int) {
         let others = StormRequest.allCases.dropFirst()
         self = number.isMultiple(of: 3) ? others[others.startIndex + number / 3 % others.count] : .album

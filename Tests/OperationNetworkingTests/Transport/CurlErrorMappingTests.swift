@@ -7,7 +7,9 @@
 
     @Suite(.timeLimit(.minutes(3)))
     struct CurlErrorMappingTests {
-        /// The meanings of libcurl's codes without more specific facts. Other codes belong to other protocols.
+        /// The meanings of libcurl's codes without more specific facts.
+        ///
+        /// Other codes belong to other protocols.
         private static let table: [(NetworkError.Code, [Int32])] = [
             (.invalidResponse, [1, 8, 43]), (.invalidURL, [3]), (.cannotFindHost, [5, 6]),
             (.cannotConnect, [7, 45, 96]),

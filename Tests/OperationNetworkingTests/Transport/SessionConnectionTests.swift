@@ -103,7 +103,9 @@
             #expect(last.body.elsewhere == nil)
         }
 
-        /// The break is noticed during the upload or during the wait for the response. Both must have the same result.
+        /// The break is noticed during the upload or during the wait for the response.
+        ///
+        /// Both must have the same result.
         @Test func `a large body is sent again wherever its reused connection breaks`() async throws {
             let server = try breaking()
             let session = CurlSession.direct()

@@ -18,7 +18,9 @@
             session = CurlSession.direct(by: clock) { $0.maximumConnectionsPerHost = 20 }
         }
 
-        /// Creates a server that accepts no connections. The system accepts the first ones, which receive no response.
+        /// Creates a server that accepts no connections.
+        ///
+        /// The system accepts the first ones, which receive no response.
         private func makeDeafServer(backlog: Int = 10) throws -> LoopbackServer {
             var options = LoopbackServer.Options()
             options.accepts = false

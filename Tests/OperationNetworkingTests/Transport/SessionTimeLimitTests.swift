@@ -86,7 +86,9 @@
             try expectTimeout(record, .sending, after: .milliseconds(200))
         }
 
-        /// Creates a session with a clock that the test advances. The session notices at the next request.
+        /// Creates a session with a clock that the test advances.
+        ///
+        /// The session notices at the next request.
         private func makeLeapingSession(
             _ change: (inout CurlSession.Configuration) -> Void = { _ in }
         ) -> (session: CurlSession, leap: @Sendable (Duration) async throws -> Void) {

@@ -30,7 +30,9 @@ extension ConformanceCase {
     private static let stalling = LoopbackAnswer(
         .head(103, ["Link": "<a>"]), .head(200, ["Content-Length": "9"]), .send("hello"), .stallForever)
 
-    /// Cancels most of many tasks at random moments. The other tasks receive the complete response.
+    /// Cancels most of many tasks at random moments.
+    ///
+    /// The other tasks receive the complete response.
     private static func racing(
         _ name: String, _ text: String, _ answer: @escaping @Sendable () -> LoopbackAnswer
     ) -> ConformanceCase {

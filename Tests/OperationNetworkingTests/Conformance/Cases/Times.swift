@@ -37,7 +37,9 @@ extension ConformanceCase {
         return await run.end()
     }
 
-    /// Expects that the limit was enforced. It tolerates delays on a busy machine.
+    /// Expects that the limit was enforced.
+    ///
+    /// It tolerates delays on a busy machine.
     private static func expectTimeout(
         _ result: (record: RecordingReceiver.Record, took: Duration), after limit: Duration,
         _ phase: NetworkError.Phase, location: SourceLocation = #_sourceLocation

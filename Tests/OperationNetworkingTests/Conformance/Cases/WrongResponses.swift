@@ -6,7 +6,9 @@ import OperationTestKit
 import Testing
 
 extension ConformanceCase {
-    /// An invalid response, and the error codes that the session may report for it. `nil` permits success.
+    /// An invalid response, and the error codes that the session may report for it.
+    ///
+    /// `nil` permits success.
     private static func wrong(
         _ name: String, _ answer: LoopbackAnswer, _ codes: NetworkError.Code?...
     ) -> ConformanceCase {

@@ -19,7 +19,9 @@
             FileHandle.standardOutput.write(Data("\(mark)\(text)\n".utf8))
         }
 
-        /// Runs the cases in child processes. A child that crashes or hangs ends with one case; the next runs the rest.
+        /// Runs the cases in child processes.
+        ///
+        /// A child that crashes or hangs ends with one case; the next runs the rest.
         ///
         /// This function blocks.
         static func outcomes(of numbers: [Int]) throws -> [Int: ConformanceOutcome] {

@@ -9,7 +9,9 @@
     ///
     /// All its functions block. Call them in `TestThread.run`.
     final class HttpbinServer: Sendable {
-        /// The server that all tests share. It ends with the process.
+        /// The server that all tests share.
+        ///
+        /// It ends with the process.
         static let shared = Task { try await TestThread.run { try HttpbinServer() } }
 
         /// The path at which `Scripts/prepare-httpbin` installed Python, or `nil` if it did not.

@@ -89,7 +89,9 @@
             }.start()
         }
 
-        /// Registers an open socket. Returns false if the proxy was stopped.
+        /// Registers an open socket.
+        ///
+        /// Returns false if the proxy was stopped.
         private func open(_ socket: Int32) -> Bool {
             state.withLock { state in
                 if !state.isStopped { state.open.insert(socket) }

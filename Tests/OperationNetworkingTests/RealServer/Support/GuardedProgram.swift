@@ -4,8 +4,9 @@
 #if OPERATIONKIT_LIBCURL
     import Foundation
 
-    /// A program that ends on request, and in any case when this process ends or crashes. A shell waits for the end of
-    /// a pipe and then ends the program.
+    /// A program that ends on request, and in any case when this process ends or crashes.
+    ///
+    /// A shell waits for the end of a pipe and then ends the program.
     final class GuardedProgram: Sendable {
         private static let script = """
             cat

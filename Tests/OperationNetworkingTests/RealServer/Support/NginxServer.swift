@@ -10,7 +10,9 @@
     ///
     /// All its functions block. Call them in `TestThread.run`.
     final class NginxServer: Sendable {
-        /// The server that most tests share. It ends with the process.
+        /// The server that most tests share.
+        ///
+        /// It ends with the process.
         static let shared = Task { try await TestThread.run { try NginxServer() } }
 
         /// The size of `/large`.
@@ -22,7 +24,9 @@
         private let nginx: String
         private let program: Locked<GuardedProgram?>
 
-        /// Starts the server. If `restarts` is true, the caller must call `remove` at the end.
+        /// Starts the server.
+        ///
+        /// If `restarts` is true, the caller must call `remove` at the end.
         init(restarts: Bool = false) throws {
             guard let nginx = ServerPrograms.nginx, let openssl = ServerPrograms.openssl else {
                 throw ServerFailure(description: "There is no nginx, or no openssl. Run Scripts/prepare-servers.")
@@ -86,8 +90,9 @@
         /// The file that a PUT to `/files/NAME` created.
         func uploaded(_ name: String) -> URL { folder.appendingPathComponent("root/files/\(name)") }
 
-        /// Returns the number of responses of the counting port for each request target that contains `mark`. Waits for
-        /// `count` responses, or for some seconds.
+        /// Returns the number of responses of the counting port for each request target that contains `mark`.
+        ///
+        /// Waits for `count` responses, or for some seconds.
         func answered(_ mark: String, count: Int) throws -> [String: Int] {
             let log = folder.appendingPathComponent("counted.log")
             let end = ContinuousClock.now + .seconds(10)

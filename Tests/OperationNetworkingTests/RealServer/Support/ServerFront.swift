@@ -4,7 +4,9 @@
 #if OPERATIONKIT_LIBCURL
     import Foundation
 
-    /// An nginx between a session and a loopback server. The server receives the requests as nginx forwards them.
+    /// An nginx between a session and a loopback server.
+    ///
+    /// The server receives the requests as nginx forwards them.
     struct ServerFront: Sendable {
         let server: NginxServer
         let wire: Wire

@@ -4,7 +4,9 @@
 #if OPERATIONKIT_LIBCURL
     import Foundation
 
-    /// Certificates of two authorities, one trusted and one not. `openssl` creates them for each run of the tests.
+    /// Certificates of two authorities, one trusted and one not.
+    ///
+    /// `openssl` creates them for each run of the tests.
     struct TestCertificates: Sendable {
         private static let script = #"""
             set -e

@@ -44,7 +44,9 @@ private final class FakeHost: TaskHost {
         task.deliverPending()
     }
 
-    /// Offers the free slot to the next task in the line. Returns true if the task takes it.
+    /// Offers the free slot to the next task in the line.
+    ///
+    /// Returns true if the task takes it.
     func grant() -> Bool? {
         guard let grant = slots.next() else { return nil }
         if takesSlot(grant.ticket) { return true }
@@ -214,7 +216,9 @@ struct SessionTaskTests {
         #expect(record.error?.code == .cannotConnect && record.error?.isUnsent == false)
     }
 
-    /// The last steps of a session for a response. Another thread may release the task before each of them.
+    /// The last steps of a session for a response.
+    ///
+    /// Another thread may release the task before each of them.
     private static let lastSteps: [@Sendable (FakeTask, FakeHost, inout Bool) -> Void] = [
         { task, _, _ in task.tell(.head(ResponseHead(url: task.request.url, status: 204, headers: [:]))) },
         { task, _, _ in task.tell(.trailers([:])) },
