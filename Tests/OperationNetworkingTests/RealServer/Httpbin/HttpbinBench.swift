@@ -86,7 +86,9 @@
         let files: [String: Values]?
         let json: Sent?
 
-        /// The body as bytes. httpbin returns binary data as a data URL.
+        /// The body as bytes.
+        ///
+        /// httpbin returns binary data as a data URL.
         var bytes: Data {
             let text = data ?? ""
             guard text.hasPrefix("data:"), let comma = text.firstIndex(of: ",") else { return Data(text.utf8) }
