@@ -15,9 +15,9 @@ import Foundation
 /// OperationQueue().addOperation(text)
 /// ```
 ///
-/// A mapped operation behaves like its original, because it does no work of its own and shares the life of its
-/// original. If you add the mapped operation to a queue or to a group, or start it, you add or start the original. Add
-/// only one of the two to a queue. A ``QueueManager`` and a group refuse the second one.
+/// A mapped operation does no work itself. It starts and ends with its original. If you add the mapped operation to a
+/// queue or to a group, or start it, you add or start the original. Add only one of the two to a queue. A
+/// ``QueueManager`` and a group refuse the second one.
 ///
 /// - The original and every operation mapped from it start, suspend, resume and end together. They have the same name,
 ///   dependencies, priority, quality of service, timeout, deadline, delay, conditions, categories, throttle and owner.

@@ -241,7 +241,7 @@ public struct WaitReason: Sendable, Hashable, CustomStringConvertible {
         public static let credential = Kind("credential")
         /// The operation waits for a network connection.
         public static let network = Kind("network")
-        /// The operation was postponed and waits for its release.
+        /// The operation is paused until your code releases it.
         public static let release = Kind("release")
         /// The operation is a group and waits for its children.
         public static let children = Kind("children")

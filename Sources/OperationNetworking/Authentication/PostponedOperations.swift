@@ -46,8 +46,8 @@ public final class PostponedOperations: Sendable {
     /// Creates an empty list.
     ///
     /// - Parameters:
-    ///   - reason: The event that the operations wait for, as in "postponed until it is paid". The default is an
-    ///     empty string.
+    ///   - reason: The event that the operations wait for. The text completes a sentence that begins with "paused",
+    ///     for example "until it is paid". The default is an empty string.
     ///   - rule: A closure that returns whether to pause the operation after a failed attempt.
     public init(_ reason: String = "", rule: @escaping @Sendable (FailedAttempt) -> Bool) {
         self.reason = reason

@@ -29,8 +29,8 @@ public struct NetworkBase: Sendable {
     /// A header of an endpoint replaces the header of the same name here.
     ///
     /// If these headers contain no `Accept` header, each endpoint names the content types that it can read. A
-    /// `Content-Type` header here applies only to a body without a content type of its own, such as plain data. JSON,
-    /// forms and multipart forms have a content type of their own.
+    /// `Content-Type` header here applies only to a body that sets no content type, such as plain data. JSON, forms and
+    /// multipart forms set their own content type.
     public var headers: HeaderFields = [:]
     /// The rules that a response must satisfy to be accepted.
     public var rules = ResponseRules()
@@ -80,7 +80,7 @@ public struct NetworkBase: Sendable {
     public var log: NetworkLog?
     /// The observers that are notified of the events of the operations.
     public var observers: [any NetworkObserver] = []
-    /// The queue on which the operations call their handlers, unless an operation has a callback queue of its own.
+    /// The queue on which the operations call their handlers, unless an operation has its own callback queue.
     ///
     /// The default is `nil`. The group, the queue or the process then chooses the queue: see
     /// `TypedOperation.callbackQueue`.
@@ -357,7 +357,7 @@ extension NetworkOperation {
     ///   ``NetworkBase/url``.
     /// - The session is the base's, unless the operation was created with a session. An operation that was created with
     ///   `.shared` keeps that session.
-    /// - The ``NetworkBase/options`` apply if neither the operation nor the request has options of its own.
+    /// - The ``NetworkBase/options`` apply if you set options neither for the operation nor for the request.
     /// - An operation without an evaluator reads JSON with ``NetworkBase/makeDecoder``.
     ///
     /// The operation does not use the path and the query of ``NetworkBase/url``.

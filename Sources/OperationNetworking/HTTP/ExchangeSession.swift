@@ -29,10 +29,10 @@ import Synchronization
 /// }
 /// ```
 ///
-/// The tasks of the session behave like the tasks of any other session. The receiver does not see redirects that are
-/// followed and challenges that are answered. The `url` of the response head is the URL of the final request, and the
-/// metrics are those of the final request. If a request has its own `Cookie` or `Authorization` header, the session
-/// does not replace it.
+/// The tasks of the session behave like the tasks of any other session. The receiver is not notified of the redirects
+/// that the session follows or the challenges that it handles. The ``ResponseHead`` and the metrics are those of the
+/// final request, so ``ResponseHead/url`` is the URL of that request. If a request has its own `Cookie` or
+/// `Authorization` header, the session does not replace it.
 public final class ExchangeSession: NetworkSession {
     /// The session that sends the requests.
     public let transport: any NetworkSession
@@ -176,8 +176,8 @@ public struct ExchangeConfiguration: Sendable {
 
 /// The limits on the size of the responses of an ``ExchangeSession``.
 ///
-/// The session passes ``headerBytes`` and ``expansion`` to the transport with each request. If a request has a lower
-/// limit of its own, the lower limit applies.
+/// The session passes ``headerBytes`` and ``expansion`` to the transport with each request. If the request
+/// already has a lower limit, the lower limit applies.
 public struct ExchangeLimits: Hashable, Sendable {
     /// The maximum size of the response headers in bytes.
     ///

@@ -24,7 +24,7 @@ import OperationCore
 public final class DefaultNetworkSession: NetworkSession {
     /// The session of operations that are created without a session.
     ///
-    /// It keeps no cookies.
+    /// This session keeps no cookies.
     public static let standard = DefaultNetworkSession(cookies: nil)
 
     /// The session of `.shared`.

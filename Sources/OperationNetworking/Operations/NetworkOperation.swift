@@ -305,7 +305,7 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     /// invalidate the session yourself, cancel the operation as well.
     ///
     /// The `request` parameter contains the body if the body is in memory or a whole file. Any other body makes the
-    /// operation fail, unless the task is an upload task, which has a body of its own.
+    /// operation fail, unless the task is an upload task, which has its own body.
     ///
     /// The operation does not send the task through its own session. So if the operation has a session of another kind,
     /// such as a `StubSession`, a task from this method makes the operation fail with `preparationFailed`.

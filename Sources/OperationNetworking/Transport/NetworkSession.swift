@@ -110,9 +110,9 @@ public protocol NetworkReceiver: AnyObject, Sendable {
 
     /// Returns whether the request may still be sent when its turn has come.
     ///
-    /// This is the last moment at which you can withdraw a request, which may have waited for a long time. If the
-    /// method returns `false`, the task ends as if it were canceled, and the server never receives the request. The
-    /// default implementation returns `true`.
+    /// Use this method to withdraw a request that may be outdated after a long wait. If the method returns `false`, the
+    /// task ends as if it were canceled, and the server never receives the request. The default implementation returns
+    /// `true`.
     ///
     /// A `CurlSession`, and a `URLSession` on Linux, call this method when the first request of a task gets its slot.
     /// Other sessions do not call it.

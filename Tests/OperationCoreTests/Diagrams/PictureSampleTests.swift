@@ -7,7 +7,7 @@ import OperationExporters
 import OperationTestKit
 import Testing
 
-/// Makes the pictures of `Docs/Guides/Pictures.md`: `OPERATIONKIT_PICTURES=folder Scripts/test --filter PictureSample`.
+/// Makes the pictures of `Docs/Guides/Queues.md`: `OPERATIONKIT_PICTURES=folder Scripts/test --filter PictureSample`.
 @Suite(
     "Pictures for the guide", .timeLimit(.minutes(3)),
     .enabled(if: ProcessInfo.processInfo.environment["OPERATIONKIT_PICTURES"] != nil))

@@ -62,9 +62,9 @@ public struct FileCookieStorage: CookieStorage {
 
     /// Returns the cookies in the file, or none if there is no file.
     ///
-    /// If the URL names a symbolic link of the user for whom this program runs, the cookies are those in the file to
-    /// which the link leads. A file that another user could have written counts as empty. So does a file with a second
-    /// name (a hard link), and a symbolic link of another user. Otherwise that user could choose what this program
+    /// If the URL names a symbolic link that belongs to the current user, the cookies come from the file to which the
+    /// link leads. A file that another user could have written counts as empty. So does a file with a second name (a
+    /// hard link), and a symbolic link of another user. Otherwise that user could choose the cookies that this program
     /// sends. OperationKit reports such a file with the notice `OperationNotice.Kind.untrustedFile`, and ``save(_:)``
     /// does not replace it.
     ///
@@ -90,8 +90,8 @@ public struct FileCookieStorage: CookieStorage {
 
     /// Writes the cookies to the file.
     ///
-    /// If the URL names a symbolic link of the user for whom this program runs, the file to which the link leads is
-    /// replaced, and the link stays.
+    /// If the URL names a symbolic link that belongs to the current user, this method replaces the file to which the
+    /// link leads and keeps the link.
     ///
     /// - Throws: A `FileOperationError`. Its code is `untrusted` if ``load()`` would not use the cookies in the file
     ///   that is there.

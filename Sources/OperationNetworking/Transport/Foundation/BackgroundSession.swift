@@ -63,7 +63,7 @@
             public let body: Data?
             /// The error with which the transfer ended.
             ///
-            /// It is `nil` if the response is complete, whatever its status.
+            /// The value is `nil` if the response is complete, whatever its status.
             public let error: NetworkError?
             /// The data with which the system can continue a failed download, or `nil` if it cannot be continued.
             public let resumeData: Data?
