@@ -152,7 +152,11 @@ struct StagedCopy {
         let place = FilePlace(action, source.description, otherPath: destination.description)
         let entry = try source.openEntryToRead(at: place, files: work.files)
         let status = try work.files.status(of: entry).get(at: place)
-        guard entry.folder != nil || status.kind == .regular else { throw .failed(place.error(.permissionDenied)) }
+        if entry.folder == nil {
+            guard status.kind == .regular else { throw .failed(place.error(.permissionDenied)) }
+            // If the file cannot be read, the error names the file and not its destination.
+            _ = try FileSource(entry, flags: O_NOFOLLOW, at: place, work: work)
+        }
         work.expect(bytes: status.kind == .regular ? status.size : nil)
         let plan = StagedItem.Plan(
             address: destination, isDirectory: status.kind == .directory, replaces: options.existingItem == .replace,

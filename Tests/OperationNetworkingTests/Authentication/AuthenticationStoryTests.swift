@@ -42,7 +42,7 @@ struct AuthenticationStoryTests {
         #expect(patient.attemptCount == 4)
         #expect(told.events.map(\.attempt) == [2, 3])
         #expect(told.events.map(\.budgetLeft) == [9, 8])
-        #expect(entries.events.contains { $0.contains("postponed, waiting for a credential") })
+        #expect(entries.events.contains { $0.contains("paused, waiting for a credential") })
         let error = await failure(of: operation(2))
         #expect(error?.status == 503)
         #expect(error?.attempts.map(\.status) == [401, 503, 503])

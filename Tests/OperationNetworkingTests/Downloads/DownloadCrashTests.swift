@@ -48,7 +48,7 @@
             let twice = received - Self.size
             print(
                 "soak: \(killed) kills of a download of \(Self.size >> 20) MiB, "
-                    + "\(twice / max(killed, 1) >> 10) KiB received twice for each")
+                    + "\((twice / max(killed, 1)) >> 10) KiB received twice for each")
             // A kill loses a full inbox (256 KiB), the bytes of the batch that is being written (as many), and at most
             // one portion of libcurl.
             #expect(twice <= killed * (768 << 10), "seed \(seed)")

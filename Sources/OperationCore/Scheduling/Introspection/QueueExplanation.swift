@@ -124,7 +124,7 @@ public enum OperationStanding: Sendable, Hashable, CustomStringConvertible {
         case .notStarted: "not started, and in no queue that would start it"
         case .ended(.success): "ended"
         case .ended(.failure): "failed"
-        case .ended(.cancelled): "cancelled"
+        case .ended(.cancelled): "canceled"
         }
     }
 }

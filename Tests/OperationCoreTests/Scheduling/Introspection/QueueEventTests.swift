@@ -31,8 +31,8 @@ struct QueueEventTests {
         for _ in 0..<8 { lines.append(try #require(await updates.next()?.event).description) }
         #expect(
             lines == [
-                "1 added late, waiting", "2 width 2", "3 suspended", "4 ended early, failure", "5 ready late",
-                "6 resumed", "7 started late", "8 ended late, success",
+                "1 added late, waiting", "2 set the width to 2", "3 suspended the queue", "4 ended early, failure",
+                "5 ready late", "6 resumed the queue", "7 started late", "8 ended late, success",
             ])
     }
 
