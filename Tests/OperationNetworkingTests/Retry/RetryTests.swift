@@ -347,7 +347,7 @@ struct RetryTests {
         base.retry = standard { $0.backoff = .constant(.zero) }
         base.log = NetworkLog { entries.record($0) }
         #expect(try await base.get("album", as: [Int].self).run() == [1])
-        #expect(entries.events.contains { $0.contains("again") && $0.contains("mayPass") })
+        #expect(entries.events.contains { $0.contains("next attempt in") && $0.contains("mayPass") })
     }
 
     @Test("Without retry nothing is repeated, and the error lists no attempts")
