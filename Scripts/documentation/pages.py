@@ -17,7 +17,7 @@ ABOUT = ["CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"]
 # The groups of the front page, each with its folder, in the order in which people ask.
 GROUPS = {
     "Learning it": "Tutorials",
-    "Doing one thing": "HowTo",
+    "Recipes": "HowTo",
     "Guides": "Guides",
     "Coming from elsewhere": "Migration",
     "How it works inside": "Design",
