@@ -42,7 +42,7 @@ public final class SharedOperations<Key: Hashable & Sendable, ResultType: Sendab
         for timer in table.withLock({ $0.forgetAll() }) { timer.cancel() }
     }
 
-    /// Returns an operation that ends with the outcome of the run for a key.
+    /// Returns an operation that shares one run, and its outcome, with the other operations for the same key.
     ///
     /// When the operation is started, it joins the run of the key, or begins one if there is none.
     ///

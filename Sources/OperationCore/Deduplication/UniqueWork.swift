@@ -165,7 +165,7 @@ public struct UniqueWorkPolicy: Sendable, Hashable, CustomStringConvertible {
     /// A policy that cancels the present operations with the cause `replaced`, and runs the new one after they have
     /// ended.
     public static let replace = Self(kind: .replace)
-    /// A policy that runs the new operation after all present operations have ended, whatever their outcomes are.
+    /// A policy that runs the new operation after all present operations have ended, regardless of their outcomes.
     public static let append = Self(kind: .append)
 
     /// The name of the policy.

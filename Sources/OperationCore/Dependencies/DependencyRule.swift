@@ -80,7 +80,7 @@ public struct DependencyError: Error, Sendable, Equatable, CustomStringConvertib
     /// The same sentence as ``message``.
     public var errorDescription: String? { message }
 
-    /// The kind of a dependency error.
+    /// A kind of dependency error.
     ///
     /// Later versions may add kinds. If your code compares kinds, also handle unknown kinds.
     public struct Code: Hashable, Sendable, CustomStringConvertible {

@@ -159,7 +159,7 @@ extension ResultOperation {
 
     /// Makes this operation wait for another one, and receive its outcome before the body begins.
     ///
-    /// The body runs whatever the outcome is.
+    /// The body runs regardless of the outcome.
     ///
     /// - Parameters:
     ///   - upstream: The operation to wait for.

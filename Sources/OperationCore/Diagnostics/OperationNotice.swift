@@ -20,7 +20,7 @@ public struct OperationNotice: Sendable, CustomStringConvertible {
     /// One line for a log.
     public var description: String { "\(operation): \(message) [\(kind)]" }
 
-    /// The kind of a notice.
+    /// A kind of notice.
     public struct Kind: Hashable, Sendable, CustomStringConvertible {
         /// The name of the kind.
         public let description: String

@@ -41,7 +41,7 @@ public struct FileOperationError: Error, Sendable, Equatable {
         self.systemErrorNumber = systemErrorNumber
     }
 
-    /// A text that describes the action, the path, the reason and a possible solution.
+    /// A string that describes the action, the path, the reason and a possible solution.
     public var message: String {
         let end = otherPath.map { "failed at \(path) (the other path is \($0))" } ?? "\(path) failed"
         return "\(action) \(end): \(code.explanation ?? systemExplanation)"
@@ -55,7 +55,7 @@ public struct FileOperationError: Error, Sendable, Equatable {
 }
 
 extension FileOperationError: CustomStringConvertible {
-    /// A text with the code and the message, for a log line.
+    /// A string with the code and the message, for a log line.
     public var description: String { "[\(code)] \(message)" }
 }
 
@@ -82,7 +82,7 @@ extension FileOperationError: CustomNSError {
 }
 
 extension FileOperationError {
-    /// The kind of a failure.
+    /// A kind of failure.
     ///
     /// More kinds may be added, so always handle unknown kinds when you compare codes.
     public struct Code: Hashable, Sendable, CustomStringConvertible {

@@ -185,7 +185,7 @@ public struct GroupError: Error, Sendable, Equatable, CustomStringConvertible, L
     /// A sentence to show to the user of the program.
     public var errorDescription: String? { message }
 
-    /// The kind of a group error.
+    /// A kind of group error.
     ///
     /// Later versions may add kinds. If your code compares kinds, also handle unknown kinds.
     public struct Code: Hashable, Sendable, CustomStringConvertible {

@@ -20,7 +20,7 @@
 ///    └────▶ cancelledEarly ─────────────────────────── start ──────▲
 /// ```
 package struct LifecycleMachine: Sendable, Equatable {
-    /// The kind of an outcome.
+    /// A kind of outcome.
     package enum Ending: UInt8, Sendable { case success, failure, cancelled }
 
     /// The moment at which an operation with a decided outcome ends.

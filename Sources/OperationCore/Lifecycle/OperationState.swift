@@ -16,7 +16,7 @@ public enum OperationState: String, Sendable, Hashable, CaseIterable, CustomStri
     /// The operation was canceled, but its queue may still have to start it, or its body may still be running.
     case cancelled
 
-    /// A text that describes the state.
+    /// A string that describes the state.
     public var description: String {
         self == .notStarted ? "not started" : rawValue
     }

@@ -15,7 +15,7 @@ extension ManagedOperation {
         return (original.storage.withLock { $0.machine.stateBeforeConversion }, nil)
     }
 
-    /// A text that describes the state, with "succeeded" for a result and "failed" for an error.
+    /// A string that describes the state, with "succeeded" for a result and "failed" for an error.
     public final var stateDescription: String {
         switch stateAndEnding {
         case (.finished, .success): "succeeded"

@@ -83,7 +83,7 @@ extension TypedOperation {
 extension ResultOperation {
     /// Adds handlers that are called on the main actor, regardless of the `callbackQueue`.
     ///
-    /// In a class of the main actor, the handlers can use the properties of the class directly:
+    /// In a class that is isolated to the main actor, the handlers can use the properties of the class directly:
     ///
     /// ```swift
     /// @MainActor

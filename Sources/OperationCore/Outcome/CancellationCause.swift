@@ -114,7 +114,7 @@ public struct CancellationCause: Sendable, Equatable, CustomStringConvertible {
 }
 
 extension CancellationCause {
-    /// The kind of a cause.
+    /// A kind of cancellation cause.
     ///
     /// Later versions may add kinds. If your code compares kinds, also handle unknown kinds.
     public struct Code: Hashable, Sendable, CustomStringConvertible {

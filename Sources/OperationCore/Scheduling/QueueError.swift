@@ -19,7 +19,7 @@ public struct QueueError: Error, Sendable, Equatable, CustomStringConvertible {
         self.message = message
     }
 
-    /// The kind of an error.
+    /// A kind of queue error.
     ///
     /// More kinds may be added, so always handle unknown kinds when you compare codes.
     public struct Code: Hashable, Sendable, CustomStringConvertible {

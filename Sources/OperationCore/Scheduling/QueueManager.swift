@@ -203,7 +203,7 @@ public struct QueueName: Hashable, Sendable, ExpressibleByStringLiteral, CustomS
     /// The text of the name.
     public let description: String
 
-    /// Creates a name from any text, such as a text in a configuration file.
+    /// Creates a name from any string, such as a value in a configuration file.
     public init(_ text: String) { description = text }
 
     /// Creates a name from a literal.

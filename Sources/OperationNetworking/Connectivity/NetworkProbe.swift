@@ -124,8 +124,8 @@ public final class ProbeMonitor: ConnectivityMonitor {
 
     /// Sends a request now, before the interval is over.
     ///
-    /// If a request has been in progress for at least one second, it is canceled, because it may concern an earlier
-    /// state.
+    /// If a request has been in progress for at least one second, it is canceled, because its result may reflect an
+    /// earlier state of the network.
     public func askNow() { run.askNow() }
 
     /// Discards the current state because the path has changed, and sends a request as soon as possible.
@@ -355,8 +355,8 @@ package struct ProbeMachine: Sendable, Equatable {
 
     /// Sends a request now, at the start or on demand.
     ///
-    /// A request that has been in progress for long may concern an earlier state, and is replaced. A recent request
-    /// is kept.
+    /// The result of a request that has been in progress for a long time may reflect an earlier state, so the request
+    /// is replaced. A recent request is kept.
     package mutating func askNow(_ now: OperationInstant) -> Action {
         switch state {
         case .resting, .waiting: return ask(now)

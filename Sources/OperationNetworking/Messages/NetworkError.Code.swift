@@ -181,7 +181,7 @@ extension NetworkError.Code {
     public static let offlineTooLong = Self("offlineTooLong")
     /// The network was lost more often than the operation may wait for it.
     public static let offlineTooOften = Self("offlineTooOften")
-    /// The maximum number of operations already waits for the network.
+    /// The maximum number of operations is already waiting for the network.
     public static let tooManyOffline = Self("tooManyOffline")
     /// The server asked for a pause (`Retry-After`) that is longer than the operation may wait.
     ///

@@ -76,7 +76,7 @@ public struct NetworkError: Error, Sendable, Hashable {
     ///
     /// The value is `true` if nothing of the request was sent. The value is also `true` if an HTTP/2 server closed the
     /// connection and reported that it did not process the request. In both cases, any request may be sent again,
-    /// whatever its method is.
+    /// regardless of its method.
     public var isUnsent: Bool {
         get { box.content.isUnsent }
         set { rewrite { $0.isUnsent = newValue } }
@@ -349,7 +349,7 @@ extension NetworkError {
 }
 
 extension NetworkError {
-    /// Returns a text of several lines with everything that is known about the failure.
+    /// Returns a multiline string with everything that is known about the failure.
     ///
     /// - Parameter showingBody: A Boolean value that indicates whether the report contains the beginning of the body,
     ///   which may contain secrets. The default is `false`.

@@ -356,7 +356,7 @@ public struct TransferPriority: Sendable, Hashable, Comparable {
     var foundation: Float { [0.25, 0.5, 0.75][rank] }
 }
 
-/// A set of timeouts for the phases of one attempt, each of which is `nil` for no limit.
+/// A set of timeouts for the phases of one attempt, where `nil` disables a timeout.
 ///
 /// The timeouts do not include the time that a request waits for a slot in the session. The timeouts also do not
 /// include the time for which a task is suspended or paused by its receiver. The timeouts have a resolution of one

@@ -239,7 +239,7 @@ extension RetryRule {
 /// The key is sent in the `Idempotency-Key` header. All attempts of an operation send the key of the first attempt,
 /// even if a hook later sets a different key. The body should also be the same in all attempts, because servers compare
 /// the bodies. A hook, encoder or endpoint of yours that creates the body again for each attempt must create the same
-/// bytes. An empty text does not count as a key.
+/// bytes. An empty string does not count as a key.
 ///
 /// Servers that do not support the key carry out a repeated request twice. Set a key only if the server documents that
 /// it supports the header.
@@ -249,7 +249,7 @@ public struct IdempotencyKey: Sendable, Hashable, CustomStringConvertible {
     /// The text of the key, as it is sent.
     public let text: String
 
-    /// Creates a key from your own text, such as a key that you store beyond the life of the process.
+    /// Creates a key from your own string, such as a key that you store beyond the life of the process.
     public init(_ text: String) {
         self.text = text
     }

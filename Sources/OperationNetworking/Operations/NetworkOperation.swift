@@ -290,7 +290,7 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     ///   allows. The same is true for an error that one of these hooks throws. A `URLError` that this method throws
     ///   counts as a failure of the transfer.
     /// - The operation ends with the first result or error that the completion handler passes to it. It neither retries
-    ///   nor refreshes a token, whatever the error is.
+    ///   nor refreshes a token, regardless of the error.
     /// - The operation reports no progress. It does not use ``responseRules``, `validate(_:)`, ``emptyResult`` and
     ///   ``makeCollector(for:)``. Check the status in the completion handler. `URLSession` follows redirects and keeps
     ///   cookies by its own rules.

@@ -56,7 +56,8 @@ extension NetworkOperationDelegate {
     ) {}
 }
 
-/// The methods of a ``NetworkOperationDelegate`` for an object of the main actor, such as a view controller.
+/// The methods of a ``NetworkOperationDelegate`` for an object that is isolated to the main actor, such as a view
+/// controller.
 ///
 /// A class that adopts it needs neither `nonisolated` nor `@preconcurrency`:
 ///

@@ -51,7 +51,7 @@ open class NetworkUploadOperation<ResultType: Sendable>: NetworkOperation<Data, 
 
     /// Creates an operation that sends a `URLRequest`, with its own body or with another one.
     ///
-    /// The default body is `.none`, which sends the body of the request.
+    /// The default for `body` is `.none`, which sends the body that `request` contains.
     public init(
         request: URLRequest, body: RequestBody = .none,
         urlSession: any NetworkSession = DefaultNetworkSession.standard, evaluator: Evaluator? = nil
@@ -70,7 +70,7 @@ open class NetworkUploadOperation<ResultType: Sendable>: NetworkOperation<Data, 
 
     /// Creates an operation that sends a ``NetworkRequest``, with its own body or with another one.
     ///
-    /// The default body is `.none`, which sends the body of the request.
+    /// The default for `body` is `.none`, which sends the body that `request` contains.
     public init(
         request: NetworkRequest, body: RequestBody = .none,
         urlSession: any NetworkSession = DefaultNetworkSession.standard, evaluator: Evaluator? = nil

@@ -26,7 +26,7 @@ public struct TransferProgress: Sendable, Hashable, CustomStringConvertible {
         return totalBytes > 0 ? min(Double(completedBytes) / Double(totalBytes), 1) : 1
     }
 
-    /// A text such as `12 of 100 bytes`.
+    /// A string such as `12 of 100 bytes`.
     public var description: String { "\(completedBytes) of \(totalBytes.map { "\($0)" } ?? "?") bytes" }
 }
 

@@ -80,7 +80,7 @@ public struct RetryPolicy: Sendable {
     /// A policy that allows three attempts within a minute for requests that can safely be sent twice.
     public static let standard = RetryPolicy()
 
-    /// A policy that sends requests again regardless of their method.
+    /// A policy that retries requests regardless of their method.
     ///
     /// Use this policy for services that can safely carry out every request twice.
     public static let anyMethod: RetryPolicy = {

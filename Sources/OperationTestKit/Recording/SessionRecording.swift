@@ -13,7 +13,7 @@ import OperationNetworking
 public struct SessionRecording: Sendable {
     /// The exchanges, in the order in which their tasks were created.
     public var exchanges: [RecordedExchange]
-    /// The information that was removed, which is also removed from the requests during playback.
+    /// The redaction that was applied to the recording, and that is also applied to requests during playback.
     public let redaction: LogRedaction
     /// The maximum number of bytes of a body, or `nil` for a recording that was created in code or by an older
     /// version.
@@ -276,7 +276,7 @@ public struct RecordedBody: Sendable, Hashable {
     /// The bytes as UTF-8 text, or `nil` if they are not text.
     public var text: String? { data.flatMap { String(data: $0, encoding: .utf8) } }
 
-    /// A reason for which bytes of a body are missing.
+    /// A reason why bytes of a body are missing.
     ///
     /// Future versions may add reasons.
     public struct Gap: Hashable, Sendable, CustomStringConvertible {

@@ -253,7 +253,7 @@ extension Int32 {
 
 /// A system call that is about to be made, which tests can intercept.
 package struct FileSystemCall: Sendable {
-    /// The kind of a system call.
+    /// A kind of system call.
     package enum Kind: String, Sendable, CaseIterable {
         case open, status, list, read, write, synchronize, close, setPermissions, setTimes
         case truncate, claim, freeBytes

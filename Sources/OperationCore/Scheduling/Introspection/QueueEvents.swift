@@ -74,9 +74,9 @@ private final class QueueSubscription: Sendable {
     }
 }
 
-/// A change of a queue.
+/// An event that describes a change to a queue.
 public struct QueueEvent: Sendable, CustomStringConvertible {
-    /// The kind of a change.
+    /// A kind of change to a queue.
     ///
     /// More cases may be added.
     public enum Change: Sendable {
@@ -119,7 +119,7 @@ public struct QueueEvent: Sendable, CustomStringConvertible {
         }
     }
 
-    /// A text with the number and the change.
+    /// A string with the number and the change.
     public var description: String {
         switch change {
         case .added(let entry, let state): "\(number) added \(entry), \(state)"

@@ -3,7 +3,7 @@
 
 import Foundation
 
-/// An explanation of why an operation does not run, as values for a program and as a text for a person.
+/// An explanation of why an operation does not run, as values for a program and as text for a person.
 ///
 /// ```swift
 /// let queue = QueueManager("uploads")
@@ -113,7 +113,7 @@ public enum OperationStanding: Sendable, Hashable, CustomStringConvertible {
     /// The operation has ended.
     case ended(QueueEntry.Ending)
 
-    /// A text that describes the state.
+    /// A string that describes the state.
     public var description: String {
         switch self {
         case .inQueue(let queue, let state): "\(state) in queue \(queue)"
@@ -130,7 +130,7 @@ public enum OperationStanding: Sendable, Hashable, CustomStringConvertible {
 }
 
 extension QueueExplanation {
-    /// A text that contains the whole explanation.
+    /// A string that contains the whole explanation.
     public var description: String {
         let subject = "\(operation.displayName) \(verb)"
         if reasons.isEmpty { return subject + "." }
@@ -151,7 +151,7 @@ extension QueueExplanation {
 }
 
 extension QueueExplanation.Reason: CustomStringConvertible {
-    /// A text for the reason, as a part of a sentence.
+    /// A string that describes the reason, as part of a sentence.
     public var description: String {
         switch self {
         case .dependency(let dependency): "it depends on \(dependency.operation.displayName) (\(dependency.standing))"
@@ -211,7 +211,7 @@ extension QueueExplanation.Hold {
 }
 
 extension QueueExplanation.BarrierWait: CustomStringConvertible {
-    /// A text for the barrier, as a part of a sentence.
+    /// A string that describes the barrier, as part of a sentence.
     public var description: String {
         isBarrier
             ? "it is a barrier, and \(names(ahead)) must end first"

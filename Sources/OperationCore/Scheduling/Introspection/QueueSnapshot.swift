@@ -48,7 +48,7 @@ public struct QueueSnapshot: Sendable, Equatable, CustomStringConvertible {
     /// Returns the reason why a running entry waits without a slot, or `nil` if it does not wait.
     public func waitReason(of entry: QueueEntry) -> WaitReason? { reasons[entry] }
 
-    /// A text with the name and the counts.
+    /// A string with the name and the counts.
     public var description: String { "queue \(queue): \(counts)\(isSuspended ? "; suspended" : "")" }
 
     /// Applies the change of an event to the snapshot.
@@ -131,7 +131,7 @@ public struct QueueEntry: Sendable, Identifiable, Hashable, CustomStringConverti
         case ending
     }
 
-    /// The kind of an entry's outcome.
+    /// A kind of outcome of an entry.
     ///
     /// No more cases will be added.
     public enum Ending: String, Sendable, Hashable, CaseIterable {
@@ -240,7 +240,7 @@ public struct QueueCounts: Sendable, Hashable, CustomStringConvertible {
     /// The number of all entries that were ever added.
     public var added: Int { unended + ended }
 
-    /// A text with all numbers.
+    /// A string with all numbers.
     public var description: String {
         "\(waiting) waiting, \(held) held, \(ready) ready, \(running) running, \(ending) ending; \(finished) finished, "
             + "\(failed) failed, \(cancelled) canceled"

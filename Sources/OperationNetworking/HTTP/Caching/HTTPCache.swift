@@ -35,8 +35,8 @@ public final class HTTPCache: Sendable {
     ///
     /// - Parameters:
     ///   - folder: The folder, which only caches should use.
-    ///   - limits: The limits on the size of the cache, which first removes the responses that were not used for the
-    ///     longest time.
+    ///   - limits: The limits on the size of the cache. To stay within the limits, the cache removes the least recently
+    ///     used responses first.
     ///   - now: A closure that returns the current date. The cache calls it on its own queue. The default returns the
     ///     date of the system.
     public convenience init(

@@ -7,8 +7,8 @@ import Foundation
 public struct Cookie: Hashable, Sendable, Codable {
     /// A value that indicates whether a cookie is sent with requests that another site caused.
     ///
-    /// A jar stores this value but sends its cookies whatever the value is, because a program that is not a browser has
-    /// no other sites. A jar rejects a cookie from a server with the value `none` that is not secure.
+    /// A jar stores this value but sends its cookies regardless of the value, because a program that is not a browser
+    /// has no other sites. A jar rejects a cookie from a server with the value `none` that is not secure.
     ///
     /// No case will be added.
     public enum SameSite: String, Sendable, Codable {

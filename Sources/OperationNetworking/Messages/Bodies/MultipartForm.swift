@@ -37,7 +37,7 @@ public struct MultipartForm: Sendable {
         self.boundary = boundary ?? Self.newBoundary()
     }
 
-    /// Adds a text.
+    /// Adds a text field.
     public mutating func add(_ name: String, _ text: String) {
         add(Part(name: name, body: .data(Data(text.utf8))))
     }

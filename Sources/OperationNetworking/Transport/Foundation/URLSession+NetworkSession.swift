@@ -7,7 +7,7 @@ import Foundation
     import FoundationNetworking
 #endif
 
-/// A `URLSession` can carry the requests of OperationKit, whatever its delegate is.
+/// A `URLSession` can carry the requests of OperationKit, regardless of its delegate.
 ///
 /// ```swift
 /// func title(of url: URL) -> NetworkDataOperation<String> {
