@@ -92,7 +92,7 @@ public enum TestThread {
     /// Runs a closure on a new thread and waits for its result.
     ///
     /// - Parameters:
-    ///   - stackSize: The size of the thread's stack in bytes. The default is `nil`, which uses the system's default.
+    ///   - stackSize: The size, in bytes, of the thread's stack. The default is `nil`, which uses the system's default.
     ///   - body: The closure to run.
     /// - Returns: The result of the closure.
     /// - Throws: The error that the closure throws.

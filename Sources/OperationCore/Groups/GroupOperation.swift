@@ -158,8 +158,9 @@ extension GroupOperation {
     /// }
     /// ```
     ///
-    /// If the `ErrorType` is `any Error`, the group unwraps an `OperationFailure` that the body throws. The error in it
-    /// becomes the error of the group, and a cancellation in it cancels the group.
+    /// If the `ErrorType` is `any Error`, the group unwraps an `OperationFailure` that the body throws. If the
+    /// `OperationFailure` contains an error, that error becomes the error of the group. If the `OperationFailure`
+    /// contains a cancellation, the group is canceled.
     ///
     /// - Parameters:
     ///   - width: The maximum number of children that run at the same time. The default is `nil`, which leaves the

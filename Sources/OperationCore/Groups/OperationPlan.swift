@@ -88,9 +88,9 @@ extension OperationPlan {
         }
     }
 
-    /// Returns a plan that runs several plans at the same time, and whose result is the first one that a plan gives.
+    /// Returns a plan that runs several plans at the same time, and whose result is the first result of any of them.
     ///
-    /// The other plans are then canceled.
+    /// When one plan has given a result, the other plans are canceled.
     public static func firstSuccess(of plans: [OperationPlan]) -> OperationPlan {
         OperationPlan { input in GroupOperation.firstSuccess(of: plans.map { $0.operation(for: input) }) }
     }
@@ -124,7 +124,7 @@ extension OperationPlan where Output == Never {
 }
 
 extension OperationPlan where Output: Sequence, Output.Element: Sendable {
-    /// Returns a plan that runs another plan for each element of its result, and collects the results in order.
+    /// Returns a plan that runs another plan for each element of this plan's result, and collects the results in order.
     ///
     /// - Parameters:
     ///   - width: The maximum number of elements for which the other plan runs at the same time.
@@ -135,7 +135,7 @@ extension OperationPlan where Output: Sequence, Output.Element: Sendable {
         then { elements in GroupOperation.map(elements, width: width) { plan.operation(for: $0) } }
     }
 
-    /// Returns a plan that runs an operation for each element of its result, and collects the results in order.
+    /// Returns a plan that runs an operation for each element of this plan's result, and collects the results in order.
     ///
     /// - Parameters:
     ///   - width: The maximum number of operations that run at the same time.
@@ -148,8 +148,8 @@ extension OperationPlan where Output: Sequence, Output.Element: Sendable {
 }
 
 extension OperationPlan where Output: AsyncSequence, Output.Element: Sendable {
-    /// Returns a plan that runs another plan for each element of its result, an asynchronous sequence, and collects the
-    /// results.
+    /// Returns a plan that runs another plan for each element of this plan's result, an asynchronous sequence, and
+    /// collects the results.
     ///
     /// The results are in the order of the elements. The plan runs for the first elements while the sequence is still
     /// read.
@@ -163,8 +163,8 @@ extension OperationPlan where Output: AsyncSequence, Output.Element: Sendable {
         then { elements in GroupOperation.map(elements, width: width) { plan.operation(for: $0) } }
     }
 
-    /// Returns a plan that runs an operation for each element of its result, an asynchronous sequence, and collects the
-    /// results.
+    /// Returns a plan that runs an operation for each element of this plan's result, an asynchronous sequence, and
+    /// collects the results.
     ///
     /// The results are in the order of the elements. The first operations run while the sequence is still read.
     ///
@@ -199,10 +199,11 @@ extension OperationPlan {
 
     /// Returns a plan that runs this plan again with the same input if it gives no result.
     ///
-    /// The plan also runs again if a part of it was canceled on its own. It does not run again if it was canceled as a
-    /// whole.
+    /// The plan also runs again if only a part of the plan was canceled. It does not run again if the whole plan was
+    /// canceled.
     ///
-    /// - Parameter limit: The maximum number of further runs. With zero or less, the result is this plan.
+    /// - Parameter limit: The maximum number of further runs. If the value is zero or less, the method returns this
+    ///   plan.
     public func retry(atMost limit: Int) -> OperationPlan {
         limit > 0 ? recover(atMost: limit) { _, input in .operation(operation(for: input)) } : self
     }

@@ -53,8 +53,8 @@ open class AsyncOperation<ResultType: Sendable, ErrorType: Error>: TypedOperatio
 
     /// Stops the work of an operation that was canceled while it ran.
     ///
-    /// This method is called once, outside every lock, on the thread that canceled the operation. The default
-    /// implementation does nothing.
+    /// OperationKit calls this method once, on the thread that canceled the operation, and holds no lock during the
+    /// call. The default implementation does nothing.
     ///
     /// The method may be called while `main()` still runs. Another thread may even call it just before `main()`, which
     /// is called anyway. A body that begins work should first store the object that stops the work, and then check
@@ -75,8 +75,8 @@ open class AsyncOperation<ResultType: Sendable, ErrorType: Error>: TypedOperatio
 
     /// Pauses the work.
     ///
-    /// The operation calls this method and ``didResume()`` outside every lock, alternately and never at the same time.
-    /// The default implementation does nothing.
+    /// The operation calls this method and ``didResume()`` alternately, never at the same time, and holds no lock
+    /// during the calls. The default implementation does nothing.
     ///
     /// The operation skips this call if the suspension ends before the call begins. The hook itself or another thread
     /// may suspend or resume the operation while a hook runs. The thread of the hook then calls the next hook
@@ -142,7 +142,7 @@ open class AsyncOperation<ResultType: Sendable, ErrorType: Error>: TypedOperatio
 
     /// Notifies the class that the outcome is decided.
     ///
-    /// The operation calls this method outside every lock, before ``didCancel(because:)``. If the handlers are notified
-    /// later than the decision, the operation calls this method again at that time.
+    /// The operation holds no lock when it calls this method, before ``didCancel(because:)``. If the handlers are
+    /// notified later than the decision, the operation calls this method again at that time.
     @_spi(Subclassing) open func outcomeWasTold() {}
 }

@@ -111,7 +111,7 @@ public final class MappedOperation<ResultType: Sendable, ErrorType: Error>: Asyn
         set { root.qualityOfService = newValue }
     }
 
-    /// Does nothing, because the body is that of the original.
+    /// Does nothing, because the original runs the body.
     public override func main() {}
 
     /// A Boolean value that indicates whether the original, after it is canceled, ends only when its body has returned.

@@ -46,8 +46,8 @@ open class SyncOperation<ResultType: Sendable, ErrorType: Error>: TypedOperation
 
     /// Stops the work of an operation that was canceled while it ran.
     ///
-    /// This method is called once, outside every lock, on the thread that canceled the operation, while `main()` runs.
-    /// The default implementation does nothing.
+    /// OperationKit calls this method once while `main()` runs, on the thread that canceled the operation, and holds no
+    /// lock during the call. The default implementation does nothing.
     ///
     /// Another thread may call this method just before `main()`, which is called anyway. This method is not called if
     /// an input or the start itself canceled the operation, or if the operation was canceled before that.

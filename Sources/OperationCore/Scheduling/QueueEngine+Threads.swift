@@ -448,7 +448,7 @@ extension QueueEngine {
         for dealt in state.hands.reversed() { takeBack(dealt.hand, &state, &after) }
     }
 
-    /// Takes back entries that were assigned long ago and may be behind a body that takes long.
+    /// Takes back entries that were assigned long ago and may be behind a body that takes a long time.
     func takeBackOldest(_ state: inout State, _ after: inout After) {
         guard state.machine.counts.dealt > 0, let oldest = state.hands.first, state.machine.starts &- oldest.since > 64
         else { return }

@@ -87,12 +87,12 @@ extension OperationCondition {
 
     /// Returns a condition that is satisfied if all of the given conditions are satisfied.
     ///
-    /// The conditions are evaluated in order, up to the first one that fails. If the array is empty, the result is
-    /// satisfied.
+    /// The conditions are evaluated in order, up to the first one that fails. If the array is empty, the combined
+    /// condition is satisfied.
     ///
     /// - Parameters:
     ///   - conditions: The conditions to combine.
-    ///   - name: The name of the result. The default is `nil`, which joins the names of the conditions.
+    ///   - name: The name of the combined condition. The default is `nil`, which joins the names of the conditions.
     public static func all(_ conditions: [OperationCondition], name: String? = nil) -> OperationCondition {
         OperationCondition(name ?? conditions.map(\.name).joined(separator: ", ")) { context in
             for condition in conditions {
@@ -104,12 +104,12 @@ extension OperationCondition {
 
     /// Returns a condition that is satisfied if at least one of the given conditions is satisfied.
     ///
-    /// The conditions are evaluated in order, up to the first one that is satisfied. If the array is empty, the result
-    /// fails.
+    /// The conditions are evaluated in order, up to the first one that is satisfied. If the array is empty, the
+    /// combined condition fails.
     ///
     /// - Parameters:
     ///   - conditions: The conditions to combine.
-    ///   - name: The name of the result. The default is `nil`, which joins the names of the conditions.
+    ///   - name: The name of the combined condition. The default is `nil`, which joins the names of the conditions.
     public static func any(_ conditions: [OperationCondition], name: String? = nil) -> OperationCondition {
         OperationCondition(name ?? conditions.map(\.name).joined(separator: " or ")) { context in
             var reasons: [String] = []

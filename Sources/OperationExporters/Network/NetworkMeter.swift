@@ -34,7 +34,7 @@ public final class NetworkMeter: NetworkObserver {
         ///
         /// The default is 100.
         public var queueLimit = 100
-        /// The upper bounds of the histogram buckets in seconds.
+        /// The upper bounds, in seconds, of the histogram buckets.
         ///
         /// Values that are not positive finite numbers are ignored. The default has 13 bounds from 5 milliseconds to
         /// one minute.

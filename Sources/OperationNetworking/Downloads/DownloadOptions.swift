@@ -31,7 +31,7 @@ public struct DownloadOptions: Sendable {
     /// The expected number of bytes.
     ///
     /// The default is `nil`, which accepts any number. If the response states another number, the download fails before
-    /// a byte of it is written.
+    /// any of the body is written.
     public var expectedLength: Int64?
 
     /// The maximum number of bytes.
@@ -155,7 +155,7 @@ extension DownloadDestination {
 public struct DownloadedFile: Sendable, Hashable {
     /// The location of the file.
     public let url: URL
-    /// The size of the file in bytes.
+    /// The size of the file, in bytes.
     public let length: Int64
     /// The number of bytes that an earlier, incomplete download had already received.
     public let resumedBytes: Int64

@@ -59,7 +59,7 @@ public struct NetworkBase: Sendable {
     ///
     /// The default is `nil`, which sends every request without regard to the network.
     public var offline: OfflinePolicy?
-    /// A closure that is called on the callback queue with each decision about a failed attempt of the service.
+    /// A closure that is called on the callback queue with each retry decision for an operation of the service.
     public var retryHandler: (@Sendable (RetryEvent) -> Void)?
     /// A closure that is called on the callback queue when an operation of the service begins to wait for the network.
     public var offlineHandler: (@Sendable () -> Void)?
@@ -108,7 +108,7 @@ public struct NetworkBase: Sendable {
         setUp(&self)
     }
 
-    /// Adds a closure that is called on the main actor with each decision about a failed attempt of the service.
+    /// Adds a closure that is called on the main actor with each retry decision for an operation of the service.
     ///
     /// Each call of this method adds a closure. The closures are called in addition to the ``retryHandler``.
     public mutating func onMainActor(retry body: @escaping @MainActor (RetryEvent) -> Void) {

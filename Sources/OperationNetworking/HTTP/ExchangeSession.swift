@@ -179,11 +179,11 @@ public struct ExchangeConfiguration: Sendable {
 /// The session passes ``headerBytes`` and ``expansion`` to the transport with each request. If the request
 /// already has a lower limit, the lower limit applies.
 public struct ExchangeLimits: Hashable, Sendable {
-    /// The maximum size of the response headers in bytes.
+    /// The maximum size, in bytes, of the response headers.
     ///
     /// The default is 64 KiB.
     public var headerBytes = 64 << 10
-    /// The maximum size of a body in bytes, after decompression.
+    /// The maximum size, in bytes, of a body after decompression.
     ///
     /// The default is `nil`, which sets no limit.
     public var bodyBytes: Int64?

@@ -269,7 +269,7 @@ extension NetworkRequest: CustomStringConvertible, CustomReflectable {
 public struct TransferOptions: Sendable, Hashable {
     /// The timeouts for the phases of the transfer.
     public var timeouts: TransferTimeouts
-    /// The maximum size in bytes of the response headers, including all informational responses before them.
+    /// The maximum size, in bytes, of the response headers, including all informational responses before them.
     ///
     /// The default is 64 KiB.
     public var maximumHeaderSize: Int
@@ -376,8 +376,8 @@ public struct TransferTimeouts: Sendable, Hashable {
     public var idle: Duration?
     /// The maximum duration of one transfer.
     ///
-    /// Each redirect begins a new transfer. The default is `nil`, which sets no limit. To limit the whole operation, set
-    /// its `timeout`.
+    /// Each redirect begins a new transfer. The default is `nil`, which sets no limit. To limit the whole operation,
+    /// set its `timeout`.
     public var total: Duration?
 
     /// Creates a set of timeouts.

@@ -272,7 +272,7 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
         session.makeTask(with: request)
     }
 
-    /// Creates the task of an attempt with a `URLSession`, in the older form of the hook.
+    /// Creates a Foundation task for an attempt, in a subclass that was written for the tasks of a `URLSession`.
     ///
     /// A subclass that overrides the method creates a task with a completion handler. The completion handler finishes
     /// the operation: by ``evaluate(result:response:)`` and `finish(withResult:)`, or by `finish(withError:)`. The

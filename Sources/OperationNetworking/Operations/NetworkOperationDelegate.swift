@@ -59,7 +59,7 @@ extension NetworkOperationDelegate {
 /// The methods of a ``NetworkOperationDelegate`` for an object that is isolated to the main actor, such as a view
 /// controller.
 ///
-/// A class that adopts it needs neither `nonisolated` nor `@preconcurrency`:
+/// A class that adopts this protocol needs neither `nonisolated` nor `@preconcurrency`:
 ///
 /// ```swift
 /// @MainActor

@@ -248,9 +248,9 @@ public struct RetryJitter: Sendable, Hashable {
 /// A limit on the number of requests that operations may send again, so that many failures do not overload a server.
 ///
 /// A budget keeps a separate allowance for each origin (scheme, host and port). All operations that use the budget
-/// share these allowances. By default, every ten first attempts within ten seconds allow two requests to be sent again.
-/// In addition, the allowance includes a reserve of ten requests, which refills by one request per second. Operations
-/// do not wait for an allowance. An operation that gets no allowance fails with the error it already has.
+/// share these allowances. By default, every ten first attempts within ten seconds allow two retries. In addition, the
+/// allowance includes a reserve of ten retries, which refills by one retry per second. Operations do not wait for an
+/// allowance. An operation that gets no allowance fails with the error it already has.
 ///
 /// A budget has an effect only if operations share it. Store a budget of your own where all operations can use it, and
 /// do not create one for each operation. After an hour without a request to an origin, the budget may forget what
@@ -281,10 +281,10 @@ public final class RetryBudget: Sendable {
     /// Creates a budget.
     ///
     /// - Parameters:
-    ///   - share: The number of repeated requests that each first attempt allows. The default is 0.2.
+    ///   - share: The number of retries that each first attempt allows. The default is 0.2.
     ///   - window: The time after which an earned share expires. The default is 10 seconds.
-    ///   - reserve: The number of repeated requests that are allowed without any first attempt. The default is 10.
-    ///   - refillPerSecond: The number of requests by which the reserve refills each second. The default is 1.
+    ///   - reserve: The number of retries that are allowed without any first attempt. The default is 10.
+    ///   - refillPerSecond: The number of retries by which the reserve refills each second. The default is 1.
     ///   - clock: The clock that the budget reads. The default is the system clock.
     public init(
         share: Double = 0.2, window: Duration = .seconds(10), reserve: Int = 10, refillPerSecond: Double = 1,

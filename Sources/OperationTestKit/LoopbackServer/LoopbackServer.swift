@@ -240,13 +240,13 @@ extension LoopbackServer {
         /// The default is `true`.
         public var sendsContinue = true
 
-        /// The size of the receive buffer of each connection in bytes.
+        /// The size, in bytes, of the receive buffer of each connection.
         ///
         /// The default is `nil`, which leaves the size to the system. Use a small buffer to make a client wait while
         /// it uploads to a server that reads slowly.
         public var receiveBufferSize: Int?
 
-        /// The size of the send buffer of each connection in bytes.
+        /// The size, in bytes, of the send buffer of each connection.
         ///
         /// The default is `nil`, which leaves the size to the system.
         public var sendBufferSize: Int?

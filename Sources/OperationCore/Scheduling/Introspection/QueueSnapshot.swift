@@ -131,7 +131,7 @@ public struct QueueEntry: Sendable, Identifiable, Hashable, CustomStringConverti
         case ending
     }
 
-    /// A kind of outcome of an entry.
+    /// A kind of outcome that an entry can have.
     ///
     /// No more cases will be added.
     public enum Ending: String, Sendable, Hashable, CaseIterable {

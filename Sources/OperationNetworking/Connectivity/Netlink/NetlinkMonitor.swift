@@ -121,7 +121,7 @@ import OperationCore
 
         /// Reads until nothing is left, because lost messages can be requested again only then.
         ///
-        /// The result is written once, or in intervals if the reading takes long.
+        /// The result is written once, or at intervals if the reading takes a long time.
         private func drain() {
             var buffer = [UInt8](repeating: 0, count: Self.bufferSize)
             var news: Connectivity?

@@ -234,7 +234,7 @@ package enum CookieDate {
 
 /// The limits on the cookies of a jar.
 public struct CookieLimits: Hashable, Sendable {
-    /// The maximum size of a name and its value in bytes.
+    /// The maximum size, in bytes, of a name and its value.
     ///
     /// The default is 4096. Larger cookies are rejected.
     public var size = 4096
