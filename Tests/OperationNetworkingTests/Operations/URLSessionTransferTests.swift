@@ -34,6 +34,14 @@ struct URLSessionTransferTests {
         return operation
     }
 
+    @Test("A refusal to create a task fails with sessionClosed only if the session is invalidated")
+    func refused() {
+        let closed = NetworkError.refusedTask(because: "Task created in a session that has been invalidated")
+        #expect(closed.code == .sessionClosed)
+        let other = NetworkError.refusedTask(because: "Cannot read file at /a")
+        #expect(other.code == .preparationFailed && other.message.contains("Cannot read file at /a"))
+    }
+
     @Test("A download resumes from its partial file with Range and If-Range")
     func resumed() async throws {
         try await bench.leavePart()

@@ -215,13 +215,7 @@ extension URLSessionTaskMaker: URLSessionTaskMaking {
         /// - Throws: An error with the code `sessionClosed` if the session is invalidated, and `preparationFailed` if
         ///   Foundation refuses to create the task for another reason.
         func makingTask(_ make: () throws -> URLSessionTask) throws(NetworkError) -> URLSessionTask {
-            do { return try make() } catch {
-                let reason = error.localizedDescription
-                // There is no documented way to ask a session beforehand.
-                if reason.contains("invalidated") { throw URLSessionAdapter.closed }
-                throw NetworkError(
-                    code: .preparationFailed, phase: .waiting, message: "URLSession did not create the task: \(reason)")
-            }
+            do { return try make() } catch { throw .refusedTask(because: error.localizedDescription) }
         }
     }
 
@@ -252,6 +246,16 @@ extension URLSessionTaskMaker: URLSessionTaskMaking {
         }
     #endif
 #endif
+
+extension NetworkError {
+    /// Returns the error for the reason that `URLSession` gives when it does not create a task.
+    package static func refusedTask(because reason: String) -> NetworkError {
+        // There is no documented way to ask a session beforehand.
+        if reason.contains("invalidated") { return URLSessionAdapter.closed }
+        return NetworkError(
+            code: .preparationFailed, phase: .waiting, message: "URLSession did not create the task: \(reason)")
+    }
+}
 
 /// A task of Foundation, and the ways in which it can be controlled.
 struct URLSessionWork {
