@@ -5,14 +5,14 @@ import Foundation
 
 /// An operation that shares one run with other operations, and ends with the outcome of that run.
 ///
-/// You get it from ``SharedOperations/operation(for:make:)``. It has its own handlers, callback queue, timeout and
-/// owner. Canceling it ends only this share. When the last share is canceled, the run is canceled, too, and that share
-/// ends when the body of the run has wound down.
+/// To get a shared operation, call ``SharedOperations/operation(for:make:)``. The operation has its own handlers,
+/// callback queue, timeout and owner. Canceling the operation ends only its own share. When the last share is canceled,
+/// the run is also canceled, and that share ends when the body of the run has wound down.
 ///
 /// A shared operation joins the run when it is started, and ends when the run has ended. While it waits for a run that
-/// executes elsewhere or has not begun, it takes no slot of a ``QueueManager``. In an `OperationQueue`, it keeps its
-/// place. If the run executes in the slot of a share, that share keeps the slot until the run has ended, even if the
-/// share is canceled. The run and its shares keep each other alive until the run ends.
+/// executes elsewhere or has not begun, it occupies no slot in a ``QueueManager``. In an `OperationQueue`, the
+/// operation keeps its slot. If the run executes in the slot of a share, that share keeps the slot until the run has
+/// ended, even if the share is canceled. The run and its shares keep each other alive until the run ends.
 public final class SharedOperation<ResultType: Sendable, ErrorType: Error>: AsyncOperation<ResultType, ErrorType>,
     @unchecked Sendable
 {
@@ -55,13 +55,13 @@ public final class SharedOperation<ResultType: Sendable, ErrorType: Error>: Asyn
 
     /// A Boolean value that is always `true`, because the last share ends with the run.
     ///
-    /// A share in whose slot the run executes also ends with the run. The other shares end immediately when they are
-    /// canceled.
+    /// If the run executes in the slot of a share, that share also ends with the run. The other shares end immediately
+    /// when they are canceled.
     public override var windsDownAfterCancellation: Bool { true }
 
     override var sharedRun: ManagedOperation? { work.withLock { $0.share }?.run(self) }
 
-    /// Joins the run of the key, or begins one.
+    /// Joins the run for the key, or starts a run if there is none.
     public override func main() {
         let share = work.withLock { work -> Share? in
             guard let share = work.share else { return nil }
@@ -79,7 +79,7 @@ public final class SharedOperation<ResultType: Sendable, ErrorType: Error>: Asyn
         if isLeaving { leave() }
     }
 
-    /// Gives up the share.
+    /// Gives up this operation's share of the run.
     public override func didCancel(because cause: CancellationCause) {
         // If the operation has not begun, `main()` comes later, finds no share, and ends it.
         if work.withLock({ $0.hasBegun }) { leave() }
@@ -181,13 +181,13 @@ enum ShareDeparture {
 
 /// Options that determine where the runs of ``SharedOperations`` execute and how long their results are kept.
 public struct SharingOptions: Sendable {
-    /// The time for which the result of a successful run is given to operations that are started after its end.
+    /// The duration for which the result of a successful run is kept for operations that start later.
     ///
     /// The default is zero, which keeps no results.
     public var timeToLive: Duration = .zero
-    /// The clock on which ``timeToLive`` is measured.
+    /// The clock that measures ``timeToLive``.
     ///
-    /// The default is the monotonic clock of the system.
+    /// The default is the system's monotonic clock.
     public var clock: any OperationClock = .system
     /// The place where the run executes.
     ///
@@ -210,10 +210,10 @@ public struct SharedRunPlace: Sendable {
 
     let kind: Kind
 
-    /// The run executes on the thread, and so in the queue, on which the first operation that shares it is started.
+    /// The run executes on the thread that starts the first operation of the run, and thus in that operation's queue.
     ///
-    /// If the run cannot begin immediately, it begins later outside the queue. The operation then gives up its slot of
-    /// a ``QueueManager`` meanwhile.
+    /// If the run cannot begin immediately, it begins later, outside the queue. In the meantime, the operation occupies
+    /// no slot in a ``QueueManager``.
     public static var firstAsker: Self { Self(kind: .firstAsker) }
 
     /// The run is added to a queue.
@@ -223,8 +223,7 @@ public struct SharedRunPlace: Sendable {
 
     /// The run is added to an `OperationQueue`.
     ///
-    /// The operations that share the run must not be in the same queue, because they keep their places there while they
-    /// wait.
+    /// The operations that share the run must not be in the same queue, because they keep their slots while they wait.
     public static func queue(_ queue: OperationQueue) -> Self { Self(kind: .foundation(queue)) }
 }
 
@@ -438,9 +437,9 @@ extension FlightTable {
 extension CancellationCause.Code {
     /// All operations that had asked for a shared run were canceled.
     public static let allAskersLeft = Self("allAskersLeft")
-    /// The queue in which a shared run was to run did not accept it.
+    /// The queue for a shared run did not accept the run.
     public static let runRefused = Self("runRefused")
-    /// Another operation with the same key is in the queue and is kept.
+    /// The queue keeps another operation with the same key.
     public static let alreadyPresent = Self("alreadyPresent")
 }
 

@@ -6,8 +6,8 @@ import Foundation
 /// An object that runs work once for all operations that ask for it with an equal key.
 ///
 /// Suppose that five cells of a list need the same picture, and each cell begins a download. You could keep the first
-/// download and add handlers to it. But then it is unclear who may cancel it, which callback queue applies, and what a
-/// cell gets that comes a moment after the end. With this class, each cell has its own operation, and the operations
+/// download and add handlers to it. But then it is unclear which cell may cancel the download, which callback queue
+/// applies, and which result a late cell receives. With this class, each cell has its own operation, and the operations
 /// share one run:
 ///
 /// ```swift
@@ -22,15 +22,15 @@ import Foundation
 ///
 /// - The run begins when the first asker is started, and each asker ends with the outcome of the run.
 /// - Canceling an asker ends only its share. When the last asker is canceled, the run is canceled.
-/// - An asker that is started after the end begins a new run, unless the result is kept: see
-///   ``SharingOptions/timeToLive``. Errors and cancellations are never kept.
+/// - An asker that is started after the end of a run starts a new run, unless the result is kept (see
+///   ``SharingOptions/timeToLive``). Errors and cancellations are never kept.
 public final class SharedOperations<Key: Hashable & Sendable, ResultType: Sendable, ErrorType: Error>: Sendable {
     typealias Table = FlightTable<Key, SharedOperation<ResultType, ErrorType>, TypedOperation<ResultType, ErrorType>>
 
     let options: SharingOptions
     private let table = Locked(Table())
 
-    /// Creates an object that has no runs and keeps no results yet.
+    /// Creates an object without runs and results.
     ///
     /// - Parameter options: The options for runs and results. By default, a run executes with its first asker, and no
     ///   results are kept.
@@ -44,13 +44,13 @@ public final class SharedOperations<Key: Hashable & Sendable, ResultType: Sendab
 
     /// Returns an operation that shares one run, and its outcome, with the other operations for the same key.
     ///
-    /// When the operation is started, it joins the run of the key, or begins one if there is none.
+    /// When the operation is started, it joins the run for the key, or starts a run if there is none.
     ///
     /// - Parameters:
     ///   - key: The key of the run. Its `==` and `hash(into:)` are called under a lock, so they must do nothing but
     ///     compare and hash.
-    ///   - make: A closure that creates the run. It is called on the thread that starts the operation, if there is no
-    ///     run then. The run must be a new operation that no other code starts.
+    ///   - make: A closure that creates the run. It is called on the thread that starts the operation, if the key has
+    ///     no run at that time. The run must be a new operation that no other code starts.
     public func operation(
         for key: Key, make: @escaping @Sendable () -> TypedOperation<ResultType, ErrorType>
     ) -> SharedOperation<ResultType, ErrorType> {
@@ -61,12 +61,12 @@ public final class SharedOperations<Key: Hashable & Sendable, ResultType: Sendab
                 run: { [self] asker in apply { $0.run(of: asker, key) } }))
     }
 
-    /// Releases the result that is kept for a key, so that the next asker begins a new run.
+    /// Releases the kept result of a key, so that the next asker starts a new run.
     public func forget(_ key: Key) {
         apply { $0.forget(key) }?.cancel()
     }
 
-    /// Releases all results that are kept.
+    /// Releases all kept results.
     public func forgetAll() {
         for timer in apply({ $0.forgetAll() }) { timer.cancel() }
     }

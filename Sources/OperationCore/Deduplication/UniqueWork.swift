@@ -160,7 +160,7 @@ public struct UniqueWorkPolicy: Sendable, Hashable, CustomStringConvertible {
 
     /// A policy that keeps the present operation and cancels the new one with the cause `alreadyPresent`.
     ///
-    /// If all present operations were canceled and only wind down, the new operation runs after them.
+    /// If all present operations were canceled and are only winding down, the new operation runs after them.
     public static let keep = Self(kind: .keep)
     /// A policy that cancels the present operations with the cause `replaced`, and runs the new one after they have
     /// ended.
@@ -323,8 +323,9 @@ extension QueueManager {
     ///   - operation: A new operation.
     ///   - key: Any hashable value, which applies to this queue only. Its `==` and `hash(into:)` are called under a
     ///     lock, so they must do nothing but compare and hash.
-    ///   - policy: The policy that decides which operation gives way.
-    /// - Returns: `false` if the operation was canceled and has ended because a present one is kept. Otherwise, `true`.
+    ///   - policy: The policy that decides which operation runs.
+    /// - Returns: `false` if the operation was canceled and has ended because the queue keeps a present operation.
+    ///   Otherwise, `true`.
     /// - Throws: A ``QueueError`` for the same reasons as `add`. The code is `cycle` if a present operation that stays
     ///   waits for the new operation.
     @discardableResult
@@ -339,9 +340,10 @@ extension QueueManager {
     /// Adds an operation with a key as soon as the queue has room.
     ///
     /// This method works like ``addUnique(_:key:policy:)``. The policy applies to the operations that are present when
-    /// there is room.
+    /// the queue has room.
     ///
-    /// - Returns: `false` if the operation was canceled and has ended because a present one is kept. Otherwise, `true`.
+    /// - Returns: `false` if the operation was canceled and has ended because the queue keeps a present operation.
+    ///   Otherwise, `true`.
     /// - Throws: A ``QueueError`` for the same reasons as ``addUnique(_:key:policy:)``. The code is `cancelled` if the
     ///   task is canceled while it waits.
     @discardableResult

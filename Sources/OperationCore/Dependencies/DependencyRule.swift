@@ -7,7 +7,7 @@ import Foundation
 public struct DependencyRule<ErrorType: Error>: Sendable {
     let judge: DependencyEdge.Judge?
 
-    /// A rule that lets the operation run in any case, as with Foundation's own dependencies.
+    /// A rule that lets the operation run regardless of the dependency's outcome, like Foundation's own dependencies.
     public static var runAnyway: Self { Self(judge: nil) }
 
     /// A rule that cancels the operation, with a cause that contains the error or the cause of the dependency.
@@ -23,7 +23,7 @@ public struct DependencyRule<ErrorType: Error>: Sendable {
     ///
     /// The closure is called on the thread on which the dependency ended, after all operations that wait for that
     /// dependency without a rule were released. Operations that have a rule for the dependency, or receive its result,
-    /// are released afterward, one after another. The closure must not wait for one of them.
+    /// are released afterward, one after another. The closure must not wait for any of these operations.
     ///
     /// - Parameter makeError: A closure that receives the error or the cause of the dependency, and returns the error
     ///   of this operation.
@@ -36,7 +36,7 @@ public struct DependencyRule<ErrorType: Error>: Sendable {
     }
 }
 
-/// A rule that determines what happens to an operation if a dependency gives no result for it.
+/// A rule that determines what happens to an operation if a dependency gives no result.
 public struct MissingInputRule<Input: Sendable, ErrorType: Error>: Sendable {
     enum Choice: Sendable {
         case cancel
@@ -64,9 +64,9 @@ public struct MissingInputRule<Input: Sendable, ErrorType: Error>: Sendable {
     public static func use(_ value: Input) -> Self { Self(choice: .use(value)) }
 }
 
-/// An error that describes why an operation cannot wait for another one.
+/// An error that describes why an operation cannot wait for another operation.
 public struct DependencyError: Error, Sendable, Equatable, CustomStringConvertible, LocalizedError {
-    /// The kind of the error.
+    /// The code that identifies the error.
     public let code: Code
     /// A sentence that describes the refused dependency and what to do about it.
     public let message: String
@@ -80,11 +80,11 @@ public struct DependencyError: Error, Sendable, Equatable, CustomStringConvertib
     /// The same sentence as ``message``.
     public var errorDescription: String? { message }
 
-    /// A kind of dependency error.
+    /// A code that identifies a dependency error.
     ///
-    /// Later versions may add kinds. If your code compares kinds, also handle unknown kinds.
+    /// Later versions may add codes. If you compare codes, also handle unknown codes.
     public struct Code: Hashable, Sendable, CustomStringConvertible {
-        /// The name of the kind.
+        /// The name of the code.
         public let description: String
 
         private init(name: String) { description = name }

@@ -9,19 +9,19 @@ extension ResultOperation {
     /// - Parameters:
     ///   - upstream: The operation to wait for.
     ///   - rule: The rule that applies if `upstream` fails or is canceled.
-    /// - Throws: A ``DependencyError`` if this operation was started, or if the dependency would close a cycle.
+    /// - Throws: A ``DependencyError`` if this operation was started, or if the dependency would create a cycle.
     public func depend(on upstream: Operation, otherwise rule: DependencyRule<ErrorType>) throws(DependencyError) {
         try connect(to: upstream, judge: rule.judge)
     }
 
-    /// Makes this operation wait for another one, and receive its result before the body begins.
+    /// Makes this operation wait for another operation, and receive its result before the body begins.
     ///
     /// - Parameters:
     ///   - upstream: The operation that gives the result.
     ///   - rule: The rule that applies if there is no result.
     ///   - use: The closure that receives this operation and the result. It is called on the thread that is about to
     ///     run the body.
-    /// - Throws: A ``DependencyError`` if this operation was started, or if the dependency would close a cycle.
+    /// - Throws: A ``DependencyError`` if this operation was started, or if the dependency would create a cycle.
     public func receive<Input: Sendable, UpstreamError: Error>(
         from upstream: TypedOperation<Input, UpstreamError>,
         otherwise rule: MissingInputRule<Input, ErrorType>,
@@ -60,7 +60,7 @@ extension ResultOperation {
     ///   - upstream: The operations that give the results.
     ///   - use: The closure that receives this operation and the results. It is called once, on the thread that is
     ///     about to run the body.
-    /// - Throws: A ``DependencyError`` if this operation was started, or if a dependency would close a cycle.
+    /// - Throws: A ``DependencyError`` if this operation was started, or if a dependency would create a cycle.
     public func receive<each Input: Sendable, each UpstreamError: Error>(
         from upstream: repeat TypedOperation<each Input, each UpstreamError>,
         then use: @escaping @Sendable (Self, repeat each Input) -> Void
@@ -77,7 +77,7 @@ extension ResultOperation {
     ///   - rules: The rule for each operation, which applies if that operation gives no result.
     ///   - use: The closure that receives this operation and the results. It is called once, on the thread that is
     ///     about to run the body.
-    /// - Throws: A ``DependencyError`` if this operation was started, or if a dependency would close a cycle.
+    /// - Throws: A ``DependencyError`` if this operation was started, or if a dependency would create a cycle.
     public func receive<each Input: Sendable, each UpstreamError: Error>(
         from upstream: repeat TypedOperation<each Input, each UpstreamError>,
         rules: repeat MissingInputRule<each Input, ErrorType>,
@@ -104,7 +104,7 @@ extension ResultOperation {
     ///   - rule: The rule that applies to each operation that gives no result. The default is `.cancel`.
     ///   - use: The closure that receives this operation and the results, in the order of the operations. It is called
     ///     on the thread that is about to run the body.
-    /// - Throws: A ``DependencyError`` if this operation was started, or if a dependency would close a cycle.
+    /// - Throws: A ``DependencyError`` if this operation was started, or if a dependency would create a cycle.
     public func receive<Input: Sendable, UpstreamError: Error>(
         fromAll upstream: [TypedOperation<Input, UpstreamError>],
         otherwise rule: MissingInputRule<Input, ErrorType> = .cancel,
@@ -123,7 +123,7 @@ extension ResultOperation {
         }
     }
 
-    /// Makes this operation wait for another one, and writes its result to a property before the body begins.
+    /// Makes this operation wait for another operation, and writes its result to a property before the body begins.
     ///
     /// The property is written on the thread that is about to run the body.
     ///
@@ -131,7 +131,7 @@ extension ResultOperation {
     ///   - property: The property of this operation that receives the result.
     ///   - upstream: The operation that gives the result.
     ///   - rule: The rule that applies if there is no result. The default is `.cancel`.
-    /// - Throws: A ``DependencyError`` if this operation was started, or if the dependency would close a cycle.
+    /// - Throws: A ``DependencyError`` if this operation was started, or if the dependency would create a cycle.
     public func receive<Input: Sendable, UpstreamError: Error>(
         _ property: any ReferenceWritableKeyPath<Self, Input> & Sendable,
         from upstream: TypedOperation<Input, UpstreamError>,
@@ -140,7 +140,8 @@ extension ResultOperation {
         try receive(from: upstream, otherwise: rule) { $0[keyPath: property] = $1 }
     }
 
-    /// Makes this operation wait for another one, and writes its result to an optional property before the body begins.
+    /// Makes this operation wait for another operation, and writes its result to an optional property before the body
+    /// begins.
     ///
     /// The property is written on the thread that is about to run the body.
     ///
@@ -148,7 +149,7 @@ extension ResultOperation {
     ///   - property: The property of this operation that receives the result.
     ///   - upstream: The operation that gives the result.
     ///   - rule: The rule that applies if there is no result. The default is `.cancel`.
-    /// - Throws: A ``DependencyError`` if this operation was started, or if the dependency would close a cycle.
+    /// - Throws: A ``DependencyError`` if this operation was started, or if the dependency would create a cycle.
     public func receive<Input: Sendable, UpstreamError: Error>(
         _ property: any ReferenceWritableKeyPath<Self, Input?> & Sendable,
         from upstream: TypedOperation<Input, UpstreamError>,
@@ -157,7 +158,7 @@ extension ResultOperation {
         try receive(from: upstream, otherwise: rule) { $0[keyPath: property] = $1 }
     }
 
-    /// Makes this operation wait for another one, and receive its outcome before the body begins.
+    /// Makes this operation wait for another operation, and receive its outcome before the body begins.
     ///
     /// The body runs regardless of the outcome.
     ///
@@ -165,7 +166,7 @@ extension ResultOperation {
     ///   - upstream: The operation to wait for.
     ///   - use: The closure that receives this operation and the outcome. It is called on the thread that is about to
     ///     run the body.
-    /// - Throws: A ``DependencyError`` if this operation was started, or if the dependency would close a cycle.
+    /// - Throws: A ``DependencyError`` if this operation was started, or if the dependency would create a cycle.
     public func receiveOutcome<Input: Sendable, UpstreamError: Error>(
         of upstream: TypedOperation<Input, UpstreamError>,
         _ use: @escaping @Sendable (Self, OperationOutcome<Input, UpstreamError>) -> Void

@@ -3,10 +3,10 @@
 
 import Foundation
 
-/// The base class of all file operations, which do blocking work with progress and can be canceled between chunks.
+/// The base class of all file operations.
 ///
-/// You cannot subclass this class outside the package. The work is done on the thread on which the operation is
-/// started, so start the operation in a queue or with `run()`.
+/// A file operation reports its progress and can be canceled between chunks. The operation blocks the thread that
+/// starts it, so start the operation in a queue or with `run()`. You cannot subclass this class outside the package.
 ///
 /// A canceled operation notifies its handlers immediately. It ends when its current system call has returned and its
 /// unfinished work has been cleaned up.
@@ -30,12 +30,12 @@ public class FileOperation<ResultType: Sendable>: SyncOperation<ResultType, File
 
     /// A closure that is called on `callbackQueue` with the progress of the work.
     ///
-    /// The operation reports its progress after each mebibyte or hundredth of the total, whichever is more, after each
-    /// hundred items, and when the work is complete.
+    /// The operation reports its progress after each mebibyte or hundredth of the total, whichever is larger, after
+    /// each hundred items, and when the work is complete.
     ///
-    /// If the callback queue is serial, the reports come in increasing order, and before the handler of the outcome.
-    /// The last report before a success is complete. After a cancellation, no further call begins. The operation
-    /// releases the closure when it ends.
+    /// If the callback queue is serial, the reports arrive in increasing order, before the handler for the outcome is
+    /// called. Before a success, the last report shows complete progress. After a cancellation, no further call begins.
+    /// The operation releases the closure when it ends.
     public final var progressHandler: (@Sendable (FileProgress) -> Void)? {
         get { settings.withLock { $0.progressHandler } }
         set {
@@ -49,8 +49,8 @@ public class FileOperation<ResultType: Sendable>: SyncOperation<ResultType, File
     /// Adds a closure that is called on the main actor with the progress of the work, regardless of the
     /// `callbackQueue`.
     ///
-    /// The closure is called in addition to ``progressHandler``, with the same reports. Each call of this method adds a
-    /// closure and replaces none.
+    /// The closure is called in addition to ``progressHandler``, with the same reports. Each call to this method adds a
+    /// closure without replacing earlier ones.
     ///
     /// - Parameter handler: A closure that is called with each progress report.
     /// - Returns: This operation.
@@ -61,7 +61,7 @@ public class FileOperation<ResultType: Sendable>: SyncOperation<ResultType, File
         return self
     }
 
-    /// The fraction of the bytes that is completed, or `nil` while the total is unknown.
+    /// The completed fraction of the bytes, or `nil` while the total is unknown.
     public final var completedFraction: Double? { settings.withLock { $0.fraction } }
 
     /// The system calls, which tests can replace.
@@ -70,7 +70,7 @@ public class FileOperation<ResultType: Sendable>: SyncOperation<ResultType, File
         set { settings.withLock { $0.files = newValue } }
     }
 
-    /// Does the work.
+    /// Performs the file operation.
     public final override func main() {
         let work = FileWork(
             files: files,
@@ -128,19 +128,19 @@ public struct FileProgress: Sendable, Hashable {
     public let completedBytes: Int64
     /// The total number of bytes, or `nil` while it is unknown, as for directories and devices.
     ///
-    /// At the end, this value is the number of completed bytes.
+    /// When the operation succeeds, this value equals ``completedBytes``.
     public let totalBytes: Int64?
     /// The number of files, directories and links that were copied or removed.
     public let completedItems: Int
 
-    /// Creates a progress value, for tests of your own code.
+    /// Creates a progress value for use in your own tests.
     public init(completedBytes: Int64, totalBytes: Int64?, completedItems: Int = 0) {
         self.completedBytes = completedBytes
         self.totalBytes = totalBytes
         self.completedItems = completedItems
     }
 
-    /// The fraction that is completed, between zero and one, or `nil` while the total is unknown.
+    /// The completed fraction, between zero and one, or `nil` while the total is unknown.
     public var fraction: Double? {
         guard let totalBytes else { return nil }
         return totalBytes > 0 ? min(Double(completedBytes) / Double(totalBytes), 1) : 1
@@ -149,7 +149,7 @@ public struct FileProgress: Sendable, Hashable {
 
 /// A meter that adds up the completed work and decides when to report it.
 ///
-/// A report is due after each mebibyte or hundredth of the total, whichever is more, and after each hundred items.
+/// A report is due after each mebibyte or hundredth of the total, whichever is larger, and after each hundred items.
 package struct FileProgressMeter: Sendable {
     private static let smallestStep: Int64 = 1024 * 1024
     private static let itemStep = 100

@@ -3,7 +3,7 @@
 
 import Foundation
 
-/// An error of a file operation, with the action, the path and the error of the system.
+/// An error of a file operation that contains the action, the path and the system error.
 ///
 /// ```swift
 /// let read = FileReadOperation(URL(fileURLWithPath: "/etc/nothing-of-this-name"))
@@ -16,21 +16,20 @@ import Foundation
 /// }
 /// ```
 public struct FileOperationError: Error, Sendable, Equatable {
-    /// The kind of the failure.
+    /// The code that identifies the failure.
     public let code: Code
     /// The action that failed.
     public let action: Action
     /// The path at which the action failed.
     ///
-    /// If an action on a directory fails, this is the path of the item inside the directory.
+    /// If an action on a directory fails, this property is the path of the item inside the directory.
     public let path: String
-    /// The other path of a copy or a move, which is the destination if ``path`` is the source, and otherwise the
-    /// source.
+    /// The destination of a copy or a move if ``path`` is the source, or the source if ``path`` is the destination.
     public let otherPath: String?
     /// The error number of the system (`errno`), or zero if the system did not report the error.
     public let systemErrorNumber: Int32
 
-    /// Creates an error, for tests of your own code.
+    /// Creates an error for use in your own tests.
     public init(
         code: Code, action: Action, path: String, otherPath: String? = nil, systemErrorNumber: Int32 = 0
     ) {
@@ -55,20 +54,20 @@ public struct FileOperationError: Error, Sendable, Equatable {
 }
 
 extension FileOperationError: CustomStringConvertible {
-    /// A string with the code and the message, for a log line.
+    /// The code and the message, for a log line.
     public var description: String { "[\(code)] \(message)" }
 }
 
 extension FileOperationError: LocalizedError {
-    /// The message for a person.
+    /// The message to show to the user.
     public var errorDescription: String? { message }
 }
 
 extension FileOperationError: CustomNSError {
-    /// The error domain of these errors as `NSError`.
+    /// The error domain when the error is bridged to `NSError`.
     public static var errorDomain: String { "OperationKit.FileOperationError" }
 
-    /// The error number of the system, or zero.
+    /// The error number of the system, or zero if the system did not report the error.
     public var errorCode: Int { Int(systemErrorNumber) }
 
     /// A dictionary with the message, the path and the error of the system.
@@ -82,16 +81,16 @@ extension FileOperationError: CustomNSError {
 }
 
 extension FileOperationError {
-    /// A kind of failure.
+    /// A code that identifies a failure.
     ///
-    /// More kinds may be added, so always handle unknown kinds when you compare codes.
+    /// More codes may be added, so always handle unknown codes.
     public struct Code: Hashable, Sendable, CustomStringConvertible {
-        /// The name of the kind, which is suitable for the label of a metric.
+        /// The name of the code, which is suitable as a metric label.
         public let description: String
         /// The reason and a possible solution as the end of a sentence, or `nil` if only the system knows the reason.
         let explanation: String?
 
-        /// Creates your own kind.
+        /// Creates a custom code.
         public init(_ name: String) {
             self.init(name, nil)
         }
@@ -101,10 +100,10 @@ extension FileOperationError {
             self.explanation = explanation
         }
 
-        /// Returns a Boolean value that indicates whether two kinds have the same name.
+        /// Returns a Boolean value that indicates whether two codes have the same name.
         public static func == (left: Code, right: Code) -> Bool { left.description == right.description }
 
-        /// Hashes the name of the kind.
+        /// Hashes the name of the code.
         public func hash(into hasher: inout Hasher) { hasher.combine(description) }
     }
 }
@@ -185,7 +184,7 @@ extension FileOperationError.Code {
         "untrusted",
         "it belongs to another user, other users can write to it, or it is a link. Remove it, set its permissions to "
             + "0600, or use a file in your own folder.")
-    /// An error without a specific code, which is described by the error number of the system.
+    /// The operation failed with a system error that has no specific code.
     public static let ioFailed = Self("ioFailed", nil)
 
     package init(systemErrorNumber: Int32) {
@@ -216,10 +215,10 @@ extension FileOperationError {
     ///
     /// More actions may be added.
     public struct Action: Hashable, Sendable, CustomStringConvertible {
-        /// The action as the beginning of a sentence.
+        /// The name of the action, which can begin a sentence.
         public let description: String
 
-        /// Creates your own action with a name that begins a sentence, such as "Reading".
+        /// Creates a custom action with a name that begins a sentence, such as "Reading".
         public init(_ name: String) {
             description = name
         }

@@ -10,9 +10,9 @@ import Foundation
 /// print(try await read.run().count)
 /// ```
 ///
-/// The operation follows symbolic links. Devices and files without a known length, such as the files in `/proc`, are
-/// read until their end. If that exceeds the options' `maximumSize`, the operation fails with the code `tooLarge`. The
-/// operation refuses directories, pipes and sockets.
+/// The operation follows symbolic links. The operation reads devices and files without a known length, such as the
+/// files in `/proc`, until their end. If the data exceeds the options' `maximumSize`, the operation fails with the code
+/// `tooLarge`. The operation refuses directories, pipes and sockets.
 public final class FileReadOperation: FileOperation<Data>, @unchecked Sendable {
     // Sendable: it adds only constants.
 
@@ -55,7 +55,7 @@ public final class FileReadOperation: FileOperation<Data>, @unchecked Sendable {
     }
 }
 
-/// The options of a read operation, which are the range and the maximum size of the data.
+/// Options for the range and the maximum size of the data to read.
 public struct FileReadOptions: Sendable, Hashable {
     /// The range of bytes to read, counted from zero.
     ///
@@ -64,10 +64,10 @@ public struct FileReadOptions: Sendable, Hashable {
     /// `rangeOutsideFile`.
     public var range: Range<Int64>?
 
-    /// The maximum number of bytes to read, which protects the memory from an endless file.
+    /// The maximum number of bytes to read.
     ///
-    /// The default is 256 MiB. If the file or the range is larger, the operation fails with the code `tooLarge` and
-    /// returns no data.
+    /// This limit protects your program from endless files. The default is 256 MiB. If the file or the range is larger,
+    /// the operation fails with the code `tooLarge` and returns no data.
     public var maximumSize: Int
 
     /// Creates options with the given values.

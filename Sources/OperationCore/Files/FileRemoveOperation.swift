@@ -13,15 +13,15 @@ import Foundation
 /// print(try await remove.run())  // false
 /// ```
 ///
-/// If the URL names a symbolic link, the operation removes the link and not its target. A slash at the end of the URL
-/// has no meaning. If the name is that of a file, the operation removes the file. Directories can be nested to any
-/// depth. If the operation is canceled or fails, the items that it has not removed yet remain.
+/// If the URL names a symbolic link, the operation removes the link and not its target. The operation ignores a slash
+/// at the end of the URL, even after the name of a file. Directories can be nested to any depth. If the operation is
+/// canceled or fails, the items that it has not removed yet remain.
 public final class FileRemoveOperation: FileOperation<Bool>, @unchecked Sendable {
     // Sendable: it adds only constants.
 
     /// The item to remove.
     public let url: URL
-    /// A Boolean value that indicates whether the operation also succeeds if there is nothing to remove.
+    /// A Boolean value that indicates whether the operation also succeeds if the item does not exist.
     ///
     /// The default is `false`. The operation then fails with the code `notFound`.
     public let ignoresMissing: Bool
@@ -30,7 +30,8 @@ public final class FileRemoveOperation: FileOperation<Bool>, @unchecked Sendable
     ///
     /// - Parameters:
     ///   - url: The item to remove.
-    ///   - ignoresMissing: Whether the operation also succeeds if there is nothing to remove. The default is `false`.
+    ///   - ignoresMissing: A Boolean value that indicates whether the operation also succeeds if the item does not
+    ///     exist. The default is `false`.
     public init(_ url: URL, ignoresMissing: Bool = false) {
         self.url = url
         self.ignoresMissing = ignoresMissing

@@ -14,10 +14,10 @@ import Foundation
 /// ```
 ///
 /// The operation makes the copy under a temporary name next to the destination and then renames it. So a file or
-/// directory appears at the destination either complete or not at all. Symbolic links are copied as links and never
-/// followed. The copy keeps the permissions and the modification times of files and directories. It does not keep
-/// owners, access control lists and extended attributes. Hard links become separate files. The operation refuses pipes,
-/// sockets and devices.
+/// directory appears at the destination either complete or not at all. The operation copies symbolic links as links and
+/// never follows them. The copy keeps the permissions and the modification times of files and directories. It does not
+/// keep owners, access control lists and extended attributes. Hard links become separate files. The operation refuses
+/// pipes, sockets and devices.
 public final class FileCopyOperation: FileOperation<URL>, @unchecked Sendable {
     // Sendable: it adds only constants.
 
@@ -66,13 +66,14 @@ public final class FileCopyOperation: FileOperation<URL>, @unchecked Sendable {
 /// print(try await move.value.path)
 /// ```
 ///
-/// Within a file system, the operation renames the item in one step. To another file system, it copies the item as
-/// ``FileCopyOperation`` does, and then removes the original. If that removal fails, the copy is complete, and the
-/// error has the action `removing`.
+/// Within a file system, the operation renames the item in one step. To move an item to another file system, the
+/// operation copies the item like ``FileCopyOperation``, and then removes the original. If that removal fails, the copy
+/// is complete, and the error has the action `removing`.
 ///
-/// If the source itself is changed while it is copied, the copy is complete and the original remains. The error then
-/// has the action `removing` and the code `changedMeanwhile`. This check does not cover changes inside a directory, so
-/// do not change a directory while it is moved to another file system. Such a change may be removed with the original.
+/// If the source itself changes during the copy, the copy is complete and the original remains. The error then has the
+/// action `removing` and the code `changedMeanwhile`. This check does not cover changes inside a directory, so do not
+/// change a directory while it is moved to another file system. Otherwise, the operation may remove such a change with
+/// the original.
 public final class FileMoveOperation: FileOperation<URL>, @unchecked Sendable {
     // Sendable: it adds only constants.
 
@@ -114,7 +115,7 @@ public struct FileTransferOptions: Sendable, Hashable {
     /// The default is ``ExistingItemRule/refuse``.
     public var existingItem: ExistingItemRule
 
-    /// A Boolean value that indicates whether missing directories of the destination are created.
+    /// A Boolean value that indicates whether the operation creates missing directories of the destination.
     ///
     /// The default is `false`.
     public var createsDirectories: Bool

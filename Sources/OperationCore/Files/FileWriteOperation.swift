@@ -5,8 +5,8 @@ import Foundation
 
 /// An operation that writes data to a file in one step.
 ///
-/// Even if the operation fails, other programs find the complete new file or the previous state. The exception is
-/// ``FileWriteOptions/Mode/inPlace``, which does not write in one step.
+/// Even if the operation fails, other programs find either the complete new file or the previous state. The exception
+/// is ``FileWriteOptions/Mode/inPlace``, which does not write in one step.
 ///
 /// ```swift
 /// let url = FileManager.default.temporaryDirectory.appendingPathComponent("greeting-\(UUID()).txt")
@@ -16,11 +16,11 @@ import Foundation
 ///
 /// The operation writes the data to a file with a temporary name (`.operationkit-….tmp`) in the directory of the
 /// destination, and then renames the file. If the destination is a symbolic link, the new file replaces the link, and
-/// the target of the link is not changed. To write through the link, use ``FileWriteOptions/Mode/inPlace``, or resolve
+/// the target of the link does not change. To write through the link, use ``FileWriteOptions/Mode/inPlace``, or resolve
 /// the URL first.
 ///
-/// If the operation is canceled before it renames the file, it leaves nothing behind. After a later cancellation, the
-/// file may already be written.
+/// If the operation is canceled before it renames the file, it leaves nothing behind. If you cancel the operation
+/// later, the file may already be written.
 public final class FileWriteOperation: FileOperation<URL>, @unchecked Sendable {
     // Sendable: the data is behind its lock.
 
@@ -35,7 +35,7 @@ public final class FileWriteOperation: FileOperation<URL>, @unchecked Sendable {
     /// Creates an operation that writes a file.
     ///
     /// - Parameters:
-    ///   - data: The data to write. You can also set it later, for example from a dependency.
+    ///   - data: The data to write. You can also set ``data`` later, for example from a dependency.
     ///   - url: The URL of the file.
     ///   - options: The options of the write.
     public init(_ data: Data = Data(), to url: URL, options: FileWriteOptions = FileWriteOptions()) {
@@ -103,12 +103,12 @@ public struct FileWriteOptions: Sendable, Hashable {
     /// The default is ``Mode/replacing``.
     public var mode: Mode
 
-    /// A Boolean value that indicates whether missing directories of the destination are created.
+    /// A Boolean value that indicates whether the operation creates missing directories of the destination.
     ///
     /// The default is `false`.
     public var createsDirectories: Bool
 
-    /// The permission bits of the file, from which the `umask` of the process is removed.
+    /// The permission bits of the file, before the `umask` of the process is applied.
     ///
     /// The default is `nil`. The file then gets the permissions of the file that it replaces, or else 0o644 without the
     /// bits of the `umask`. Choose 0o600 for secrets. A file that is written in place keeps its permissions.

@@ -15,7 +15,7 @@ public struct ChildRecovery<Value: Sendable>: Sendable {
         ChildRecovery(answer: .result(ReplacementResult(value)))
     }
 
-    /// Returns a decision that lets another operation take the place of the child.
+    /// Returns a decision that replaces the child with another operation.
     ///
     /// The operation may do the same work again, or other work with a result of the same type. It becomes a child of
     /// the group in place of the one that failed. To run several operations instead, pass a group.
@@ -55,13 +55,13 @@ extension TypedOperation {
     }
 }
 
-/// A child that gave no result, as a recovery closure receives it.
+/// The information about a child without a result that a recovery closure receives.
 public struct FailedChild<Value: Sendable>: Sendable {
     /// The child, which has ended.
     public let operation: ManagedOperation
     /// The error of the child, or the cause of its cancellation.
     ///
-    /// From the second attempt on, it is the failure of the operation that last took the child's place.
+    /// From the second attempt on, this property is the failure of the operation that last replaced the child.
     public let failure: OperationFailure<any Error>
     /// The number of times that a recovery closure was called for this child, including this call.
     public let attempt: Int
@@ -69,7 +69,7 @@ public struct FailedChild<Value: Sendable>: Sendable {
     /// The name of the child, or the name of its type if it has no name.
     public var name: String { operation.life.displayName }
 
-    /// Returns the error in ``failure`` if it is of the given type, or `nil`.
+    /// Returns the error in ``failure`` if it has the given type, and `nil` otherwise.
     public func error<Wanted: Error>(as type: Wanted.Type = Wanted.self) -> Wanted? {
         failure.underlyingError as? Wanted
     }
@@ -79,8 +79,8 @@ public struct FailedChild<Value: Sendable>: Sendable {
 extension GroupOperation {
     /// Adds a closure that decides about each child that gives no result, if the child has the closure's result type.
     ///
-    /// The closure is called before the policy or the body learns of the failure. It may return a result, let another
-    /// operation take the child's place, or let the child fail:
+    /// The closure is called before the policy or the body is notified of the failure. The closure may return a result,
+    /// replace the child with another operation, or let the child fail:
     ///
     /// ```swift
     /// let load = TaskOperation { () async throws -> Int in throw CancellationError() }
@@ -90,20 +90,20 @@ extension GroupOperation {
     /// }
     /// ```
     ///
-    /// The closure is called in its own task, and may wait. Meanwhile the child takes up no slot, and the group does
-    /// not end. When the group cancels its children, it also cancels the task, does not wait for it, and ignores its
-    /// decision.
+    /// The closure runs in its own task and may suspend. In the meantime, the child occupies no slot, and the group
+    /// does not end. When the group cancels its children, it also cancels the task, does not wait for it, and ignores
+    /// its decision.
     ///
     /// The closure is not called for a child that was canceled with the group, or because of a dependency. It is also
     /// not called if the task that awaited the child was canceled, or if too many bodies wait. Operations that depend
-    /// on the child see the child's own outcome, not the recovery.
+    /// on the child receive the child's own outcome, not the recovery.
     ///
-    /// If there are several closures, only one of them is called for a child. It is the closure that was passed with
-    /// the child, or else the first added closure with the child's result type.
+    /// If there are several closures, the group calls only one of them for a child. The group chooses the closure that
+    /// was passed with the child, or else the first added closure with the child's result type.
     ///
     /// - Parameters:
-    ///   - limit: The maximum number of calls for one child. The closure is called again each time that the operation
-    ///     in the child's place gives no result. The default is `1`, and a value below 1 counts as 1.
+    ///   - limit: The maximum number of calls for one child. The closure is called again each time that the replacement
+    ///     gives no result. The default is `1`, and a value below 1 counts as 1.
     ///   - hook: The closure that decides about the child. If it throws an error, the child has failed, and the error
     ///     is the ``GroupFailure/Child/recoveryFailure``.
     public func recover<Value: Sendable>(
@@ -116,13 +116,13 @@ extension GroupOperation {
 extension GroupScope {
     /// Runs a child and returns its result, or the result of a recovery.
     ///
-    /// The closure is not called for an operation that is not a child of the group and is only awaited. Otherwise, it
-    /// works as in ``GroupOperation/recover(atMost:_:)``.
+    /// The closure is called only for a child of the group, not for another operation that the method only awaits.
+    /// Otherwise, the closure works as in ``GroupOperation/recover(atMost:_:)``.
     ///
     /// - Parameters:
     ///   - child: The operation to run.
     ///   - weight: The weight of the child in the group's progress. The default is `1`.
-    ///   - limit: The maximum number of calls of the closure. The default is `1`.
+    ///   - limit: The maximum number of calls to the closure. The default is `1`.
     ///   - hook: The closure that decides about the child if it gives no result. It is called in its own task.
     /// - Throws: An ``OperationFailure`` with the child's own error or cause, if the child was not recovered.
     public func run<ResultType, ErrorType>(
@@ -139,7 +139,7 @@ extension GroupScope {
     /// - Parameters:
     ///   - child: The operation to run.
     ///   - weight: The weight of the child in the group's progress. The default is `1`.
-    ///   - limit: The maximum number of calls of the closure. The default is `1`.
+    ///   - limit: The maximum number of calls to the closure. The default is `1`.
     ///   - hook: The closure that decides about the child if it gives no result. It is called in its own task.
     /// - Throws: An ``OperationFailure`` with the child's own error or cause, if the child was not recovered.
     @available(

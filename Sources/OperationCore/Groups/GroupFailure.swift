@@ -3,27 +3,27 @@
 
 import Foundation
 
-/// An error that describes why a group has no result, with the child at fault and the failures of the other children.
+/// An error that describes why a group has no result, including the child that caused the failure.
 ///
-/// A group has this error type if you specify no other.
+/// This type is the default error type of a group.
 public struct GroupFailure: Error, Sendable, CustomStringConvertible, LocalizedError {
     /// A child that gave no result.
     public struct Child: Sendable, CustomStringConvertible {
         /// The name of the operation, or the name of its type if it has no name.
         ///
-        /// For a mapped operation, it is the name of the original. If a map created the operation, the index and the
-        /// description of the element follow. If a pipeline created it, the indices of the element and of the stage
-        /// follow. Each index is counted from zero.
+        /// For a mapped operation, this property is the name of the original. If a map created the operation, the index
+        /// and the description of the element follow. If a pipeline created it, the indices of the element and of the
+        /// stage follow. Each index is counted from zero.
         public let name: String
         /// The error of the child, or the cause of its cancellation.
         public let failure: OperationFailure<any Error>
-        /// The failure of the child's recovery, or `nil` if there was no recovery that failed.
+        /// The failure of the child's recovery, or `nil` if no recovery failed.
         ///
-        /// This value is the error that the recovery threw, or the failure of the operation that last took the child's
-        /// place.
+        /// This value is the error that the recovery threw, or the failure of the operation that last replaced the
+        /// child.
         public let recoveryFailure: OperationFailure<any Error>?
 
-        /// One line for a log.
+        /// A one-line description for a log.
         public var description: String {
             "\(name) \(failure)" + (recoveryFailure.map { ", and its recovery \($0)" } ?? "")
         }
@@ -41,18 +41,18 @@ public struct GroupFailure: Error, Sendable, CustomStringConvertible, LocalizedE
 
     /// The name of the group.
     public let group: String
-    /// The child at fault, or `nil` if no single child is at fault.
+    /// The child that caused the failure, or `nil` if no single child caused it.
     ///
     /// The value is `nil` if the body or the sequence of elements failed, or if there were too few children.
     public let child: Child?
-    /// The error of the child at fault, the error that the body threw, or the ``sourceError``.
+    /// The error of the child that caused the failure, the error that the body threw, or the ``sourceError``.
     ///
     /// The value is `nil` if a child was canceled, or if too few children gave a result.
     public let underlyingError: (any Error)?
     /// The error of the asynchronous sequence that provides the elements, or `nil` if something else failed.
     ///
-    /// If the sequence threw an ``OperationFailure``, this is the error in it, so you can cast it to your error type. A
-    /// `CancellationError` and an ``OperationFailure/cancelled(_:)`` are kept as they are.
+    /// If the sequence threw an ``OperationFailure``, this property is the error in the failure, so you can cast it to
+    /// your error type. A `CancellationError` and an ``OperationFailure/cancelled(_:)`` are kept as they are.
     public let sourceError: (any Error)?
     /// The other children that gave no result, in the order in which they ended.
     ///
@@ -83,12 +83,13 @@ public struct GroupFailure: Error, Sendable, CustomStringConvertible, LocalizedE
         siblings.isEmpty ? message : "\(message) [others: \(siblings.map(\.description).joined(separator: "; "))]"
     }
 
-    /// A sentence to show to the user of the program.
+    /// A sentence to show to the user.
     public var errorDescription: String? { message }
 
-    /// The child in which the failure began.
+    /// The child where the failure originated.
     ///
-    /// In nested groups, this is the innermost child. For very deep nesting, the groups in the middle are omitted.
+    /// In nested groups, this property is the innermost child. For very deep nesting, the groups in the middle are
+    /// omitted.
     public var root: Child? {
         var root = child
         while let inner = root?.failure.underlyingError as? GroupFailure, let next = inner.child { root = next }
@@ -174,22 +175,22 @@ extension OperationFailure where ErrorType == any Error {
 
 /// An error that describes why a group did not accept an operation as its child.
 public struct GroupError: Error, Sendable, Equatable, CustomStringConvertible, LocalizedError {
-    /// The kind of the error.
+    /// The code that identifies the error.
     public let code: Code
-    /// A sentence that describes what was refused and why, and what to do about it.
+    /// A sentence that describes the refused operation, the reason and a possible solution.
     public let message: String
 
-    /// The message and the kind, for a log line.
+    /// The message and the code, for a log line.
     public var description: String { "\(message) [\(code)]" }
 
-    /// A sentence to show to the user of the program.
+    /// A sentence to show to the user.
     public var errorDescription: String? { message }
 
-    /// A kind of group error.
+    /// A code that identifies a group error.
     ///
-    /// Later versions may add kinds. If your code compares kinds, also handle unknown kinds.
+    /// Later versions may add codes. If you compare codes, also handle unknown codes.
     public struct Code: Hashable, Sendable, CustomStringConvertible {
-        /// The name of the kind, suitable as a metric label.
+        /// The name of the code, which is suitable as a metric label.
         public let description: String
 
         private init(_ name: String) { description = name }
@@ -198,7 +199,7 @@ public struct GroupError: Error, Sendable, Equatable, CustomStringConvertible, L
         public static let ended = Code("ended")
         /// The operation is in a queue.
         public static let inQueue = Code("inQueue")
-        /// The operation is a child of this group or of another one.
+        /// The operation is a child of this group or another group.
         public static let inGroup = Code("inGroup")
         /// The operation was started directly.
         public static let alreadyStarted = Code("alreadyStarted")

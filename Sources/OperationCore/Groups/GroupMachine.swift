@@ -448,7 +448,7 @@ public struct GroupPolicy: Sendable, Hashable, CustomStringConvertible {
     /// The group succeeds as soon as `count` children gave a result, and the other children are canceled.
     ///
     /// The group fails if all children have ended and too few gave a result. A group with fixed children fails as soon
-    /// as the results are no longer possible. If `count` is zero or less, the group succeeds at its start.
+    /// as it can no longer get `count` results. If `count` is zero or less, the group succeeds as soon as it starts.
     public static func quorum(_ count: Int) -> GroupPolicy { GroupPolicy(rule: .quorum(count)) }
 
     /// The children decide nothing, because the group has a body.

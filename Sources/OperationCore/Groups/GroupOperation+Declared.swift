@@ -17,8 +17,7 @@ extension GroupOperation where ResultType == Void, ErrorType == GroupFailure {
     ///   - policy: The policy that determines the outcome of the group. The default is ``GroupPolicy/failFast``.
     ///   - width: The maximum number of children that run at the same time. The default is `nil`, which leaves the
     ///     limit to the queue of the children.
-    ///   - queue: The queue on which the children run. The default is `nil`, which means the queue that holds the
-    ///     group.
+    ///   - queue: The queue on which the children run. The default is `nil`, which uses the queue that holds the group.
     public convenience init(policy: GroupPolicy = .failFast, width: Int? = nil, on queue: QueueManager? = nil) {
         self.init(GroupEngine(GroupMachine(policy: policy, width: width), queue: queue)) { _ in () }
     }
@@ -75,12 +74,11 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
     /// If one child gives no result, the group fails and the other children are canceled.
     ///
     /// - Parameters:
-    ///   - children: The operations to run. Children that you add later must also give a result, which is not in the
-    ///     array.
+    ///   - children: The operations to run. Children that you add later must also give a result, but the array does not
+    ///     contain it.
     ///   - width: The maximum number of children that run at the same time. The default is `nil`, which leaves the
     ///     limit to the queue of the children.
-    ///   - queue: The queue on which the children run. The default is `nil`, which means the queue that holds the
-    ///     group.
+    ///   - queue: The queue on which the children run. The default is `nil`, which uses the queue that holds the group.
     public static func all<Value, Failure>(
         _ children: [TypedOperation<Value, Failure>], width: Int? = nil, on queue: QueueManager? = nil
     ) -> GroupOperation<[Value], GroupFailure> {
@@ -97,11 +95,11 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
     /// ```
     ///
     /// - Parameters:
-    ///   - children: The operations to run. Children that you add later must also give a result, which is not combined.
+    ///   - children: The operations to run. Children that you add later must also give a result, but the group does not
+    ///     combine it.
     ///   - width: The maximum number of children that run at the same time. The default is `nil`, which leaves the
     ///     limit to the queue of the children.
-    ///   - queue: The queue on which the children run. The default is `nil`, which means the queue that holds the
-    ///     group.
+    ///   - queue: The queue on which the children run. The default is `nil`, which uses the queue that holds the group.
     ///   - combine: The closure that makes the result from the results of the children, in the order of the children.
     ///     It is called once, on any thread, and only if all children gave a result. It should return quickly.
     public static func all<Value, Failure, Combined: Sendable>(
@@ -113,15 +111,14 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
 
     /// Creates a group whose result is the array of the outcomes of its children, in the order of the children.
     ///
-    /// The group does not fail. An operation that cannot become a child has a cancellation with the code `groupRefused`
-    /// in the array, unless it has its own outcome.
+    /// The group does not fail. For an operation that cannot become a child, the array contains the operation's own
+    /// outcome, or else a cancellation with the code `groupRefused`.
     ///
     /// - Parameters:
     ///   - children: The operations to run.
     ///   - width: The maximum number of children that run at the same time. The default is `nil`, which leaves the
     ///     limit to the queue of the children.
-    ///   - queue: The queue on which the children run. The default is `nil`, which means the queue that holds the
-    ///     group.
+    ///   - queue: The queue on which the children run. The default is `nil`, which uses the queue that holds the group.
     public static func outcomes<Value, Failure>(
         of children: [TypedOperation<Value, Failure>], width: Int? = nil, on queue: QueueManager? = nil
     ) -> GroupOperation<[OperationOutcome<Value, Failure>], Never> {
@@ -140,14 +137,13 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
 
     /// Creates a group whose result is the first result that a child gives.
     ///
-    /// The other children are then canceled. If no child gives a result, the group fails.
+    /// The group then cancels the other children. If no child gives a result, the group fails.
     ///
     /// - Parameters:
     ///   - children: The operations to run.
     ///   - width: The maximum number of children that run at the same time. The default is `nil`, which leaves the
     ///     limit to the queue of the children.
-    ///   - queue: The queue on which the children run. The default is `nil`, which means the queue that holds the
-    ///     group.
+    ///   - queue: The queue on which the children run. The default is `nil`, which uses the queue that holds the group.
     public static func firstSuccess<Value, Failure>(
         of children: [TypedOperation<Value, Failure>], width: Int? = nil, on queue: QueueManager? = nil
     ) -> GroupOperation<Value, GroupFailure> {
@@ -156,14 +152,13 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
 
     /// Creates a group that ends with the result or the failure of the first child that ends.
     ///
-    /// The other children are then canceled.
+    /// The group then cancels the other children.
     ///
     /// - Parameters:
     ///   - children: The operations to run.
     ///   - width: The maximum number of children that run at the same time. The default is `nil`, which leaves the
     ///     limit to the queue of the children.
-    ///   - queue: The queue on which the children run. The default is `nil`, which means the queue that holds the
-    ///     group.
+    ///   - queue: The queue on which the children run. The default is `nil`, which uses the queue that holds the group.
     public static func race<Value, Failure>(
         _ children: [TypedOperation<Value, Failure>], width: Int? = nil, on queue: QueueManager? = nil
     ) -> GroupOperation<Value, GroupFailure> {
@@ -180,15 +175,14 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
     /// Creates a group whose result is the array of the first `count` results of its children, in the order of the
     /// children.
     ///
-    /// The other children are then canceled. The group fails as soon as so many results are no longer possible.
+    /// The group then cancels the other children. The group fails as soon as it can no longer get `count` results.
     ///
     /// - Parameters:
     ///   - count: The number of results that the group needs.
     ///   - children: The operations to run.
     ///   - width: The maximum number of children that run at the same time. The default is `nil`, which leaves the
     ///     limit to the queue of the children.
-    ///   - queue: The queue on which the children run. The default is `nil`, which means the queue that holds the
-    ///     group.
+    ///   - queue: The queue on which the children run. The default is `nil`, which uses the queue that holds the group.
     public static func quorum<Value, Failure>(
         _ count: Int, of children: [TypedOperation<Value, Failure>], width: Int? = nil, on queue: QueueManager? = nil
     ) -> GroupOperation<[Value], GroupFailure> {

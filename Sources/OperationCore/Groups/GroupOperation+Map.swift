@@ -11,15 +11,15 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
     /// let sum = try await squares.run().reduce(0, +)
     /// ```
     ///
-    /// Hardly more operations than `width` exist at a time. The first operation that gives no result fails the group.
-    /// The error of the group then names the index of the element, counted from zero. It also shows numbers, short
-    /// plain texts, and URLs without their queries, in at most 80 characters. For other elements, it shows the name of
-    /// the type, because they may contain secrets.
+    /// At any time, only slightly more operations than `width` exist. The first operation that gives no result fails
+    /// the group. The error of the group then names the index of the element, counted from zero. The error also shows a
+    /// number, a short plain string, or a URL without its query, in at most 80 characters. For other elements, which
+    /// may contain secrets, the error shows the name of the type.
     ///
     /// - Parameters:
     ///   - elements: The elements, which the group goes through once, in order.
     ///   - width: The maximum number of operations that run at the same time. A value below 1 counts as 1.
-    ///   - queue: The queue on which the operations run. The default is `nil`, which means the queue that holds the
+    ///   - queue: The queue on which the operations run. The default is `nil`, which uses the queue that holds the
     ///     group.
     ///   - make: The closure that makes the operation for an element. It is called on any thread, and never by two
     ///     threads at the same time. It is not called after a failure or a cancellation.
@@ -38,8 +38,8 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
     ///
     /// The operations run while the group still reads the sequence.
     ///
-    /// Use it if the elements arrive one after another, for example from a list that a server sends in pages. The group
-    /// reads the next page while the operations of the last page still run:
+    /// Use this method if the elements arrive one after another, for example from a list that a server sends in pages.
+    /// The group reads the next page while the operations of the last page still run:
     ///
     /// ```swift
     /// struct Names: AsyncSequence, Sendable {
@@ -67,32 +67,32 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
     /// print(try await sizes.run())
     /// ```
     ///
-    /// ### How far it reads
+    /// ### Reading ahead
     ///
-    /// The group reads nothing before it starts. Then one task reads the sequence. It has the task-local values and the
-    /// priority of the task that runs the group. The task reads at most `width` elements ahead, and never more than 64.
-    /// While it waits for the next element, it takes up no slot of a queue. While the group is suspended, the task
-    /// requests no further element.
+    /// The group reads nothing before it starts. Then one task reads the sequence. This task has the task-local values
+    /// and the priority of the task that runs the group. The task reads at most `width` elements ahead, and never more
+    /// than 64. While the task waits for the next element, it occupies no slot in a queue. While the group is
+    /// suspended, the task requests no further element.
     ///
-    /// ### How it ends
+    /// ### Errors and cancellation
     ///
     /// The group ends when the sequence has ended and each operation has ended. An error of the sequence fails the
     /// group immediately. The other operations are then canceled, and ``GroupFailure/sourceError`` is the error. If the
     /// sequence throws an ``OperationFailure`` with an error in it, `sourceError` is that error.
     ///
     /// A sequence cannot cancel the group. A `CancellationError` that it throws fails the group like any other error.
-    /// So does an ``OperationFailure/cancelled(_:)``, which is then the `sourceError` itself.
+    /// An ``OperationFailure/cancelled(_:)`` also fails the group, and is then the `sourceError` itself.
     ///
     /// When the group is canceled or fails, the task is canceled immediately. The group does not wait for the task, so it
     /// also ends if the sequence ignores the cancellation.
     ///
-    /// The group does not know the number of elements. Until the sequence ends, its progress counts the elements that
-    /// have an operation and one more. To set the expected number, call ``expect(totalWeight:)``.
+    /// The group does not know the number of elements. Until the sequence ends, its progress counts one element more
+    /// than those that already have an operation. To set the expected number, call ``expect(totalWeight:)``.
     ///
     /// - Parameters:
     ///   - elements: The elements, which the group goes through once, in order.
     ///   - width: The maximum number of operations that run at the same time. A value below 1 counts as 1.
-    ///   - queue: The queue on which the operations run. The default is `nil`, which means the queue that holds the
+    ///   - queue: The queue on which the operations run. The default is `nil`, which uses the queue that holds the
     ///     group.
     ///   - make: The closure that makes the operation for an element. It is called on any thread, and never by two
     ///     threads at the same time. It is not called after a failure or a cancellation.

@@ -5,9 +5,9 @@ import Foundation
 
 /// An operation that combines child operations into one operation with one typed result.
 ///
-/// Requests that need each other's responses often lead to nested callbacks. The code then does not know which requests
-/// still run, and must pass on each cancellation and each error manually at every level. A group has a body instead.
-/// The body runs **children** from top to bottom and uses their results:
+/// Requests that need each other's responses often lead to nested callbacks. Such code must track the running requests,
+/// and pass on each cancellation and error manually at every level. A group has a body instead. The body runs
+/// **children** from top to bottom and uses their results:
 ///
 /// ```swift
 /// let user = ClosureOperation { "ada" }
@@ -21,20 +21,20 @@ import Foundation
 /// let texts = try await greeting.run()
 /// ```
 ///
-/// Groups can be children of groups, to any depth. If your code needs no body, you can declare a group: see
-/// `all(_:width:on:)`, `map(_:width:on:_:)`, ``init(policy:width:on:)``.
+/// Groups can be children of groups, to any depth. To create a group without a body, see `all(_:width:on:)`,
+/// `map(_:width:on:_:)` or ``init(policy:width:on:)``.
 ///
 /// ### The end of a group
 ///
-/// A group ends once, when its body has returned and each of its children has ended. Canceling the group cancels all
-/// operations in the group. The outcome of the group is then this cancellation with its cause, whatever the outcomes of
-/// the children are. Do not call `finish` on a group, because that decides its outcome without its children.
+/// A group ends when its body has returned and all of its children have ended. Canceling the group cancels all
+/// operations in the group. The outcome of the group is then this cancellation with its cause, regardless of the
+/// outcomes of the children. Do not call `finish` on a group, because that decides its outcome without its children.
 ///
 /// ### The queue of the children
 ///
-/// The children run on the queue that was given to the group. If there is none, they run on the ``QueueManager`` that
-/// holds the group, or else on a queue that all such groups share. A group occupies no slot in its queue while its body
-/// waits for children. So nested groups need no additional width.
+/// The children run on the queue that you pass to the group. If you pass no queue, the children run on the
+/// ``QueueManager`` that holds the group, or else on a queue that all such groups share. A group occupies no slot in
+/// its queue while its body waits for children. So nested groups need no additional width.
 ///
 /// A group stays alive from its start until it ends.
 public final class GroupOperation<ResultType: Sendable, ErrorType: Error>: AsyncOperation<ResultType, ErrorType>,
@@ -71,7 +71,7 @@ public final class GroupOperation<ResultType: Sendable, ErrorType: Error>: Async
     /// A Boolean value that is always `true`, because a canceled group ends when its children have ended.
     public override var windsDownAfterCancellation: Bool { true }
 
-    /// Begins the body, or the children if there is no body.
+    /// Starts the body, or the children if there is no body.
     public override func main() {
         let begin = work.withLock { exchange(&$0.begin, with: nil) }
         if let begin { begin(self) } else { engine.begin(self) }
@@ -104,7 +104,7 @@ extension GroupOperation {
     /// Adds a child, which begins when the group begins, or immediately if the group has begun.
     ///
     /// The group waits until the child has ended. The body, other children and any other code may add children until
-    /// the group has ended. A child that is added after a cancellation is canceled too.
+    /// the group has ended. A child that is added after a cancellation is also canceled.
     ///
     /// - Parameters:
     ///   - child: The operation to run, which may depend on other children.
@@ -165,8 +165,7 @@ extension GroupOperation {
     /// - Parameters:
     ///   - width: The maximum number of children that run at the same time. The default is `nil`, which leaves the
     ///     limit to the queue of the children.
-    ///   - queue: The queue on which the children run. The default is `nil`, which means the queue that holds the
-    ///     group.
+    ///   - queue: The queue on which the children run. The default is `nil`, which uses the queue that holds the group.
     ///   - body: The closure that runs the children, which should respect the cancellation of its task.
     @_disfavoredOverload
     public convenience init(
@@ -183,8 +182,7 @@ extension GroupOperation {
     /// - Parameters:
     ///   - width: The maximum number of children that run at the same time. The default is `nil`, which leaves the
     ///     limit to the queue of the children.
-    ///   - queue: The queue on which the children run. The default is `nil`, which means the queue that holds the
-    ///     group.
+    ///   - queue: The queue on which the children run. The default is `nil`, which uses the queue that holds the group.
     ///   - body: The closure that runs the children.
     @_disfavoredOverload
     public convenience init(
@@ -214,8 +212,7 @@ extension GroupOperation where ErrorType == GroupFailure {
     /// - Parameters:
     ///   - width: The maximum number of children that run at the same time. The default is `nil`, which leaves the
     ///     limit to the queue of the children.
-    ///   - queue: The queue on which the children run. The default is `nil`, which means the queue that holds the
-    ///     group.
+    ///   - queue: The queue on which the children run. The default is `nil`, which uses the queue that holds the group.
     ///   - body: The closure that runs the children, which should respect the cancellation of its task.
     public convenience init(
         width: Int? = nil, on queue: QueueManager? = nil,
@@ -241,8 +238,7 @@ extension GroupOperation where ErrorType == GroupFailure {
     /// - Parameters:
     ///   - width: The maximum number of children that run at the same time. The default is `nil`, which leaves the
     ///     limit to the queue of the children.
-    ///   - queue: The queue on which the children run. The default is `nil`, which means the queue that holds the
-    ///     group.
+    ///   - queue: The queue on which the children run. The default is `nil`, which uses the queue that holds the group.
     ///   - body: The closure that runs the children.
     public convenience init(
         width: Int? = nil, on queue: QueueManager? = nil,

@@ -5,7 +5,7 @@ import Foundation
 
 /// The progress of a group, measured by the weights of its children.
 public struct GroupProgress: Sendable, Hashable, CustomStringConvertible {
-    /// The weight of the children that ended, whatever their outcomes, and the completed part of the weight of running
+    /// The weight of all ended children, regardless of their outcomes, plus the completed part of the weight of running
     /// children.
     public let completedWeight: Double
     /// The weight of all children that were added, or the expected weight if that is larger.
@@ -17,14 +17,14 @@ public struct GroupProgress: Sendable, Hashable, CustomStringConvertible {
         self.totalWeight = totalWeight
     }
 
-    /// The completed share, from zero to one, or zero if there is no child.
+    /// The completed fraction, from zero to one, or zero if the group has no children.
     public var fraction: Double {
         let share = completedWeight / totalWeight
         // A share that is not a number does not count.
         return totalWeight > 0 && share > 0 ? min(share, 1) : 0
     }
 
-    /// The progress as text, such as `37 % of 4.0`.
+    /// The progress as a string, such as `37% of 4.0`.
     public var description: String { "\(Int(fraction * 100))% of \(totalWeight)" }
 }
 
@@ -32,16 +32,16 @@ public struct GroupProgress: Sendable, Hashable, CustomStringConvertible {
 extension GroupOperation {
     /// The progress of the children, each counted by the weight with which it was added.
     ///
-    /// A child that ended counts in full, whatever its outcome. A running child counts by the share that it reports.
-    /// Groups report a share, and so does each ``MeasuredOperation``, such as a network or file operation. An operation
-    /// that is mapped from one of them, for example with `mapError`, also reports a share. Any other child counts only
-    /// when it has ended.
+    /// An ended child counts in full, regardless of its outcome. A running child counts by the fraction that it
+    /// reports. Groups and all ``MeasuredOperation`` objects, such as network and file operations, report a fraction.
+    /// Operations that are mapped from them, for example with `mapError`, report the same fraction. Any other child
+    /// counts only after it has ended.
     ///
-    /// The fraction never goes backward while no child is added. To declare how much weight will be added, call
+    /// The fraction never decreases unless you add children. To declare how much weight will be added, call
     /// ``expect(totalWeight:)``. When the group has its result, the fraction is one. After a failure or a cancellation,
-    /// it does not change any more.
+    /// the fraction no longer changes.
     ///
-    /// The group measures its progress from the first time that your code reads it or listens to it.
+    /// The group starts to measure its progress when your code first reads or observes it.
     public var groupProgress: GroupProgress { engine.progress }
 
     /// The closure that is called on the `callbackQueue` when the children make progress.
@@ -57,12 +57,12 @@ extension GroupOperation {
         }
     }
 
-    /// Adds a closure that is called on the main actor when the children make progress, whatever the `callbackQueue`
-    /// is.
+    /// Adds a closure that is called on the main actor when the children make progress, regardless of the
+    /// `callbackQueue`.
     ///
-    /// The closure is called in addition to ``groupProgressHandler``, and under the same conditions. It is not called
-    /// after a cancellation, and it receives the complete progress before the handlers of a result are called. Each
-    /// call of this method adds a closure and replaces none.
+    /// The closure is called in addition to ``groupProgressHandler``, and under the same conditions. The closure is not
+    /// called after a cancellation, and receives the complete progress before the handlers of a result are called. Each
+    /// call to this method adds a closure without replacing earlier ones.
     ///
     /// - Returns: This group.
     @discardableResult
@@ -75,8 +75,8 @@ extension GroupOperation {
     ///
     /// Read this property before the group ends. The object is updated on the callback queue, and counts
     /// ten-thousandths of the fraction. Canceling, pausing or resuming the object cancels, suspends or resumes the
-    /// group. The object never goes backward. If children are added, it does not change until the fraction is that
-    /// large again.
+    /// group. The object's progress never decreases. If you add children, it does not change until the fraction reaches
+    /// its previous value.
     public var progress: Progress {
         guard let teller = needTeller() else { return makeProgress() }
         let progress = teller.foundation(makeProgress)
@@ -85,9 +85,9 @@ extension GroupOperation {
         return progress
     }
 
-    /// Declares the weight that all children will have together, if they are added one after another.
+    /// Declares the expected total weight of all children, including those that you add later.
     ///
-    /// If the children that are added weigh more, their weight counts. A map expects as many children as the
+    /// If the added children weigh more, their actual weight counts. A map expects as many children as the
     /// `underestimatedCount` of its elements.
     public func expect(totalWeight weight: Double) { engine.expect(weight) }
 
@@ -119,7 +119,7 @@ extension GroupOperation {
 }
 
 extension GroupScope {
-    /// Declares the weight that all children will have together, for the progress of the group.
+    /// Declares the expected total weight of all children, for the progress of the group.
     public func expect(totalWeight weight: Double) { engine.expect(weight) }
 }
 
@@ -356,16 +356,17 @@ package struct GroupMeter: Sendable {
 /// }
 /// ```
 public protocol MeasuredOperation: ManagedOperation {
-    /// The completed share of the work, from zero to one, or `nil` if it is not known.
+    /// The completed fraction of the work, from zero to one, or `nil` if it is not known.
     ///
     /// OperationKit reads the property on any thread, outside its locks.
     var completedFraction: Double? { get }
 }
 
 extension MeasuredOperation {
-    /// Notifies the group of the operation that ``completedFraction`` has changed.
+    /// Notifies the operation's group that ``completedFraction`` has changed.
     ///
-    /// Call this method outside your own locks. It has no effect if the progress of the group was not requested.
+    /// Call this method outside your own locks. The call has no effect if no code has requested the progress of the
+    /// group.
     public func completedFractionDidChange() { fractionDidChange { completedFraction } }
 }
 

@@ -3,7 +3,7 @@
 
 import Foundation
 
-/// The object with which the body of a group runs its children.
+/// An object that the body of a group uses to run children.
 public struct GroupScope: Sendable {
     package let engine: GroupEngine
     var isShielded = false
@@ -14,8 +14,8 @@ public struct GroupScope: Sendable {
     /// only waits for it, and the group does not cancel it. If you cancel the task that awaits a child, for example a
     /// task of a task group in the body, the child is canceled.
     ///
-    /// The body of another operation may call this method, too. Suppose that this body is active in this group. If the
-    /// child could begin only after it, because the width of the group is used up, the child is canceled with the cause
+    /// The body of another operation may also call this method. If that operation runs in this group and the width of
+    /// the group is used up, the child could begin only after that operation. The child is then canceled with the cause
     /// `waitsForItself`.
     ///
     /// The body of the child has the task-local values and the priority of the task that calls this method.
@@ -52,9 +52,9 @@ public struct GroupScope: Sendable {
     /// Runs a child while the calling thread waits, and returns its result.
     ///
     /// The calling thread must be the thread of the synchronous body. A synchronous child runs on this thread. For any
-    /// other child, the thread waits, and the group gives up its slot in its queue meanwhile. The number of threads
-    /// that may wait follows from ``QueueManager/threadLimit``. If one more would wait, the child is canceled with the
-    /// cause `tooManyWaits`.
+    /// other child, the thread waits, and the group gives up its slot in its queue in the meantime. The number of
+    /// threads that may wait depends on ``QueueManager/threadLimit``. If this number is reached, the child is canceled
+    /// with the cause `tooManyWaits`.
     ///
     /// An operation that is in a queue or in a group, was started, or has ended does not become a child. The method
     /// only waits for it.
@@ -124,8 +124,8 @@ public struct GroupScope: Sendable {
 extension GroupScope {
     /// Runs a part of the body that is not canceled with the group, even if the group was canceled before.
     ///
-    /// The part runs in its own task, which continues after a cancellation of the group. So do the children that you
-    /// run with the scope that the closure receives. The group ends after the part.
+    /// The part runs in its own task, which continues after a cancellation of the group. Children that you run with the
+    /// scope that the closure receives also continue. The group ends only after the part has ended.
     ///
     /// - Parameter part: The closure that runs the part of the body.
     /// - Throws: The error that `part` throws.

@@ -11,7 +11,8 @@
 /// ```
 ///
 /// A stage that is faster than the next one waits for it. At most `buffer` results of a stage wait for the next stage.
-/// So the widths and the buffers limit the number of elements that are in progress, however many elements there are.
+/// So the widths and the buffers limit the number of elements that are in progress, regardless of the number of
+/// elements.
 ///
 /// A pipeline is a value that describes work. Each ``operation(on:)`` goes through the elements from the start.
 public struct OperationPipeline<Output: Sendable>: Sendable {
@@ -29,7 +30,7 @@ public struct OperationPipeline<Output: Sendable>: Sendable {
 
     /// Creates a pipeline without a stage, whose elements come from an asynchronous sequence.
     ///
-    /// The first stage works on the first elements while the sequence is still read:
+    /// The first stage works on the first elements while the group still reads the sequence:
     ///
     /// ```swift
     /// let (names, continuation) = AsyncStream.makeStream(of: String.self)
@@ -57,7 +58,7 @@ public struct OperationPipeline<Output: Sendable>: Sendable {
 
     private init(build: @escaping @Sendable (any PipelineSink<Output>) -> PipelineSource) { self.build = build }
 
-    /// Returns a pipeline with a further stage.
+    /// Returns a pipeline with an additional stage.
     ///
     /// - Parameters:
     ///   - width: The maximum number of operations of this stage that run at the same time. A value below 1 counts as
@@ -83,7 +84,7 @@ public struct OperationPipeline<Output: Sendable>: Sendable {
     ///
     /// The first operation that gives no result fails the group.
     ///
-    /// - Parameter queue: The queue on which the operations run. The default is `nil`, which means the queue that holds
+    /// - Parameter queue: The queue on which the operations run. The default is `nil`, which uses the queue that holds
     ///   the group.
     public func operation(on queue: QueueManager? = nil) -> GroupOperation<[Output], GroupFailure> {
         let results = PipelineResults<Output>()

@@ -21,7 +21,7 @@ public struct OperationPlan<Input: Sendable, Output: Sendable>: Sendable {
 
     private init(body: @escaping @Sendable (Input, GroupScope) async throws -> Output) { self.body = body }
 
-    /// Creates a plan of one step.
+    /// Creates a plan with one step.
     ///
     /// - Parameter make: The closure that makes the operation. It is called on any thread, once for each run.
     public init<Failure>(_ make: @escaping @Sendable (Input) -> TypedOperation<Output, Failure>) {
@@ -37,7 +37,7 @@ public struct OperationPlan<Input: Sendable, Output: Sendable>: Sendable {
     ///   - input: The input of the plan.
     ///   - width: The maximum number of operations that run at the same time. The default is `nil`, which leaves the
     ///     limit to the queue of the operations.
-    ///   - queue: The queue on which the operations run. The default is `nil`, which means the queue that holds the
+    ///   - queue: The queue on which the operations run. The default is `nil`, which uses the queue that holds the
     ///     group.
     public func operation(
         for input: Input, width: Int? = nil, on queue: QueueManager? = nil
@@ -49,7 +49,7 @@ public struct OperationPlan<Input: Sendable, Output: Sendable>: Sendable {
 
 // Steps one after another.
 extension OperationPlan {
-    /// Returns a plan with a further step, whose operation is made from the result of this plan.
+    /// Returns a plan with an additional step, whose operation is made from the result of this plan.
     ///
     /// - Parameter make: The closure that makes the operation. It is called on any thread, once for each run.
     public func then<Next, Failure>(
@@ -68,7 +68,8 @@ extension OperationPlan {
 
     /// Returns a plan that converts the result of this plan.
     ///
-    /// - Parameter convert: The closure that converts the result. If it throws an error, the plan fails with it.
+    /// - Parameter convert: The closure that converts the result. If it throws an error, the plan fails with that
+    ///   error.
     public func mapResult<Converted>(
         _ convert: @escaping @Sendable (Output) throws -> Converted
     ) -> OperationPlan<Input, Converted> {
@@ -81,14 +82,14 @@ extension OperationPlan {
 extension OperationPlan {
     /// Returns a plan that runs both plans at the same time with the same input.
     ///
-    /// If one of them fails, the other one is canceled.
+    /// If one plan fails, the other plan is canceled.
     public func and<Other>(_ other: OperationPlan<Input, Other>) -> OperationPlan<Input, (Output, Other)> {
         OperationPlan<Input, (Output, Other)> { input in
             GroupOperation.all(operation(for: input), other.operation(for: input))
         }
     }
 
-    /// Returns a plan that runs several plans at the same time, and whose result is the first result of any of them.
+    /// Returns a plan that runs several plans at the same time and uses the first result.
     ///
     /// When one plan has given a result, the other plans are canceled.
     public static func firstSuccess(of plans: [OperationPlan]) -> OperationPlan {
@@ -100,7 +101,7 @@ extension OperationPlan where Output == Never {
     /// Returns a plan that runs several plans at the same time with the same input, and whose result is a tuple of
     /// their results.
     ///
-    /// If one of them fails, the others are canceled.
+    /// If one plan fails, the other plans are canceled.
     ///
     /// ```swift
     /// let title = OperationPlan { (id: Int) in ClosureOperation { "title \(id)" } }
@@ -151,8 +152,8 @@ extension OperationPlan where Output: AsyncSequence, Output.Element: Sendable {
     /// Returns a plan that runs another plan for each element of this plan's result, an asynchronous sequence, and
     /// collects the results.
     ///
-    /// The results are in the order of the elements. The plan runs for the first elements while the sequence is still
-    /// read.
+    /// The results are in the order of the elements. The plan runs for the first elements while the group still reads
+    /// the sequence.
     ///
     /// - Parameters:
     ///   - width: The maximum number of elements for which the other plan runs at the same time.
@@ -166,7 +167,7 @@ extension OperationPlan where Output: AsyncSequence, Output.Element: Sendable {
     /// Returns a plan that runs an operation for each element of this plan's result, an asynchronous sequence, and
     /// collects the results.
     ///
-    /// The results are in the order of the elements. The first operations run while the sequence is still read.
+    /// The results are in the order of the elements. The first operations run while the group still reads the sequence.
     ///
     /// - Parameters:
     ///   - width: The maximum number of operations that run at the same time.

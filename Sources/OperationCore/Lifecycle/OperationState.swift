@@ -21,9 +21,9 @@ public enum OperationState: String, Sendable, Hashable, CaseIterable, CustomStri
         self == .notStarted ? "not started" : rawValue
     }
 
-    /// A Boolean value that indicates whether the operation is not started, executing or suspended.
+    /// A Boolean value that indicates whether the state is ``notStarted``, ``executing`` or ``suspended``.
     public var isWorkingOrInProcess: Bool { !isFinishedOrCancelled }
 
-    /// A Boolean value that indicates whether the operation finished or was canceled.
+    /// A Boolean value that indicates whether the state is ``finished`` or ``cancelled``.
     public var isFinishedOrCancelled: Bool { self == .finished || self == .cancelled }
 }

@@ -28,7 +28,7 @@ import Foundation
 /// }
 /// ```
 ///
-/// Each path through the work must end in a call of `finish(withResult:)` or `finish(withError:)`. A second call has no
+/// Each path through the work must end in a call to `finish(withResult:)` or `finish(withError:)`. A second call has no
 /// effect. An operation that is canceled while it runs ends immediately. Override ``didCancel(because:)`` to stop its
 /// work.
 open class AsyncOperation<ResultType: Sendable, ErrorType: Error>: TypedOperation<ResultType, ErrorType>,
@@ -36,12 +36,12 @@ open class AsyncOperation<ResultType: Sendable, ErrorType: Error>: TypedOperatio
 {
     // Sendable: it adds no state to its superclass.
 
-    /// Creates an operation that waits to be started.
+    /// Creates an operation that has not started.
     public override init() {
         super.init()
     }
 
-    /// Begins the work.
+    /// Starts the work.
     ///
     /// This method is called only if the operation was not canceled before it began.
     ///
@@ -56,12 +56,12 @@ open class AsyncOperation<ResultType: Sendable, ErrorType: Error>: TypedOperatio
     /// OperationKit calls this method once, on the thread that canceled the operation, and holds no lock during the
     /// call. The default implementation does nothing.
     ///
-    /// The method may be called while `main()` still runs. Another thread may even call it just before `main()`, which
-    /// is called anyway. A body that begins work should first store the object that stops the work, and then check
-    /// `isCancelled`.
+    /// The method may be called while `main()` still runs. Another thread may even call it just before `main()`, and
+    /// `main()` is then still called. A body that starts work should first store the object that stops the work, and
+    /// then check `isCancelled`.
     ///
     /// The method is not called if an input or the start itself canceled the operation, or if the operation was
-    /// canceled before that. The body does not run in these cases.
+    /// canceled earlier. The body does not run in these cases.
     ///
     /// - Parameter cause: The cause of the cancellation.
     open func didCancel(because cause: CancellationCause) {}
@@ -70,7 +70,7 @@ open class AsyncOperation<ResultType: Sendable, ErrorType: Error>: TypedOperatio
     ///
     /// The default implementation returns `false`. Return `true` if dependents or the next operation in the queue must
     /// not begin before the work has stopped. The outcome is still a cancellation, and handlers and waiting tasks are
-    /// notified of it immediately.
+    /// notified of the cancellation immediately.
     open var windsDownAfterCancellation: Bool { false }
 
     /// Pauses the work.
@@ -78,9 +78,9 @@ open class AsyncOperation<ResultType: Sendable, ErrorType: Error>: TypedOperatio
     /// The operation calls this method and ``didResume()`` alternately, never at the same time, and holds no lock
     /// during the calls. The default implementation does nothing.
     ///
-    /// The operation skips this call if the suspension ends before the call begins. The hook itself or another thread
-    /// may suspend or resume the operation while a hook runs. The thread of the hook then calls the next hook
-    /// afterward, for the state that holds when the first hook returns.
+    /// The operation skips this call if the suspension ends before the call begins. The method itself or another thread
+    /// may suspend or resume the operation during the call. When the method returns, the same thread calls the next
+    /// method if the state has changed.
     open func didSuspend() {}
 
     /// Resumes the work after ``didSuspend()``.
@@ -90,8 +90,8 @@ open class AsyncOperation<ResultType: Sendable, ErrorType: Error>: TypedOperatio
 
     /// Suspends an executing operation.
     ///
-    /// The operation keeps its slot in its queue, and its timeout is paused. The body is notified by ``didSuspend()``.
-    /// A body that does not override ``didSuspend()`` continues its work.
+    /// The operation keeps its slot in its queue, and its timeout is paused. The operation notifies the body with
+    /// ``didSuspend()``. A body that does not override ``didSuspend()`` continues its work.
     ///
     /// - Returns: `false` if the operation is not executing. The method has no effect in this case.
     @discardableResult

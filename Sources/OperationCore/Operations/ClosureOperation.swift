@@ -67,8 +67,8 @@ extension TypedOperation {
 
 /// An operation that runs a closure on the main actor.
 ///
-/// Use it for example to show a result with the guarantees of an operation. A `CancellationError` that the closure
-/// throws cancels the operation.
+/// For example, use this class to show a result with the guarantees of an operation. A `CancellationError` that the
+/// closure throws cancels the operation.
 ///
 /// ```swift
 /// let show = MainQueueOperation { print("done") }
@@ -77,7 +77,7 @@ extension TypedOperation {
 ///
 /// If the operation is started or waited for on the main thread, the closure runs immediately, with or without a main
 /// run loop. If the operation is started on another thread, the closure runs as soon as the main thread is available.
-/// The main thread is available in its run loop, and while it waits in a call of this package. If the operation is
+/// The main thread is available in its run loop, and while it waits in a call to this package. If the operation is
 /// canceled before that, the closure does not run.
 public final class MainQueueOperation<ResultType: Sendable, ErrorType: Error>:
     AsyncOperation<ResultType, ErrorType>, @unchecked Sendable

@@ -1,11 +1,11 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-/// The members that every operation has under names that a subclass may want to use itself.
+/// A protocol with members of every operation whose names a subclass may also use for its own properties.
 ///
-/// A member in an extension of a protocol does not prevent your subclass from having a property of the same name. A
-/// member of a superclass would prevent it. ``ManagedOperation`` is the only type that declares conformance, so all
-/// operations of this package conform.
+/// Unlike a member of a superclass, a member of a protocol extension does not prevent your subclass from having a
+/// property of the same name. ``ManagedOperation`` is the only type that declares conformance, so all operations of
+/// this package conform.
 public protocol CommonOperationMembers: ManagedOperation {}
 
 extension ManagedOperation: CommonOperationMembers {}
@@ -24,12 +24,12 @@ extension CommonOperationMembers {
     /// The value is `false` for an operation that was canceled.
     public var isFailed: Bool { operation.hasEnded(as: .failure) }
 
-    /// The states of the operation, beginning with the current state.
+    /// An asynchronous sequence of the states of the operation, beginning with the current state.
     public var states: OperationStates { operation.states }
 
     /// The clock that measures the delay, the timeout and the deadline.
     ///
-    /// The default is the clock of the system. A clock that you set after the start has no effect.
+    /// The default is the system clock. A clock that you set after the start has no effect.
     public var clock: any OperationClock {
         get { operation.clock }
         set { operation.clock = newValue }
@@ -76,8 +76,8 @@ extension CommonOperationMembers {
     /// does. OperationKit reports a notice in this case. The notice comes immediately, or within about a minute if the
     /// cycle forms while the body waits.
     ///
-    /// The method does not start the operation, and does not cancel it. Canceling the waiting task ends only the wait.
-    /// The operation continues, and its `isFinished` property indicates whether it has ended.
+    /// The method does not start or cancel the operation. Canceling the waiting task ends only the wait. The operation
+    /// continues, and its `isFinished` property indicates whether it has ended.
     public func ended() async {
         let wait = TaskWait()
         let operation: ManagedOperation = self
@@ -96,7 +96,7 @@ extension CommonOperationMembers {
 
     /// The error of the operation as a value of the type `any Error`.
     ///
-    /// The value is `nil` until the operation has an outcome, after a result, and after a cancellation. For a
+    /// The value is `nil` before the operation has an outcome, and if the outcome is a result or a cancellation. For a
     /// cancellation, see `cancellationCause`. Use this property in code that handles operations of all types. If you
     /// know the type of the operation, read `outcome` instead.
     public var anyError: (any Error)? {

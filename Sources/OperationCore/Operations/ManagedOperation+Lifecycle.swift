@@ -29,10 +29,10 @@ extension ManagedOperation {
         storage.withLock { $0.machine.state == .finished && $0.machine.ending == ending }
     }
 
-    /// A Boolean value that indicates whether the operation is not started, executing or suspended.
+    /// A Boolean value that indicates whether the operation has neither finished nor been canceled.
     public final var isWorkingOrInProcess: Bool { state.isWorkingOrInProcess }
 
-    /// A Boolean value that indicates whether the operation finished or was canceled.
+    /// A Boolean value that indicates whether the operation has finished or was canceled.
     public final var isFinishedOrCancelled: Bool { state.isFinishedOrCancelled }
 
     /// The cause of the cancellation, or `nil` if the operation was not canceled.
@@ -48,8 +48,7 @@ extension ManagedOperation {
     ///
     /// If you call this method on the callback queue, and that queue is serial, neither
     /// ``TypedOperation/successHandler`` nor ``TypedOperation/failureHandler`` begins after the method has returned.
-    /// This also holds for a handler that was already enqueued because the operation had its result or its error
-    /// before.
+    /// This guarantee also applies to a handler that was already enqueued before the call.
     ///
     /// - Parameter cause: The reason for the cancellation.
     public final func cancel(because cause: CancellationCause) {

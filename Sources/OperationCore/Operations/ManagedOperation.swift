@@ -3,7 +3,7 @@
 
 import Foundation
 
-/// The base class of all operations in this package, without the types of the result and the error.
+/// The base class of all operations in this package, independent of their result and error types.
 ///
 /// Use this class in code that handles operations of all types. The class provides the state, the dependencies and the
 /// timing of an operation.
@@ -164,7 +164,7 @@ open class ManagedOperation: Operation, @unchecked Sendable {
     /// Runs the body on the calling thread.
     package func runBody() { main() }
 
-    /// A Boolean value that indicates whether the body takes only a moment and runs no code of the user.
+    /// A Boolean value that indicates whether the body takes only a moment and runs no user code.
     ///
     /// The queue reads the value under its lock.
     @_spi(Subclassing) open var isBodyBrief: Bool { false }
@@ -236,7 +236,7 @@ open class ManagedOperation: Operation, @unchecked Sendable {
     /// To stop the work of your own operation, override `didCancel(because:)`.
     ///
     /// You may call this method in the `deinit` of a subclass, so that handlers are notified of the end. Do not call it
-    /// there if the operation was started and has a `completionBlock`. That block would need the operation that is
+    /// there if the operation was started and has a `completionBlock`. The block would need the operation, which is
     /// being freed.
     public final override func cancel() {
         cancel(because: .requested)
@@ -275,7 +275,7 @@ open class ManagedOperation: Operation, @unchecked Sendable {
         }
     }
 
-    /// The importance of the operation's work to the user of the program.
+    /// The importance of the operation's work to the user.
     open override var qualityOfService: QualityOfService {
         get { super.qualityOfService }
         set {
@@ -348,8 +348,8 @@ open class ManagedOperation: Operation, @unchecked Sendable {
     ///
     /// This operation then runs regardless of the outcome of the other operation.
     ///
-    /// A dependency that you add after the start, or that would close a cycle, is ignored and reported to
-    /// ``OperationDiagnostics``. Use `depend(on:otherwise:)` for an error instead.
+    /// A dependency that you add after the start, or that would create a cycle, is ignored and reported to
+    /// ``OperationDiagnostics``. To get an error instead, use `depend(on:otherwise:)`.
     public final override func addDependency(_ operation: Operation) {
         addReportedDependency(on: operation)
     }

@@ -22,8 +22,8 @@ import Foundation
 /// - The original and every operation mapped from it start, suspend, resume and end together. They have the same name,
 ///   dependencies, priority, quality of service, timeout, deadline, delay, conditions, categories, throttle and owner.
 ///   You can set each of these properties on any of the operations.
-/// - Each of these operations has its own outcome, handlers, observers and `completionBlock`. The callback queue is
-///   that of the original, unless you set another one.
+/// - Each of these operations has its own outcome, handlers, observers and `completionBlock`. By default, the operation
+///   uses the callback queue of the original.
 /// - The conversion runs once, on the thread that ends the original. The conversion precedes the handlers of the mapped
 ///   operation, and `isFinished` is `true` only afterward. If the original has already ended, the mapped operation has
 ///   its outcome immediately and does not need to be started.
@@ -123,12 +123,12 @@ public final class MappedOperation<ResultType: Sendable, ErrorType: Error>: Asyn
 }
 
 extension TypedOperation {
-    /// Creates an operation that shares the life of this operation and converts its outcome.
+    /// Creates an operation that shares the life cycle of this operation and converts its outcome.
     ///
-    /// The closure runs when the handlers of this operation are called. This moment is later than its ``finalOutcome``
-    /// in two cases. If this operation is finished before its start, the mapped operation has its outcome after the
-    /// start. If a ``SyncOperation`` finishes before its `main()` returns, the mapped operation has its outcome after
-    /// `main()` returns.
+    /// The closure runs when the handlers of this operation are called. In two cases, the ``finalOutcome`` is available
+    /// earlier. If this operation is finished before its start, the mapped operation has its outcome after the start.
+    /// If a ``SyncOperation`` finishes before its `main()` returns, the mapped operation has its outcome after `main()`
+    /// returns.
     ///
     /// - Parameter convert: A closure that converts the outcome. The closure is called at most once, and not at all if
     ///   the mapped operation itself is canceled. The closure runs on the thread that ends this operation, or on the
@@ -144,9 +144,9 @@ extension TypedOperation {
         }
     }
 
-    /// Creates an operation that shares the life of this operation and converts its result.
+    /// Creates an operation that shares the life cycle of this operation and converts its result.
     ///
-    /// The closure runs as for ``mapOutcome(_:)``.
+    /// The closure runs under the same conditions as the closure of ``mapOutcome(_:)``.
     public final func mapResult<NewResult: Sendable>(
         _ convert: @escaping @Sendable (ResultType) -> NewResult
     ) -> MappedOperation<NewResult, ErrorType> {
@@ -159,10 +159,10 @@ extension TypedOperation {
         }
     }
 
-    /// Creates an operation that shares the life of this operation and converts its error, for example to a type of
-    /// your own.
+    /// Creates an operation that shares the life cycle of this operation and converts its error, for example to a type
+    /// of your own.
     ///
-    /// The closure runs as for ``mapOutcome(_:)``.
+    /// The closure runs under the same conditions as the closure of ``mapOutcome(_:)``.
     public final func mapError<NewError: Error>(
         _ convert: @escaping @Sendable (ErrorType) -> NewError
     ) -> MappedOperation<ResultType, NewError> {

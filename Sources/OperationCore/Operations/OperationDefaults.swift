@@ -4,7 +4,7 @@
 import Dispatch
 import Synchronization
 
-/// The settings of the process for operations that do not have their own settings.
+/// The process-wide settings for operations that do not have their own settings.
 public enum OperationDefaults {
     private static let chosenQueue = Locked(DispatchQueue.main)
     private static let isChosen = Atomic(false)
@@ -12,7 +12,7 @@ public enum OperationDefaults {
 
     /// The queue on which handlers are called if neither the operation nor its group or queue has a callback queue.
     ///
-    /// The default is the main queue. If your program has no main run loop, as a service on Linux, set another queue
+    /// The default is the main queue. If your program has no main run loop, like a service on Linux, set another queue
     /// once:
     ///
     /// ```swift

@@ -17,7 +17,7 @@ public struct OperationStates: AsyncSequence, Sendable {
     public struct Iterator: AsyncIteratorProtocol {
         fileprivate let subscription: StateSubscription
 
-        /// Returns the next state after a wait, or `nil` after the last state or when the task is canceled.
+        /// Waits for the next state and returns it, or returns `nil` after the last state or when the task is canceled.
         public mutating func next() async -> OperationState? {
             await subscription.feed.next()
         }

@@ -18,8 +18,8 @@ import Foundation
 /// }
 /// ```
 ///
-/// The first call of `finish` decides the outcome. Handlers are notified of the outcome when `main()` returns. If
-/// `main()` returns without a call of `finish`, the operation ends as canceled with the cause `noResult`. In debug
+/// The first call to `finish` decides the outcome. Handlers are notified of the outcome when `main()` returns. If
+/// `main()` returns without a call to `finish`, the operation ends as canceled with the cause `noResult`. In debug
 /// builds, OperationKit also prints a notice.
 ///
 /// If the operation is canceled while it runs, its handlers and the tasks and threads that wait for its outcome are
@@ -29,12 +29,12 @@ open class SyncOperation<ResultType: Sendable, ErrorType: Error>: TypedOperation
 {
     // Sendable: it adds no state to its superclass.
 
-    /// Creates an operation that waits to be started.
+    /// Creates an operation that has not started.
     public override init() {
         super.init()
     }
 
-    /// Does the work.
+    /// Does the work of the operation.
     ///
     /// This method is called only if the operation was not canceled before it began.
     ///
@@ -49,8 +49,8 @@ open class SyncOperation<ResultType: Sendable, ErrorType: Error>: TypedOperation
     /// OperationKit calls this method once while `main()` runs, on the thread that canceled the operation, and holds no
     /// lock during the call. The default implementation does nothing.
     ///
-    /// Another thread may call this method just before `main()`, which is called anyway. This method is not called if
-    /// an input or the start itself canceled the operation, or if the operation was canceled before that.
+    /// Another thread may call this method just before `main()`, and `main()` is then still called. This method is not
+    /// called if an input or the start itself canceled the operation, or if the operation was canceled earlier.
     ///
     /// - Parameter cause: The cause of the cancellation.
     open func didCancel(because cause: CancellationCause) {}

@@ -21,7 +21,7 @@ import Foundation
 /// operation.
 ///
 /// The closure has the task-local values and the priority of the task that calls ``TypedOperation/run()``,
-/// ``GroupScope/run(_:weight:)`` or `start()`. If a queue begins the closure and no task called one of these methods,
+/// ``GroupScope/run(_:weight:)`` or `start()`. If a queue starts the closure and no task called one of these methods,
 /// the closure has none of these values. In this case, capture the values that the closure needs.
 public final class TaskOperation<ResultType: Sendable, ErrorType: Error>: AsyncOperation<ResultType, ErrorType>,
     @unchecked Sendable
@@ -42,9 +42,9 @@ public final class TaskOperation<ResultType: Sendable, ErrorType: Error>: AsyncO
     ///
     /// - Parameters:
     ///   - windsDownAfterCancellation: A Boolean value that indicates whether a canceled operation ends only when
-    ///     `body` has returned. The default is `false`. In this case, a canceled operation ends immediately, although
-    ///     `body` may still run. A canceled group that waits for nothing else also ends immediately. Pass `true` if the
-    ///     code that follows the operation needs `body` to be over.
+    ///     `body` has returned. The default is `false`. In this case, a canceled operation ends immediately, even if
+    ///     `body` is still running. A canceled group that waits for nothing else also ends immediately. Pass `true` if
+    ///     the code that follows the operation requires that `body` has returned.
     ///   - body: The work of the operation, which should respect the cancellation of its task.
     public init(
         windsDownAfterCancellation: Bool = false,
@@ -64,7 +64,7 @@ public final class TaskOperation<ResultType: Sendable, ErrorType: Error>: AsyncO
     /// A Boolean value that indicates whether a canceled operation ends only when its closure has returned.
     public override var windsDownAfterCancellation: Bool { waitsForBody }
 
-    /// Begins the task.
+    /// Starts the task.
     public override func main() {
         let taken = work.withLock { work -> Work? in
             guard case .waiting = work else { return nil }

@@ -23,7 +23,7 @@ extension TypedOperation {
     /// Canceling the waiting task cancels the operation.
     ///
     /// A body may await its own operation, a group around it, or another operation that cannot end before the body
-    /// does. Such a wait would never end, so the body gets a cancellation with the cause `waitsForItself`. The
+    /// does. Such a wait would never end, so the body receives a cancellation with the cause `waitsForItself`. The
     /// cancellation comes immediately, or within about a minute if the cycle forms later. The awaited operation itself
     /// is not canceled in this case.
     public final var finalOutcome: OperationOutcome<ResultType, ErrorType> {
@@ -66,7 +66,7 @@ extension TypedOperation {
     /// body begins later because the operation waits for a dependency, a condition or a queue. If several tasks call
     /// this method before the body begins, the values of the first task apply.
     ///
-    /// The values do not reach a handler, a condition, an evaluator or a retry policy. They also do not reach an
+    /// Handlers, conditions, evaluators and retry policies do not receive these values. The values also do not reach an
     /// operation that `start()` or a queue begins if no task called `run()` for that operation.
     ///
     /// If the operation was started before, the method only waits for the outcome. The same is true for an operation in

@@ -36,7 +36,7 @@ extension ManagedOperation {
 
 /// A value that removes an observer of an outcome.
 ///
-/// The observer stays if you release this value.
+/// Releasing this value does not remove the observer.
 public struct OutcomeObservation: Sendable {
     // Sendable: written once, in init; loading a weak reference is atomic.
     private nonisolated(unsafe) weak var operation: ManagedOperation?
@@ -54,7 +54,7 @@ public struct OutcomeObservation: Sendable {
 }
 
 extension TypedOperation {
-    /// Adds an observer, which is a closure that is called once with the outcome, regardless of how the operation ends.
+    /// Adds an observer, a closure that is called once with the outcome, regardless of how the operation ends.
     ///
     /// Observers are called in addition to the handlers and other observers. If several observers of one operation
     /// share a serial queue, they are called in the order in which they were added. If the operation has ended, the
@@ -62,7 +62,7 @@ extension TypedOperation {
     /// its outcome was decided.
     ///
     /// - Parameters:
-    ///   - queue: The queue on which the observer is called. The default is `nil`, which means ``callbackQueue``.
+    ///   - queue: The queue on which the observer is called. The default is `nil`, which uses ``callbackQueue``.
     ///   - observer: The closure that is called with the outcome.
     /// - Returns: A value that removes the observer.
     @discardableResult
@@ -109,8 +109,8 @@ extension ResultOperation {
     /// - If you call `cancel()` on the main actor, neither `success` nor `failure` begins after `cancel()` has
     ///   returned.
     ///
-    /// Each call of this method adds handlers and replaces none. If the operation has ended, the handler for its
-    /// outcome is enqueued immediately.
+    /// Each call to this method adds handlers without replacing earlier ones. If the operation has ended, the handler
+    /// for its outcome is enqueued immediately.
     ///
     /// - Parameters:
     ///   - success: A closure that is called with the result.
@@ -143,8 +143,8 @@ extension ResultOperation {
 
     /// Adds a handler that is called on the main actor with the outcome, regardless of how the operation ends.
     ///
-    /// A timeout, a deadline and a failed dependency cancel the operation. So this handler is, for example, the place
-    /// to hide a progress indicator:
+    /// A timeout, a deadline and a failed dependency cancel the operation. So you can use this handler, for example, to
+    /// hide a progress indicator:
     ///
     /// ```swift
     /// @MainActor

@@ -10,8 +10,8 @@ import Foundation
 ///
 /// ### The end of an operation
 ///
-/// An operation ends with exactly one ``OperationOutcome``. The first call of `finish(withResult:)`,
-/// `finish(withError:)` or `cancel` decides it. Later calls have no effect.
+/// An operation ends with exactly one ``OperationOutcome``. The first call to `finish(withResult:)`,
+/// `finish(withError:)` or `cancel` decides the outcome. Later calls have no effect.
 ///
 /// The following then happens, in this order:
 ///
@@ -54,7 +54,7 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
 
     /// Finishes the operation with a result.
     ///
-    /// Only the first result, error or cancellation counts.
+    /// Only the first result, error or cancellation takes effect.
     ///
     /// You may call this method before the operation starts. The operation then keeps the result, its body does not
     /// run, and its handlers are called when the operation starts.
@@ -65,7 +65,7 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
 
     /// Finishes the operation with an error of its type.
     ///
-    /// Only the first result, error or cancellation counts.
+    /// Only the first result, error or cancellation takes effect.
     ///
     /// Every error is a failure here, including a `CancellationError`. Call `cancel(because:)` to cancel the operation.
     /// The closure of a ``ClosureOperation`` or a ``TaskOperation`` cancels its operation by throwing a
@@ -297,10 +297,10 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
     }
 }
 
-/// A protocol to which every operation with a result and an error conforms.
+/// A protocol that every operation with a result and an error conforms to.
 ///
-/// Use it for code that handles all such operations, or that names the operation's own type. ``AsyncOperation`` and
-/// ``SyncOperation`` conform to it. There is nothing to implement.
+/// Use this protocol in generic code that handles all such operations or names the operation's own type.
+/// ``AsyncOperation`` and ``SyncOperation`` conform to it, so your subclass has nothing to implement.
 public protocol ResultOperation: ManagedOperation {
     /// The type of the result.
     associatedtype ResultType: Sendable

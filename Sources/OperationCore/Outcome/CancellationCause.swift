@@ -5,52 +5,52 @@
 ///
 /// A cause has a ``code`` for programs and a ``message`` for people.
 ///
-/// A cause may have another cause. For example, a dependency timed out, and the operation was canceled for that reason.
-/// The ``underlyingCause`` of its cancellation is then the timeout. If the dependency failed instead,
-/// ``underlyingError`` is the error of the dependency.
+/// A cause may have an underlying cause. For example, if an operation is canceled because its dependency timed out, the
+/// ``underlyingCause`` is the timeout. If the dependency failed instead, ``underlyingError`` is the error of the
+/// dependency.
 public struct CancellationCause: Sendable, Equatable, CustomStringConvertible {
-    /// The kind of the cause.
+    /// The code that identifies the cause.
     public var code: Code { storage.code }
 
-    /// A sentence that describes the event and what to do about it.
+    /// A sentence that describes the event and a possible solution.
     public var message: String {
         guard let place = storage.place else { return storage.message }
         return storage.message.replacing("{group}", with: "\(place)")
     }
 
-    /// The names of the groups from which the cancellation came, from the outermost group inward, or `nil` if it came
-    /// from no group.
+    /// The names of the groups from which the cancellation came, from the outermost group inward, or `nil` if the
+    /// cancellation came from no group.
     ///
-    /// The last name is that of the group that canceled its children. For very deeply nested groups, the path omits
+    /// The last name belongs to the group that canceled its children. For very deeply nested groups, the path omits
     /// outer groups.
     public var path: [String]? { storage.place?.names }
 
     /// The error that led to this cancellation, such as the error of a failed dependency.
     public var underlyingError: (any Error)? { storage.underlyingError }
 
-    /// The cancellation that led to this one, such as the cancellation of a dependency.
+    /// The cancellation that led to this cancellation, such as the cancellation of a dependency.
     ///
     /// If a chain has more than sixteen causes, the causes in the middle are omitted and the first cause is kept.
     public var underlyingCause: CancellationCause? { storage.underlyingCause }
 
-    /// One line for a log, with the code, the message and the underlying causes.
+    /// A one-line description for a log, with the code, the message and the underlying causes.
     public var description: String {
         let beneath = underlyingCause.map { " ← \($0)" } ?? underlyingError.map { " ← \($0)" } ?? ""
         return "[\(code)] \(message)\(beneath)"
     }
 
-    /// Returns whether two causes have the same code and the same message.
+    /// Returns a Boolean value that indicates whether two causes have the same code and the same message.
     public static func == (left: CancellationCause, right: CancellationCause) -> Bool {
         left.storage === right.storage || (left.code == right.code && left.message == right.message)
     }
 
-    /// Creates a cause of your own.
+    /// Creates a custom cause.
     ///
     /// - Parameters:
-    ///   - code: The kind of the cause.
-    ///   - message: A sentence that describes the event and what to do about it.
+    ///   - code: The code that identifies the cause.
+    ///   - message: A sentence that describes the event and a possible solution.
     ///   - underlyingError: The error that led to the cancellation. The default is `nil`.
-    ///   - underlyingCause: The cancellation that led to this one. The default is `nil`.
+    ///   - underlyingCause: The cancellation that led to this cancellation. The default is `nil`.
     public init(
         code: Code,
         message: String,
@@ -114,23 +114,23 @@ public struct CancellationCause: Sendable, Equatable, CustomStringConvertible {
 }
 
 extension CancellationCause {
-    /// A kind of cancellation cause.
+    /// A code that identifies a cancellation cause.
     ///
-    /// Later versions may add kinds. If your code compares kinds, also handle unknown kinds.
+    /// Later versions may add codes. If you compare codes, also handle unknown codes.
     public struct Code: Hashable, Sendable, CustomStringConvertible {
-        /// The name of the kind, suitable as a metric label.
+        /// The name of the code, which is suitable as a metric label.
         public let description: String
 
-        /// Creates a kind with your own name.
+        /// Creates a custom code.
         public init(_ name: String) {
             description = name
         }
 
-        /// A call of `cancel` canceled the operation.
+        /// A call to `cancel` canceled the operation.
         public static let requested = Code("requested")
         /// The execution took longer than its `timeout`.
         public static let timedOut = Code("timedOut")
-        /// The operation's `deadline` passed before it ended.
+        /// The operation's `deadline` passed before the operation ended.
         public static let deadlinePassed = Code("deadlinePassed")
         /// A dependency failed, and the rule of the dependency cancels its dependents.
         public static let dependencyFailed = Code("dependencyFailed")
@@ -170,7 +170,7 @@ extension CancellationCause {
     /// The cause of an operation that was canceled by `cancel()`.
     public static let requested = CancellationCause(code: .requested, message: "The operation was canceled.")
 
-    /// Returns the cause of a cancellation for a reason that the caller gives.
+    /// Returns a cause with the code `requested` and your own message.
     ///
     /// - Parameter reason: The message of the cause.
     public static func requested(_ reason: String) -> CancellationCause {

@@ -5,14 +5,14 @@ import Foundation
 
 /// The outcome of an operation: a result, an error of the operation's own type, or a cancellation.
 ///
-/// An operation has exactly one outcome, which is decided once. If the operation is ended from outside, or ends without
-/// a result or an error, the outcome is a cancellation with a ``CancellationCause``. A timeout and a failed dependency
-/// are examples of an end from outside.
+/// An operation has exactly one outcome, which is decided once. If an outside event, such as a timeout or a failed
+/// dependency, ends the operation, the outcome is a cancellation with a ``CancellationCause``. The outcome is also a
+/// cancellation if the operation ends without a result or an error.
 ///
-/// The author of the operation chooses the type of the error. The type is one of your own, or a type such as
-/// ``FileOperationError`` for operations of this package.
+/// The author of the operation chooses the type of the error. You can use your own type. The operations of this package
+/// use types such as ``FileOperationError``.
 ///
-/// This enumeration will get no more cases.
+/// No more cases will be added.
 public enum OperationOutcome<ResultType, ErrorType: Error> {
     /// The operation finished with its result.
     case success(ResultType)
@@ -53,12 +53,12 @@ extension OperationOutcome {
     }
 }
 
-/// The reason why an operation has no result: its own error, or a cancellation with its cause.
+/// An error that contains the error of an operation or the cause of its cancellation.
 ///
 /// `value`, `run()` and `startAndWait()` throw this error. If the `ErrorType` of an operation is `Never`, only
 /// `cancelled` is possible, and the compiler knows this.
 ///
-/// This enumeration will get no more cases.
+/// No more cases will be added.
 public enum OperationFailure<ErrorType: Error>: Error {
     /// The operation failed with an error of its own type.
     case failed(ErrorType)
@@ -69,7 +69,7 @@ public enum OperationFailure<ErrorType: Error>: Error {
 extension OperationFailure: Equatable where ErrorType: Equatable {}
 
 extension OperationFailure: CustomStringConvertible {
-    /// One line for a log.
+    /// A one-line description for a log.
     public var description: String {
         switch self {
         case .failed(let error): "failed: \(error)"
@@ -79,7 +79,7 @@ extension OperationFailure: CustomStringConvertible {
 }
 
 extension OperationFailure: LocalizedError {
-    /// A sentence to show to the user of the program.
+    /// A sentence to show to the user.
     public var errorDescription: String? {
         switch self {
         case .failed(let error): (error as? any LocalizedError)?.errorDescription ?? "\(error)"

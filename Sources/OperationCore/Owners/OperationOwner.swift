@@ -5,9 +5,9 @@ import Foundation
 
 /// An object or a name for which operations run, and whose operations you can cancel together.
 ///
-/// A closed screen, a signed-out user or a deleted document leaves operations behind whose results are no longer
-/// needed. If you kept a list of these operations, you would have to update it whenever one ends, on any thread. Set an
-/// owner instead:
+/// When a user closes a screen, signs out or deletes a document, the results of some running operations are no longer
+/// needed. If you keep a list of these operations, you must update the list whenever an operation ends, on any thread.
+/// Set an owner instead:
 ///
 /// ```swift
 /// final class Gallery: Sendable {
@@ -38,7 +38,7 @@ public struct OperationOwner: Sendable {
 
     init(_ reference: OwnerReference) { self.init(.object(reference)) }
 
-    /// Returns an owner that is an object, which is held weakly and compared by identity.
+    /// Returns an owner that holds an object weakly and compares it by identity.
     ///
     /// Do not call this method in the `deinit` of the object, because the object can no longer be held weakly there. To
     /// cancel its operations, pass the object itself to `cancelOperations(ownedBy:)`.
@@ -46,7 +46,7 @@ public struct OperationOwner: Sendable {
         OperationOwner(.object(OwnerReference(object)))
     }
 
-    /// Returns an owner that is a name, which is compared for equality.
+    /// Returns an owner that is identified by a name.
     public static func named(_ name: String) -> OperationOwner {
         OperationOwner(.name(name))
     }
@@ -82,7 +82,7 @@ extension OperationOwner: Hashable {
 }
 
 extension OperationOwner: ExpressibleByStringLiteral, CustomStringConvertible {
-    /// Creates an owner that is a name.
+    /// Creates an owner that is identified by a name.
     public init(stringLiteral name: String) { self = .named(name) }
 
     /// The name in quotation marks, or the type of the object.
@@ -95,28 +95,28 @@ extension OperationOwner: ExpressibleByStringLiteral, CustomStringConvertible {
 }
 
 extension OperationOwner {
-    /// Cancels all operations of an object, wherever they run.
+    /// Cancels all operations of an object, regardless of where they run.
     ///
-    /// The object may call this method in its `deinit`. The time for the call depends only on the number of operations
-    /// of the object. Operations that get this owner during the call may be left out.
+    /// The object may call this method in its `deinit`. The cost of the call depends only on the number of operations
+    /// of the object. Operations that get this owner during the call may not be canceled.
     ///
     /// - Parameters:
     ///   - object: The owner, which is compared by identity.
-    ///   - cause: The cause of the cancellations. The default is `nil`, which means a cause with the code
+    ///   - cause: The cause of the cancellations. The default is `nil`, which uses a cause with the code
     ///     `ownerCancelled`.
-    /// - Returns: The number of operations that were canceled. Operations that had an outcome do not count.
+    /// - Returns: The number of operations that were canceled. Operations that already had an outcome are not included.
     @discardableResult
     public static func cancelOperations(ownedBy object: AnyObject, because cause: CancellationCause? = nil) -> Int {
         OwnedOperations(of: object).cancel(because: cause)
     }
 
-    /// Cancels all operations of an owner, such as a name, wherever they run.
+    /// Cancels all operations of an owner, such as a name, regardless of where they run.
     ///
     /// - Parameters:
     ///   - owner: The owner, for example a string literal, `.named(_:)` or the `owner` of an operation.
-    ///   - cause: The cause of the cancellations. The default is `nil`, which means a cause with the code
+    ///   - cause: The cause of the cancellations. The default is `nil`, which uses a cause with the code
     ///     `ownerCancelled`, or `ownerGone` if the owner is an object that is gone.
-    /// - Returns: The number of operations that were canceled. Operations that had an outcome do not count.
+    /// - Returns: The number of operations that were canceled. Operations that already had an outcome are not included.
     @discardableResult
     public static func cancelOperations(ownedBy owner: OperationOwner, because cause: CancellationCause? = nil) -> Int {
         OwnedOperations(of: owner).cancel(because: cause)
@@ -124,10 +124,10 @@ extension OperationOwner {
 
     /// Sets the owner of an operation of any kind.
     ///
-    /// For an operation of this package, this has the same effect as setting its `owner`. A plain
-    /// `Foundation.Operation` is not kept alive by this call, and OperationKit removes its entry some time after it has
-    /// finished. OperationKit checks the owner of a plain operation before its start only if it is in a
-    /// ``QueueManager``.
+    /// For an operation of this package, this method has the same effect as setting its `owner`. This method does not
+    /// keep a plain `Foundation.Operation` alive, and OperationKit removes the owner's entry some time after the
+    /// operation has finished. OperationKit checks the owner of a plain operation before its start only if the
+    /// operation is in a ``QueueManager``.
     ///
     /// - Parameters:
     ///   - operation: The operation to give to the owner.
@@ -147,14 +147,14 @@ extension OperationOwner {
 extension OperationQueue {
     /// Cancels the operations of an object that are in this queue.
     ///
-    /// Foundation can only list all operations of a queue, so the time for the call depends on the number of operations
+    /// Foundation can only list all operations of a queue, so the cost of the call depends on the number of operations
     /// in the queue.
     ///
     /// - Parameters:
     ///   - object: The owner, which is compared by identity.
-    ///   - cause: The cause of the cancellations. The default is `nil`, which means a cause with the code
+    ///   - cause: The cause of the cancellations. The default is `nil`, which uses a cause with the code
     ///     `ownerCancelled`.
-    /// - Returns: The number of operations that were canceled. Operations that had an outcome do not count.
+    /// - Returns: The number of operations that were canceled. Operations that already had an outcome are not included.
     @discardableResult
     public func cancelOperations(ownedBy object: AnyObject, because cause: CancellationCause? = nil) -> Int {
         cancel(OwnedOperations(of: object), because: cause)
@@ -164,9 +164,9 @@ extension OperationQueue {
     ///
     /// - Parameters:
     ///   - owner: The owner, for example a string literal, `.named(_:)` or the `owner` of an operation.
-    ///   - cause: The cause of the cancellations. The default is `nil`, which means a cause with the code
+    ///   - cause: The cause of the cancellations. The default is `nil`, which uses a cause with the code
     ///     `ownerCancelled`, or `ownerGone` if the owner is an object that is gone.
-    /// - Returns: The number of operations that were canceled. Operations that had an outcome do not count.
+    /// - Returns: The number of operations that were canceled. Operations that already had an outcome are not included.
     @discardableResult
     public func cancelOperations(ownedBy owner: OperationOwner, because cause: CancellationCause? = nil) -> Int {
         cancel(OwnedOperations(of: owner), because: cause)
@@ -186,9 +186,9 @@ extension QueueManager {
     ///
     /// - Parameters:
     ///   - object: The owner, which is compared by identity.
-    ///   - cause: The cause of the cancellations. The default is `nil`, which means a cause with the code
+    ///   - cause: The cause of the cancellations. The default is `nil`, which uses a cause with the code
     ///     `ownerCancelled`.
-    /// - Returns: The number of operations that were canceled. Operations that had an outcome do not count.
+    /// - Returns: The number of operations that were canceled. Operations that already had an outcome are not included.
     @discardableResult
     public func cancelOperations(ownedBy object: AnyObject, because cause: CancellationCause? = nil) -> Int {
         engine.cancel(OwnedOperations(of: object), because: cause)
@@ -198,9 +198,9 @@ extension QueueManager {
     ///
     /// - Parameters:
     ///   - owner: The owner, for example a string literal, `.named(_:)` or the `owner` of an operation.
-    ///   - cause: The cause of the cancellations. The default is `nil`, which means a cause with the code
+    ///   - cause: The cause of the cancellations. The default is `nil`, which uses a cause with the code
     ///     `ownerCancelled`, or `ownerGone` if the owner is an object that is gone.
-    /// - Returns: The number of operations that were canceled. Operations that had an outcome do not count.
+    /// - Returns: The number of operations that were canceled. Operations that already had an outcome are not included.
     @discardableResult
     public func cancelOperations(ownedBy owner: OperationOwner, because cause: CancellationCause? = nil) -> Int {
         engine.cancel(OwnedOperations(of: owner), because: cause)
@@ -232,7 +232,7 @@ public final class OperationOwnerToken: Sendable {
     /// Creates a token that is itself the owner of the operations.
     public init() { reference = nil }
 
-    /// Creates a token for the operations of an object, which should hold the token.
+    /// Creates a token for the operations of an object that holds the token.
     ///
     /// No other reference should keep the token alive longer than the object, because the token cancels the operations
     /// only when its last reference is released.
@@ -252,13 +252,13 @@ public final class OperationOwnerToken: Sendable {
     /// The owner to set on the operations.
     public var owner: OperationOwner { reference.map { OperationOwner($0) } ?? .object(self) }
 
-    /// Cancels the operations that have this token's owner now.
+    /// Cancels the operations that currently have this token's owner.
     ///
     /// You can continue to use the token.
     ///
-    /// - Parameter cause: The cause of the cancellations. The default is `nil`, which means a cause with the code
+    /// - Parameter cause: The cause of the cancellations. The default is `nil`, which uses a cause with the code
     ///   `ownerCancelled`.
-    /// - Returns: The number of operations that were canceled. Operations that had an outcome do not count.
+    /// - Returns: The number of operations that were canceled. Operations that already had an outcome are not included.
     @discardableResult
     public func cancelOperations(because cause: CancellationCause? = nil) -> Int {
         OperationOwner.cancelOperations(ownedBy: owner, because: cause)
@@ -305,8 +305,8 @@ final class OwnerGroup {
 extension CommonOperationMembers {
     /// The object or name for which the operation runs, or `nil` if there is none.
     ///
-    /// An object is held weakly. You can cancel all operations of an owner together. If the owner is gone before the
-    /// operation begins, the operation is canceled with the cause `ownerGone`. The default is `nil`.
+    /// The operation holds an object weakly. You can cancel all operations of an owner together. If the owner is gone
+    /// before the operation begins, the operation is canceled with the cause `ownerGone`. The default is `nil`.
     public var owner: OperationOwner? {
         get { (self as ManagedOperation).assignedOwner }
         set { (self as ManagedOperation).assignedOwner = newValue }

@@ -222,13 +222,13 @@ extension GroupEngine {
     }
 }
 
-/// The reason why an executing operation waits without a slot of its queue.
+/// The reason why an executing operation waits without a slot in its queue.
 public struct WaitReason: Sendable, Hashable, CustomStringConvertible {
     /// The kind of event that an operation waits for.
     ///
     /// More kinds may be added.
     public struct Kind: Sendable, Hashable, CustomStringConvertible {
-        /// The name of the kind, which is suitable for the label of a metric.
+        /// The name of the kind, which is suitable as a metric label.
         public let description: String
 
         private init(_ name: String) { description = name }
@@ -257,7 +257,7 @@ public struct WaitReason: Sendable, Hashable, CustomStringConvertible {
 
     /// The kind of event that the operation waits for.
     public let kind: Kind
-    /// The reason as a part of a sentence, such as "waiting for the network".
+    /// The reason as part of a sentence, such as "waiting for the network".
     public let description: String
 
     package init(_ kind: Kind, _ description: String) {

@@ -3,7 +3,7 @@
 
 /// An error that a queue throws, for example when it cannot add an operation.
 public struct QueueError: Error, Sendable, Equatable, CustomStringConvertible {
-    /// The kind of the error.
+    /// The code that identifies the error.
     public let code: Code
     /// A sentence that describes the error, its reason and a possible solution.
     public let message: String
@@ -19,11 +19,11 @@ public struct QueueError: Error, Sendable, Equatable, CustomStringConvertible {
         self.message = message
     }
 
-    /// A kind of queue error.
+    /// A code that identifies a queue error.
     ///
-    /// More kinds may be added, so always handle unknown kinds when you compare codes.
+    /// More codes may be added, so always handle unknown codes.
     public struct Code: Hashable, Sendable, CustomStringConvertible {
-        /// The name of the kind, which is suitable for the label of a metric.
+        /// The name of the code, which is suitable as a metric label.
         public let description: String
 
         private init(_ name: String) { description = name }
@@ -48,7 +48,7 @@ public struct QueueError: Error, Sendable, Equatable, CustomStringConvertible {
         public static let name = Code("name")
         /// The failed operation has no closure that can create it again.
         public static let notRemakable = Code("notRemakable")
-        /// The failure is not, or no longer, in the list of the queue.
+        /// The failure is not in the list of the queue, or was removed from the list.
         public static let notListed = Code("notListed")
         /// The operation would wait for another operation that waits for it.
         public static let cycle = Code("cycle")

@@ -8,7 +8,7 @@ extension QueueManager {
     /// The maximum number of operations that run at the same time, or `nil` for no maximum.
     ///
     /// You may change the width at any time. If you make the width smaller, no operation begins until enough operations
-    /// have ended. A value below one counts as one. For a number that comes from outside of the program, use
+    /// have ended. A value below one counts as one. To validate a number from outside the program, use
     /// ``setWidth(_:)``.
     public var width: Int? {
         get { engine.state.withLock { $0.machine.width == .max ? nil : $0.machine.width } }
@@ -34,7 +34,7 @@ extension QueueManager {
 
     /// The queue on which the operations of this queue call their handlers.
     ///
-    /// The default is `nil`, which means ``OperationDefaults/callbackQueue``. A callback queue of the operation itself,
+    /// The default is `nil`, which uses ``OperationDefaults/callbackQueue``. A callback queue of the operation itself,
     /// of its base or of a group around it takes precedence. See ``TypedOperation/callbackQueue``.
     public var callbackQueue: DispatchQueue? {
         get { engine.callbackQueue }
@@ -45,12 +45,12 @@ extension QueueManager {
     ///
     /// While the queue is suspended, no operation begins. Running operations continue.
     ///
-    /// The value is also `true` while another object holds the queue, such as an object that waits for the network. If
-    /// you set the property, you change only your own suspension of the queue. So do not save the value and restore it
-    /// later. ``isSuspendedByUser`` returns the value that you set.
+    /// The value is also `true` while another object suspends the queue, such as an object that waits for the network.
+    /// If you set the property, you change only your own suspension of the queue. So do not save the value and restore
+    /// it later. ``isSuspendedByUser`` returns the value that you set.
     ///
-    /// If you cancel an operation of this package while the queue is suspended, the operation still ends. An operation
-    /// of another kind ends when the queue resumes.
+    /// If you cancel an operation of this package while the queue is suspended, the operation still ends. A plain
+    /// `Foundation.Operation` ends when the queue resumes.
     public var isSuspended: Bool {
         get { engine.state.withLock { $0.machine.isSuspended } }
         set { engine.setSuspended(newValue, because: nil) }
@@ -58,7 +58,7 @@ extension QueueManager {
 
     /// A Boolean value that indicates whether you suspended the queue with ``isSuspended`` or ``suspend(because:)``.
     ///
-    /// The value does not depend on other objects that hold the queue.
+    /// The value does not depend on other objects that suspend the queue.
     public var isSuspendedByUser: Bool { engine.state.withLock { $0.suspension.isAskedFor } }
 
     /// Suspends the queue and records a reason, which ``explain(_:)`` includes in its explanation.
@@ -90,7 +90,7 @@ extension QueueManager {
     /// Cancels all operations that have not ended, and drops all closures that have not begun.
     public func cancelAll() { cancelAll(because: .requested) }
 
-    /// Cancels all operations that have not ended with a cause, and drops all closures that have not begun.
+    /// Cancels all unfinished operations with a cause, and drops all closures that have not begun.
     ///
     /// If you call this method on a serial callback queue, no success or failure handler begins on that queue after the
     /// method has returned. This rule applies to all operations that were added before the call, including operations
@@ -130,9 +130,9 @@ extension QueueManager {
     ///
     /// - Parameters:
     ///   - grace: The length of the grace period.
-    ///   - clock: The clock that measures the grace period. The default is the clock of the system.
-    /// - Returns: The operations that were canceled because they had not ended in time, including operations of other
-    ///   kinds.
+    ///   - clock: The clock that measures the grace period. The default is the system clock.
+    /// - Returns: The operations that were canceled because they had not ended in time, including plain
+    ///   `Foundation.Operation` objects.
     @discardableResult
     public func shutDown(grace: Duration, clock: any OperationClock = .system) async -> [Operation] {
         engine.apply { state, _ in

@@ -25,14 +25,14 @@ import Foundation
 /// that is less. An asynchronous operation occupies its slot in the queue until it ends, but occupies a thread only
 /// while `main()` runs.
 ///
-/// A body can wait through a call of this package, such as `startAndWait()` or `waitUntilFinished()`. The body gives up
+/// A body can wait through a call to this package, such as `startAndWait()` or `waitUntilFinished()`. The body gives up
 /// its slot while it waits, and another thread takes over immediately, up to ``threadLimit`` threads in the process.
 ///
-/// The queue detects bodies that block in other ways within milliseconds. The queue gets more threads if no operation
-/// begins although one could, and the processor time of the process shows idle cores. The number of threads grows to at
-/// most 64, or to the number of cores if that is greater. So 65 bodies that wait for each other with a semaphore or a
-/// latch never end on a computer with up to 64 cores, regardless of the width. If the cores are busy, the queue adds a
-/// thread only rarely. The additional threads end when the cores are busy again.
+/// The queue detects bodies that block in other ways within milliseconds. The queue adds threads if an operation could
+/// begin but none does, and the processor time of the process shows idle cores. The number of threads grows to at most
+/// 64, or to the number of cores if that is greater. So 65 bodies that wait for each other with a semaphore or a latch
+/// never end on a computer with up to 64 cores, regardless of the width. If the cores are busy, the queue adds a thread
+/// only rarely. The additional threads end when the cores are busy again.
 ///
 /// On all platforms, the quality of service determines the order in which operations of `normal` priority begin. On
 /// Apple platforms, a thread also takes the quality of service of the operation that it runs.
@@ -74,7 +74,7 @@ public final class QueueManager: Sendable {
 
 // Adding operations.
 extension QueueManager {
-    /// Adds an operation, which begins when its turn comes.
+    /// Adds an operation to the queue.
     ///
     /// - Throws: A ``QueueError`` if the operation is already in a queue, was started or has ended. The method also
     ///   throws if the queue is full or was shut down.
@@ -123,7 +123,7 @@ extension QueueManager {
     /// The operation begins after every earlier entry of the queue has ended. Every later entry begins after the
     /// operation has ended.
     ///
-    /// An earlier entry must not depend on a later one. Otherwise, neither of them ever runs.
+    /// An earlier entry must not depend on a later one. Otherwise, neither entry ever runs.
     ///
     /// - Throws: A ``QueueError`` for the same reasons as `add`.
     public func addBarrier(_ operation: ManagedOperation) throws(QueueError) {
@@ -188,7 +188,7 @@ private let cancelDependent: DependencyEdge.Judge = { upstream in
     UnsuccessfulDependency(upstream).map { .cancel($0.cause) } ?? .proceed
 }
 
-/// The name under which a queue is defined once and found anywhere in the process.
+/// A name for a queue that you define once and find anywhere in the process.
 ///
 /// ```swift
 /// extension QueueName {
@@ -200,20 +200,20 @@ private let cancelDependent: DependencyEdge.Judge = { upstream in
 /// try QueueManager.named(.images).add(load)
 /// ```
 public struct QueueName: Hashable, Sendable, ExpressibleByStringLiteral, CustomStringConvertible {
-    /// The text of the name.
+    /// The name as a string.
     public let description: String
 
     /// Creates a name from any string, such as a value in a configuration file.
     public init(_ text: String) { description = text }
 
-    /// Creates a name from a literal.
+    /// Creates a name from a string literal.
     public init(stringLiteral text: String) { description = text }
 }
 
 extension QueueManager {
     private static let defined = Locked<[QueueName: QueueManager]>([:])
 
-    /// Defines a queue of the process, which ``named(_:)`` then finds by its name.
+    /// Defines a queue that ``named(_:)`` then finds by its name.
     ///
     /// - Parameters:
     ///   - name: The name of the queue.
@@ -274,8 +274,7 @@ extension QueueManager {
 extension QueueManager {
     /// Adds an operation as soon as the queue has room for it.
     ///
-    /// The queue notifies waiting callers in the order of their calls. From then on, a slot is reserved for each of
-    /// them.
+    /// The queue notifies waiting callers in the order of their calls, and reserves a slot for each notified caller.
     ///
     /// - Throws: A ``QueueError`` for the same reasons as `add`. The code is `cancelled` if the task is canceled while
     ///   it waits. The operation is not added in this case.

@@ -304,7 +304,7 @@ extension CommonOperationMembers {
 
     /// The conditions of the operation, in the order in which they are evaluated.
     ///
-    /// The body runs only if all of them are satisfied. The default is an empty array.
+    /// The body runs only if all conditions are satisfied. The default is an empty array.
     public var conditions: [OperationCondition] { operation.conditions }
 
     /// Adds a condition after the conditions that the operation already has.
@@ -330,14 +330,14 @@ extension CommonOperationMembers {
 
     /// The categories that the operation holds while it runs.
     ///
-    /// The operation waits until it can hold all of them. The default is an empty array. Set this property before the
-    /// operation is started or added to a queue. A category that occurs twice counts once.
+    /// The operation waits until it can hold all categories. The default is an empty array. Set this property before
+    /// the operation is started or added to a queue. A category that occurs twice counts once.
     public var categories: [OperationCategory] {
         get { operation.categories }
         set { operation.categories = newValue }
     }
 
-    /// The rule for the minimum time between two runs of the same key.
+    /// The rule for the minimum time between two runs with the same key.
     ///
     /// The default is `nil`, which disables throttling. Set this property before the operation is started or added to a
     /// queue.
@@ -346,8 +346,9 @@ extension CommonOperationMembers {
         set { operation.throttle = newValue }
     }
 
-    /// The moment from which the key of ``throttle`` may run again, or `nil` if it may run now.
+    /// The moment at which the key of ``throttle`` may run again, or `nil` if it may run now.
     ///
-    /// The moment is on the clock of the rule's register. While the key runs, it is ``OperationInstant/distantFuture``.
+    /// The clock of the rule's register measures this moment. While an operation with the key runs, the value is
+    /// ``OperationInstant/distantFuture``.
     public var nextRun: OperationInstant? { operation.throttle.flatMap { $0.registry.nextRun(of: $0.key) } }
 }

@@ -335,7 +335,7 @@ extension ManagedOperation {
 extension CancellationCause.Code {
     /// A condition of the operation failed.
     public static let conditionFailed = Self("conditionFailed")
-    /// The operation came before its key could run again, and its rule drops such operations.
+    /// The operation came too early for its throttle rule, and the rule drops early operations.
     public static let throttled = Self("throttled")
     /// Another operation with the same key replaced the operation.
     public static let replaced = Self("replaced")

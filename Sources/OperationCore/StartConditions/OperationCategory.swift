@@ -15,18 +15,18 @@
 /// display. Two categories with the same name are independent.
 ///
 /// An operation asks for all of its categories in one step, when its dependencies have ended and its conditions,
-/// throttle and delay allow it. It gets all of them or none, so it never holds one category while it waits for another.
-/// It gives all of them back when it has ended.
+/// throttle and delay allow it. The operation gets either all of its categories or none, so it never holds one category
+/// while it waits for another. When the operation has ended, it releases its categories.
 ///
-/// An operation is served when it is the first of its queue in the line of each of its categories, and each category
-/// has room. So an operation that waits for two categories keeps its position in both lines, even if one of them is
-/// free.
+/// Each category has a waiting list. An operation gets its categories when it is the first of its queue in each of
+/// their lists, and each category has room. So an operation that waits for two categories keeps its position in both
+/// lists, even if one category is free.
 ///
-/// An operation in a ``QueueManager`` gets its categories together with its slot. It holds none of them while it waits
-/// for a slot, and it gives up the slot if it does not get them. After more than eight later operations were served
-/// first, it keeps its slot and waits for the categories, for up to 16 seconds each time.
+/// An operation in a ``QueueManager`` gets its categories together with its slot. The operation holds no category while
+/// it waits for a slot, and gives up the slot if it does not get its categories. After more than eight later operations
+/// got theirs first, the operation keeps its slot and waits for the categories, for up to 16 seconds each time.
 public final class OperationCategory: Sendable {
-    /// The name of the category, for display.
+    /// The name of the category for display.
     public let name: String
     /// The maximum number of operations that hold the category at the same time.
     public let limit: Int
@@ -34,7 +34,7 @@ public final class OperationCategory: Sendable {
     /// Creates a category.
     ///
     /// - Parameters:
-    ///   - name: The name of the category, for display.
+    ///   - name: The name of the category for display.
     ///   - limit: The maximum number of operations that hold the category at the same time. The default is `1`, and a
     ///     value below 1 counts as 1.
     public init(_ name: String, limit: Int = 1) {
@@ -42,7 +42,7 @@ public final class OperationCategory: Sendable {
         self.limit = max(limit, 1)
     }
 
-    /// The operations that hold the category now, in the order in which they got it.
+    /// The operations that hold the category now, in the order in which they acquired it.
     public var holders: [ManagedOperation] { CategoryRegistry.holders(of: self) }
 
     /// The number of operations that wait for the category now.
@@ -145,7 +145,7 @@ package struct CategoryMachine<Key: Hashable, Party: Hashable> {
     /// Whether no party holds or waits for anything.
     package var isEmpty: Bool { lines.isEmpty && claims.isEmpty }
 
-    /// The parties that hold a category, in the order in which they got it.
+    /// The parties that hold a category, in the order in which they acquired it.
     package func holders(of key: Key) -> [Party] { lines[key]?.holders.all ?? [] }
 
     /// The parties that wait for a category, in the order in which they came.

@@ -15,16 +15,18 @@ import Foundation
 /// operation.addCondition(.dependenciesSucceeded)
 /// ```
 ///
-/// If a condition of an operation fails, the operation is canceled with the cause `conditionFailed`. Its body does not
-/// run.
+/// If a condition of an operation fails, the operation is canceled with the cause `conditionFailed`, and its body does
+/// not run.
 public struct OperationCondition: Sendable {
     /// The result of a condition.
     ///
-    /// This enumeration will get no more cases.
+    /// No more cases will be added.
     public enum Verdict: Sendable, Equatable {
         /// The operation may begin.
         case satisfied
-        /// The operation must not begin, for this reason, which is written as the end of a sentence.
+        /// The operation must not begin, for the given reason.
+        ///
+        /// Write the reason as the end of a sentence, such as "less than a megabyte is free".
         case failed(String)
     }
 
@@ -126,7 +128,7 @@ extension OperationCondition {
 extension OperationCondition {
     /// A condition that is satisfied if no dependency failed or was canceled.
     ///
-    /// For a plain `Foundation.Operation`, only a cancellation counts, because its failure is not known.
+    /// For a plain `Foundation.Operation`, only a cancellation counts, because a plain operation reports no error.
     public static let dependenciesSucceeded = OperationCondition("dependencies succeeded") { context in
         for dependency in context.dependencies {
             guard let unsuccessful = UnsuccessfulDependency(dependency) else { continue }
@@ -138,7 +140,7 @@ extension OperationCondition {
 
     /// A condition that is satisfied if no dependency was canceled.
     ///
-    /// Failed dependencies do not matter.
+    /// The condition ignores failed dependencies.
     public static let noDependencyCancelled = OperationCondition("no dependency was canceled") { context in
         let cancelled = context.dependencies.first(where: \.isCancelled)
         return cancelled.map { .failed("\($0.displayName) was canceled") } ?? .satisfied

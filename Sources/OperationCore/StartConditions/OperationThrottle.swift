@@ -1,7 +1,7 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-/// A register of the last run of each key, which keeps the next run from beginning too early.
+/// A register that records the last run of each key and keeps the next run from beginning too early.
 ///
 /// ```swift
 /// let refresh = TaskOperation { try await Task.sleep(for: .milliseconds(1)) }
@@ -10,9 +10,9 @@
 /// print(OperationThrottle.shared.nextRun(of: "refresh feed") == nil)  // false: it runs just now
 /// ```
 ///
-/// A key may run again when its last run has ended and the interval of that run has passed. While the key runs, no
-/// other run of it begins. A run counts when its body begins. An operation that is canceled earlier does not change the
-/// key.
+/// A key may run again when its last run has ended and the interval of that run has passed. While an operation with the
+/// key runs, no other operation with the key begins. A run counts only if its body begins. An operation that is
+/// canceled earlier does not delay the next run.
 public final class OperationThrottle: Sendable {
     private struct State {
         var machine = ThrottleMachine<AdmissionTicket>()
@@ -25,29 +25,30 @@ public final class OperationThrottle: Sendable {
         let timer: any OperationTimer
     }
 
-    /// The shared register of the process, on the clock of the system.
+    /// The shared register of the process, which uses the system clock.
     public static let shared = OperationThrottle()
 
-    /// The clock on which intervals are measured.
+    /// The clock that measures the intervals.
     public let clock: any OperationClock
     private let state = Locked(State())
 
     /// Creates a separate register, for example for a test with a manual clock.
     ///
-    /// - Parameter clock: The clock on which intervals are measured. The default is the monotonic clock of the system.
+    /// - Parameter clock: The clock that measures the intervals. The default is the system's monotonic clock.
     public init(clock: any OperationClock = .system) {
         self.clock = clock
     }
 
-    /// Returns the moment on ``clock`` from which the key may run again, or `nil` if it may run now.
+    /// Returns the moment on ``clock`` at which the key may run again, or `nil` if it may run now.
     ///
-    /// While the key runs, this moment is unknown, and the method returns ``OperationInstant/distantFuture``.
+    /// While an operation with the key runs, this moment is unknown, and the method returns
+    /// ``OperationInstant/distantFuture``.
     public func nextRun(of key: String) -> OperationInstant? {
         let now = clock.now
         return state.withLock { $0.machine.nextRun(of: key, now: now) }
     }
 
-    /// Returns the operation that runs under the key, or is about to, or `nil` if there is none.
+    /// Returns the operation with the key that is running or about to run, or `nil` if there is none.
     public func runner(of key: String) -> ManagedOperation? {
         state.withLock { $0.machine.runner(of: key) }?.operation
     }
@@ -128,9 +129,9 @@ extension OperationThrottle {
     }
 }
 
-/// A rule for the minimum time between two runs of a key.
+/// A rule for the minimum time between two runs with the same key.
 public struct ThrottleRule: Sendable {
-    /// The treatment of an operation that comes before its key may run.
+    /// An action to take for an operation that comes before its key may run.
     ///
     /// Later versions may add values.
     public struct Early: Hashable, Sendable, CustomStringConvertible {
@@ -141,22 +142,22 @@ public struct ThrottleRule: Sendable {
 
         /// The operation is canceled with the cause `throttled`.
         ///
-        /// The message of the cause names the moment from which the key may run again, or says that the key is running.
+        /// The message of the cause states when the key may run again, or that an operation with the key is running.
         public static let drop = Early("drop")
         /// The operation waits behind the operations that already wait.
         public static let wait = Early("wait")
-        /// The operation waits in place of the operations that already wait, which are canceled with the cause
-        /// `replaced`.
+        /// The operation replaces the operations that already wait, and cancels them with the cause `replaced`.
         public static let replace = Early("replace")
     }
 
-    /// The key, which is the same for all runs that the rule keeps apart.
+    /// The key that is shared by all runs that must not overlap.
     public let key: String
-    /// The time for which the key rests after a run of this operation, measured from its end.
+    /// The minimum time from the end of this operation's run to the next run with the key.
     ///
-    /// A negative interval counts as zero. With zero, the rule only prevents runs of the key from overlapping.
+    /// A negative interval counts as zero. If the interval is zero, the rule only prevents runs with the same key from
+    /// overlapping.
     public let interval: Duration
-    /// The treatment of the operation if it comes before its key may run.
+    /// The action to take if the operation comes before its key may run.
     public let early: Early
     /// The register that records the runs of the key.
     public let registry: OperationThrottle
@@ -164,9 +165,9 @@ public struct ThrottleRule: Sendable {
     /// Creates a rule.
     ///
     /// - Parameters:
-    ///   - key: The key, which is the same for all runs that the rule keeps apart.
-    ///   - interval: The time for which the key rests after a run of this operation, measured from its end.
-    ///   - early: The treatment of the operation if it comes before its key may run. The default is ``Early/drop``.
+    ///   - key: The key that is shared by all runs that must not overlap.
+    ///   - interval: The minimum time from the end of this operation's run to the next run with the key.
+    ///   - early: The action to take if the operation comes before its key may run. The default is ``Early/drop``.
     ///   - registry: The register that records the runs of the key. The default is ``OperationThrottle/shared``.
     public init(key: String, interval: Duration, early: Early = .drop, in registry: OperationThrottle = .shared) {
         self.key = key

@@ -5,16 +5,16 @@ import Dispatch
 
 /// The source of time for timeouts, deadlines, delays and waits.
 ///
-/// Everything in the library that waits uses a clock that you can replace. For example, a test can let an hour pass in
-/// a microsecond with the `ManualClock` of `OperationTestKit`.
+/// All waits in OperationKit use a clock that you can replace. For example, a test can let an hour pass in a
+/// microsecond with the `ManualClock` of `OperationTestKit`.
 public protocol OperationClock: Sendable {
     /// The current moment, which never goes backward.
     var now: OperationInstant { get }
 
-    /// Calls `action` once at `instant`, or as soon after it as possible, unless the returned timer is canceled first.
+    /// Calls `action` once at `instant`, or as soon as possible afterward, unless the returned timer is canceled first.
     ///
     /// The clock calls each action on a thread of its choice, and must hold no lock during the call. It may call
-    /// several actions at the same time. It must release an action after it called or canceled it.
+    /// several actions at the same time. The clock must release an action after it has called or canceled the action.
     func schedule(at instant: OperationInstant, _ action: @escaping @Sendable () -> Void) -> any OperationTimer
 }
 
@@ -36,7 +36,7 @@ extension OperationClock {
 }
 
 extension OperationClock where Self == SystemClock {
-    /// The monotonic clock of the system, which is independent of the date and stops while the machine sleeps.
+    /// The system's monotonic clock, which is independent of the date and stops while the machine sleeps.
     public static var system: SystemClock { .shared }
 }
 
@@ -55,7 +55,7 @@ public struct OperationInstant: InstantProtocol, Sendable, Hashable, CustomStrin
     /// A moment that never comes.
     public static let distantFuture = OperationInstant(offset: .seconds(Int64.max))
 
-    /// Returns the moment that is `duration` after this one, or ``distantFuture`` if that is earlier.
+    /// Returns the moment that is `duration` after this moment, but not later than ``distantFuture``.
     public func advanced(by duration: Duration) -> OperationInstant {
         // Each clamped value is within ± Int64.max seconds, so the sum fits in the 128 bits of a Duration. Only the sum
         // must be clamped again.
@@ -73,7 +73,7 @@ public struct OperationInstant: InstantProtocol, Sendable, Hashable, CustomStrin
         left.offset < right.offset
     }
 
-    /// The offset in seconds, as text.
+    /// The offset in seconds, as a string.
     public var description: String { "\(offset)" }
 }
 
@@ -94,7 +94,7 @@ extension Duration {
     }
 }
 
-/// The monotonic clock of the system.
+/// The system's monotonic clock.
 ///
 /// The clock uses `DispatchTime` (`CLOCK_MONOTONIC` on Linux). All actions of the process share one timer source. Each
 /// action is called on a global queue.
@@ -113,7 +113,7 @@ public final class SystemClock: OperationClock {
         source.value.activate()
     }
 
-    /// The time since the system started, without the time for which it slept.
+    /// The time since the system started, not counting the time for which the system slept.
     public var now: OperationInstant {
         OperationInstant(offset: .nanoseconds(Int64(clamping: DispatchTime.now().uptimeNanoseconds)))
     }

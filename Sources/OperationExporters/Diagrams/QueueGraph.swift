@@ -16,8 +16,7 @@ public struct QueueGraph: Sendable {
         public let state: QueueEntry.State?
         /// A Boolean value that indicates whether the operation has ended.
         public let hasEnded: Bool
-        /// The reason for which the running operation waits, such as a group for its children, or `nil` if it does
-        /// not wait.
+        /// The reason why the running operation waits, or `nil` if the operation does not wait.
         public let waitReason: WaitReason?
         /// The group that contains the operation, or `nil` if there is none.
         public internal(set) var group: Node.ID?
@@ -37,9 +36,9 @@ public struct QueueGraph: Sendable {
 
     /// A dependency between two operations.
     public struct Edge: Sendable, Hashable {
-        /// The operation that the other one waits for.
+        /// The operation that the downstream operation waits for.
         public let upstream: Node.ID
-        /// The operation that waits.
+        /// The operation that waits for the upstream operation.
         public let downstream: Node.ID
 
         package init(upstream: Node.ID, downstream: Node.ID) {
@@ -136,7 +135,7 @@ extension QueueManager {
 
 // The graph in the languages of two drawing programs.
 extension QueueGraph {
-    /// The graph in the language of Graphviz, for example for `dot -Tsvg`.
+    /// The graph in the DOT language of Graphviz, for example for `dot -Tsvg`.
     public var dot: String {
         var lines = ["digraph \(dotQuoted(queue)) {", "    rankdir=LR;", "    bgcolor=\"white\";"]
         lines.append("    node [shape=box, style=\"rounded,filled\", fontname=\"Helvetica\"];")
@@ -154,7 +153,7 @@ extension QueueGraph {
         return (lines + ["}"]).joined(separator: "\n") + "\n"
     }
 
-    /// The graph in the language of Mermaid, which GitHub and other tools render in Markdown.
+    /// The graph in the Mermaid language, which GitHub and other tools render in Markdown.
     public var mermaid: String {
         var lines = ["flowchart LR"]
         for node in nodes {
@@ -216,13 +215,13 @@ extension Unicode.Scalar {
     fileprivate var isControl: Bool { properties.generalCategory == .control }
 }
 
-/// The chain of dependencies with the longest total execution time, which determines the duration of the whole.
+/// The chain of dependencies with the longest total execution time, which determines the total duration.
 public struct CriticalPath: Sendable, Equatable {
     /// The operations of the chain, from the first to the last.
     public let runs: [QueueRun.ID]
     /// The total execution time of the chain.
     public let duration: Duration
-    /// The additional time for which each operation could be executed without extending the longest chain.
+    /// The additional time that each operation could take without extending the longest chain.
     public let slack: [QueueRun.ID: Duration]
 }
 

@@ -11,8 +11,8 @@ extension NetworkRequest {
     /// func show(_ request: NetworkRequest) { print(request.curlCommand()) }
     /// ```
     ///
-    /// With the default redaction, the command is only for reading. With `.none`, it sends the same method, URL,
-    /// headers and body as the request. If the body is a file, the command reads that file. The command does not
+    /// With the default redaction, the command is only for reading. With `.none`, the command sends the same method,
+    /// URL, headers and body as the request. If the body is a file, the command reads that file. The command does not
     /// follow redirects.
     ///
     /// The command omits a body that is created while it is sent, or that is larger than 1 MiB. In this case, the
@@ -30,7 +30,8 @@ extension AnyNetworkOperation {
     /// request.
     ///
     /// The command contains the headers that the session adds, such as cookies, and sends the request of the last
-    /// redirect. For a download without observers, it sends the request as the operation passed it to the session.
+    /// redirect. For a download without observers, the command sends the request as the operation passed it to the
+    /// session.
     ///
     /// - Parameter redaction: The information to omit. The default omits the usual secrets, the values of queries,
     ///   and all bodies except JSON and forms.

@@ -5,8 +5,8 @@ import Foundation
 import OperationCore
 import OperationNetworking
 
-/// An observer that records requests and responses as an HTTP archive (HAR 1.2), which the developer tools of
-/// browsers can open.
+/// An observer that records requests and responses as an HTTP archive (HAR 1.2), which browser developer tools can
+/// open.
 ///
 /// ```swift
 /// func keep(_ shop: inout NetworkBase) throws {
@@ -18,8 +18,9 @@ import OperationNetworking
 /// ```
 ///
 /// The archive has an entry for each request that a session sends. These are the requests of all attempts and, if the
-/// session reports them, the requests after redirects and challenges. A response from the cache has an entry too. The
-/// archive never writes redacted information, and does not keep it in memory after the end of the attempt.
+/// session reports them, the requests after redirects and challenges. A response from the cache also has an entry. The
+/// archive never writes redacted information, and does not keep this information in memory after the end of the
+/// attempt.
 public final class NetworkArchive: NetworkObserver {
     /// A set of options that determine what an archive keeps.
     public struct Options: Sendable {

@@ -57,7 +57,7 @@ public final class NetworkMeter: NetworkObserver {
         public subscript(label: String) -> String? { labels.first { $0.name == label }?.value }
     }
 
-    /// A label, which distinguishes a sample from other samples of its metric.
+    /// A label that distinguishes a sample from other samples of the same metric.
     public struct Label: Sendable, Hashable {
         /// The name of the label.
         public let name: String

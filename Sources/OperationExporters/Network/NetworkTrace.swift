@@ -17,8 +17,8 @@ import OperationNetworking
 /// }
 /// ```
 ///
-/// You can open the file in `ui.perfetto.dev` and `chrome://tracing`. It contains no secrets, because it omits the
-/// values of queries, and the headers and bodies of requests and responses.
+/// You can open the file in `ui.perfetto.dev` and `chrome://tracing`. The file contains no secrets, because the trace
+/// omits the values of queries, and the headers and bodies of requests and responses.
 public final class NetworkTrace: NetworkObserver {
     private struct State {
         var operations: [UInt64: TracedOperation] = [:]
@@ -34,7 +34,7 @@ public final class NetworkTrace: NetworkObserver {
         }
     }
 
-    /// The maximum number of operations in the trace, beyond which the oldest ones are removed.
+    /// The maximum number of operations in the trace, beyond which the oldest operations are removed.
     public let limit: Int
     private let state = Locked(State())
 
@@ -76,9 +76,9 @@ public final class NetworkTrace: NetworkObserver {
 
     /// Returns the timeline as a Chrome trace, which is JSON that `ui.perfetto.dev` and `chrome://tracing` can open.
     ///
-    /// Each operation contains its attempts and the waits between them. A wait is for a pause, a credential or the
-    /// network, including the following wait for a slot in the queue. If there is no pause, the wait is for a slot
-    /// only.
+    /// Each operation contains its attempts and the waits between them. A wait for a pause, a credential or the network
+    /// includes the subsequent wait for a slot in the queue. If the operation does not pause, the timeline shows only
+    /// the wait for a slot.
     ///
     /// Each attempt contains its requests. Each request contains the phases that the session measured: waiting for a
     /// connection, DNS lookup, connection, TLS handshake, sending, waiting for the first byte, and receiving.
@@ -99,7 +99,7 @@ public final class NetworkTrace: NetworkObserver {
     /// Returns the timeline as a Chrome trace and removes the ended operations, for example to write a file every
     /// minute.
     ///
-    /// A running operation is in this trace with its events so far, and in the next one with all its events.
+    /// A running operation is in this trace with its events so far, and in the next trace with all of its events.
     ///
     /// - Parameter records: The records of queues (`queue.record`). The default is an empty array.
     /// - Throws: An error of the JSON encoder.

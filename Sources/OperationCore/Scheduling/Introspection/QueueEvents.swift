@@ -1,7 +1,7 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-/// An asynchronous sequence of the changes of a queue, which begins with the current state.
+/// An asynchronous sequence that begins with the current state of a queue and continues with its changes.
 ///
 /// ```swift
 /// func follow(_ queue: QueueManager) async {
@@ -16,8 +16,8 @@
 /// ```
 ///
 /// Events come in the order of the changes and are numbered without gaps. You can apply them to a snapshot with
-/// ``QueueSnapshot/apply(_:)``. The sequence stores unread events up to a maximum number. If a reader is too slow, it
-/// gets the number of missed events and a new snapshot, and continues from there.
+/// ``QueueSnapshot/apply(_:)``. The sequence stores unread events up to a maximum number. A reader that is too slow
+/// receives the number of missed events and a new snapshot, and continues from that snapshot.
 ///
 /// Neither the sequence nor an iterator keeps the queue alive. The loop ends when the queue is freed and all of its
 /// entries have ended, or when the task of the loop is canceled.
@@ -32,7 +32,8 @@ public struct QueueEvents: AsyncSequence, Sendable {
     public struct Iterator: AsyncIteratorProtocol {
         fileprivate let subscription: QueueSubscription
 
-        /// Returns the next update after a wait, or `nil` after the last update or when the task is canceled.
+        /// Waits for the next update and returns it, or returns `nil` after the last update or when the task is
+        /// canceled.
         public mutating func next() async -> QueueUpdate? { await subscription.next() }
     }
 }
@@ -76,11 +77,11 @@ private final class QueueSubscription: Sendable {
 
 /// An event that describes a change to a queue.
 public struct QueueEvent: Sendable, CustomStringConvertible {
-    /// A kind of change to a queue.
+    /// A change to a queue.
     ///
     /// More cases may be added.
     public enum Change: Sendable {
-        /// An entry was added in a state.
+        /// An entry was added with an initial state.
         case added(QueueEntry, QueueEntry.State)
         /// An entry that is not running changed its state, for example to `ready` when its dependencies have ended.
         case moved(QueueEntry, QueueEntry.State)
@@ -106,7 +107,7 @@ public struct QueueEvent: Sendable, CustomStringConvertible {
 
     /// The number of the event, which increases by one with each event of a queue.
     public let number: UInt64
-    /// The change of the queue.
+    /// The change to the queue.
     public let change: Change
 
     /// The entry that changed, or `nil` if the change concerns the queue itself.
@@ -352,11 +353,11 @@ final class QueueFeed: Sendable {
 ///
 /// No more cases will be added.
 public enum QueueUpdate: Sendable {
-    /// The state of the queue at the beginning, which the next events follow.
+    /// The state of the queue before the events that follow.
     case snapshot(QueueSnapshot)
     /// A change that follows the previous update without a gap.
     case event(QueueEvent)
-    /// The number of events that a slow reader missed, and the state of the queue from which it continues.
+    /// The number of events that a slow reader missed, and the state of the queue from which the reader continues.
     case missed(UInt64, QueueSnapshot)
 
     /// The snapshot, or `nil` if the update is an event.

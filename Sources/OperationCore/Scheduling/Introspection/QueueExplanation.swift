@@ -38,19 +38,19 @@ public struct QueueExplanation: Sendable, CustomStringConvertible {
         case dependency(Dependency)
         /// The operation waits for a delay or another start condition.
         case hold(Hold)
-        /// The queue is suspended, with the reason if one was given.
+        /// The queue is suspended, possibly with a reason.
         ///
         /// See ``QueueManager/suspend(because:)``.
         case suspended(because: String?)
         /// The operation is a barrier, or is behind a barrier.
         case barrier(BarrierWait)
-        /// All slots of the queue are occupied by these entries.
+        /// These entries occupy all slots of the queue.
         case width(Int, holders: [QueueEntry])
-        /// All threads that the queue may have now are occupied by these entries.
+        /// These entries occupy all threads that the queue may currently have.
         case threads(Int, holders: [QueueEntry])
         /// The queues of the process already have the maximum number of threads, and all of them are busy.
         case threadLimit(Int)
-        /// This number of ready entries are more urgent.
+        /// This many ready entries are more urgent.
         case turn(ahead: Int)
         /// A plain operation reports that it is not ready.
         case ownReadiness
@@ -72,7 +72,7 @@ public struct QueueExplanation: Sendable, CustomStringConvertible {
 
     /// A start condition that holds back an entry whose dependencies have ended.
     public struct Hold: Sendable {
-        /// The kind of the condition.
+        /// The kind of condition.
         ///
         /// The kinds are `delay`, `condition`, `throttle`, `category`, `group` (a suspended group), `groupWidth` and
         /// `admission`. More kinds may be added.
@@ -98,9 +98,9 @@ public struct QueueExplanation: Sendable, CustomStringConvertible {
 ///
 /// More cases may be added.
 public enum OperationStanding: Sendable, Hashable, CustomStringConvertible {
-    /// The operation is in a queue of this package with this name.
+    /// The operation is in the ``QueueManager`` with this name.
     case inQueue(String, QueueEntry.State)
-    /// The operation is a child of a group with this name, and is not in a queue yet.
+    /// The operation is a child of the group with this name, and is not in a queue yet.
     case inGroup(String)
     /// The operation is in an `OperationQueue`, which can be detected only on Linux.
     case inOperationQueue

@@ -114,9 +114,9 @@ extension QueueManager {
     /// Creates an operation with a closure, adds it, and keeps the closure so that you can run a failed operation
     /// again.
     ///
-    /// Set everything that the operation needs in the closure, such as handlers, dependencies and a timeout. The
-    /// closure is called once now and once each time the operation is run again. It must return a new operation each
-    /// time.
+    /// In the closure, set everything that the operation needs, such as handlers, dependencies and a timeout. The
+    /// closure is called immediately, and again each time that you run the operation again. The closure must return a
+    /// new operation each time.
     ///
     /// ```swift
     /// let queue = QueueManager("uploads")
@@ -154,7 +154,7 @@ extension QueueManager {
 
     /// The maximum number of failures in the list.
     ///
-    /// The default is 1,000. With 0, the queue keeps no failures.
+    /// The default is 1,000. If the value is 0, the queue keeps no failures.
     public var failureLimit: Int {
         get { engine.state.withLock { $0.failures.limit } }
         set {
@@ -202,8 +202,8 @@ extension QueueManager {
     /// The failures of operations that cannot be created again stay in the list.
     ///
     /// - Returns: The new operations.
-    /// - Throws: A ``QueueError`` if the queue cannot add one of the operations. Its failure and the failures after it
-    ///   stay in the list.
+    /// - Throws: A ``QueueError`` if the queue cannot add one of the operations. The failure of that operation and the
+    ///   failures after it stay in the list.
     @discardableResult
     public func runAllFailuresAgain() throws(QueueError) -> [ManagedOperation] {
         var made: [ManagedOperation] = []

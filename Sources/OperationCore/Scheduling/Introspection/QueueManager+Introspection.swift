@@ -16,16 +16,16 @@ extension QueueManager {
     /// you need only numbers, read ``counts``.
     public var snapshot: QueueSnapshot { engine.snapshot }
 
-    /// The changes of the queue as an asynchronous sequence, which begins with the current state.
+    /// An asynchronous sequence that begins with the current state of the queue and continues with its changes.
     ///
-    /// The sequence stores up to 1,024 events that were not read yet.
+    /// The sequence stores up to 1,024 unread events.
     public var events: QueueEvents { events(keeping: 1024) }
 
-    /// Returns the changes of the queue as an asynchronous sequence, which begins with the current state.
+    /// Returns an asynchronous sequence that begins with the current state of the queue and continues with its changes.
     ///
-    /// - Parameter capacity: The maximum number of stored events that were not read yet, including their operations. If
-    ///   a slow reader exceeds it, the stored events are dropped, and the reader continues with a new snapshot. A value
-    ///   below one counts as one.
+    /// - Parameter capacity: The maximum number of unread events that the sequence stores, including their operations.
+    ///   If a slow reader exceeds this number, the stored events are dropped, and the reader continues with a new
+    ///   snapshot. A value below one counts as one.
     public func events(keeping capacity: Int) -> QueueEvents {
         QueueEvents(engine: WeakEngine(engine), capacity: capacity)
     }
@@ -33,12 +33,12 @@ extension QueueManager {
 
 // Explanations.
 extension QueueManager {
-    /// Explains why an operation does not run.
+    /// Returns an explanation of why an operation does not run.
     ///
     /// The explanation includes the dependencies and limits for which the operation waits, and the operations that
-    /// occupy the slots. The operation may be of any kind, and may be in this queue or not. The cost grows with the
-    /// number of entries, and the queue is blocked in the meantime. So use this method to find a problem, and not for
-    /// each operation.
+    /// occupy the slots. The operation may be of any kind, inside or outside this queue. The cost grows with the number
+    /// of entries, and the queue is blocked in the meantime. So use this method to investigate a problem, not for every
+    /// operation.
     ///
     /// - Parameter operation: The operation to explain.
     public func explain(_ operation: Operation) -> QueueExplanation { engine.explain(operation) }

@@ -23,7 +23,7 @@ public struct QueueRun: Sendable, Identifiable {
     public let id: Int
     /// The name of the operation or closure.
     public package(set) var name: String
-    /// The time at which the entry was added, or at which the recording began.
+    /// The time at which the entry was added or the recording began, whichever is later.
     public package(set) var added: OperationInstant
     /// The duration for which the entry waited for dependencies.
     public package(set) var waitingForDependencies = Duration.zero
@@ -35,7 +35,7 @@ public struct QueueRun: Sendable, Identifiable {
     public package(set) var started: OperationInstant?
     /// The time at which the entry ended, or `nil` if it has not ended.
     public package(set) var ended: OperationInstant?
-    /// The kind of the entry's outcome, or `nil` if the entry has not ended.
+    /// The way in which the entry ended, or `nil` if the entry has not ended.
     public package(set) var ending: QueueEntry.Ending?
     /// The time at which the handler was enqueued on the callback queue, or `nil` if there is no handler.
     public package(set) var handlerEnqueued: OperationInstant?

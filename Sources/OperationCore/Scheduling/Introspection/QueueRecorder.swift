@@ -226,7 +226,7 @@ public struct QueueRecording: Sendable {
     public var limit: Int
     /// The clock that measures the times in the record.
     ///
-    /// The default is the clock of the system.
+    /// The default is the system clock.
     public var clock: any OperationClock
 
     /// Creates settings with the given values.
@@ -338,8 +338,8 @@ extension QueueEngine {
 extension QueueManager {
     /// The settings for the recording of the queue, or `nil` if the queue is not recorded.
     ///
-    /// The default is `nil`. If you set this property, a new recording begins. If you set it to `nil`, the previous
-    /// record stays readable.
+    /// The default is `nil`. Assigning settings starts a new recording. After you assign `nil`, the
+    /// previous record stays readable.
     public var recording: QueueRecording? {
         get { engine.recording.recorder?.settings }
         set { engine.setRecording(newValue) }

@@ -5,11 +5,13 @@ import Foundation
 
 /// The entries, counts and settings of a queue at one moment.
 ///
-/// A snapshot holds its operations. If you apply the following events to a snapshot, it equals a later snapshot.
+/// A snapshot keeps its operations alive. If you apply subsequent events to a snapshot, it equals a later snapshot.
 public struct QueueSnapshot: Sendable, Equatable, CustomStringConvertible {
     /// The name of the queue.
     public let queue: String
-    /// The number of the last event before the snapshot, which does not increase while the events have no reader.
+    /// The number of the last event before the snapshot.
+    ///
+    /// This number does not increase while the events have no reader.
     public private(set) var number: UInt64
     /// The numbers of entries in each state, and of ended entries by outcome.
     public private(set) var counts: QueueCounts
@@ -29,7 +31,7 @@ public struct QueueSnapshot: Sendable, Equatable, CustomStringConvertible {
     public var waiting: [QueueEntry] { entries(.waiting) }
     /// The entries that wait for a delay or another start condition, in no particular order.
     public var held: [QueueEntry] { entries(.held) }
-    /// The entries that could begin if there were a slot, in no particular order.
+    /// The entries that could begin if a slot were free, in no particular order.
     public var ready: [QueueEntry] { entries(.ready) }
     /// The entries that have begun and not ended, in no particular order.
     public var running: [QueueEntry] { entries(.running) }
@@ -123,7 +125,7 @@ public struct QueueEntry: Sendable, Identifiable, Hashable, CustomStringConverti
         case waiting
         /// The entry waits for a delay or another start condition.
         case held
-        /// The entry begins as soon as there is a slot for it.
+        /// The entry begins as soon as a slot is free.
         case ready
         /// The entry has begun.
         case running
@@ -131,7 +133,7 @@ public struct QueueEntry: Sendable, Identifiable, Hashable, CustomStringConverti
         case ending
     }
 
-    /// A kind of outcome that an entry can have.
+    /// The way in which an entry ended.
     ///
     /// No more cases will be added.
     public enum Ending: String, Sendable, Hashable, CaseIterable {
@@ -159,7 +161,7 @@ public struct QueueEntry: Sendable, Identifiable, Hashable, CustomStringConverti
 
     /// The reason why the operation now waits without a slot in the middle of its work, or `nil` if it does not wait.
     ///
-    /// The value is read from the operation, which may have resumed since the entry was listed.
+    /// OperationKit reads the value from the operation, which may have resumed since the entry was listed.
     public var waitReason: WaitReason? { (operation as? ManagedOperation)?.waitReason }
 
     /// The name of the operation or closure.
@@ -218,7 +220,7 @@ public struct QueueCounts: Sendable, Hashable, CustomStringConvertible {
     public internal(set) var waiting = 0
     /// The number of entries that wait for a delay or another start condition.
     public internal(set) var held = 0
-    /// The number of entries that could begin if there were a slot.
+    /// The number of entries that could begin if a slot were free.
     public internal(set) var ready = 0
     /// The number of entries that have begun and not ended.
     public internal(set) var running = 0
