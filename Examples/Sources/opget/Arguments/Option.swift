@@ -27,7 +27,7 @@ extension Option {
     static let jobs = Option("jobs", "j", .required("N"), "the number of files to download at a time (5)")
     static let segments = Option(
         "segments", "s", .required("N"),
-        "the number of pieces of a file at a time, each of at least 1 MiB, if the server supports it (1)")
+        "how many pieces of a file are downloaded at a time, each of 1 MiB or more (1)")
     static let directory = Option(
         "directory", "d", .required("DIR"),
         "the directory for the files (the current directory)")
