@@ -317,7 +317,7 @@ extension QueueManager {
     /// ```
     ///
     /// An operation is *present* if it was added with the key, under any policy, and has not ended. The policy decides
-    /// what happens to the present operations and to the new one.
+    /// what happens to the present operations and to the new operation.
     ///
     /// - Parameters:
     ///   - operation: A new operation.

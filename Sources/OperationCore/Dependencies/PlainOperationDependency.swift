@@ -227,8 +227,8 @@ package final class QueuedWatcher: Sendable {
         /// Makes an operation of any kind wait for an operation of this package.
         ///
         /// This overload exists only on Linux, where Foundation's own method may crash if the waiting operation is
-        /// freed before the other one ends. The `dependencies` of a plain `Foundation.Operation` then contain another
-        /// operation with the same name.
+        /// freed before the other operation ends. The `dependencies` of a plain `Foundation.Operation` then contain
+        /// another operation with the same name.
         public func addDependency(_ operation: ManagedOperation) {
             if let own = self as? ManagedOperation { return own.addReportedDependency(on: operation) }
             let gate = PlainOperationGate(from: operation, to: self)

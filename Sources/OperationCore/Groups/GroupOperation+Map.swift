@@ -86,8 +86,8 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
     /// When the group is canceled or fails, the task is canceled immediately. The group does not wait for the task, so it
     /// also ends if the sequence ignores the cancellation.
     ///
-    /// The group does not know the number of elements. Until the sequence ends, its progress counts one element more
-    /// than those that already have an operation. To set the expected number, call ``expect(totalWeight:)``.
+    /// The group does not know the number of elements. Until the sequence ends, the group's progress counts one element
+    /// more than those that already have an operation. To set the expected number, call ``expect(totalWeight:)``.
     ///
     /// - Parameters:
     ///   - elements: The elements, which the group goes through once, in order.

@@ -24,7 +24,7 @@ public struct GroupScope: Sendable {
     ///   - child: The operation to run.
     ///   - weight: The weight of the child in the group's progress. The default is `1`.
     /// - Throws: An ``OperationFailure`` with the error of the child or the cause of its cancellation. The cause has
-    ///   the code `groupRefused` if the group is over, or if the group would wait for itself.
+    ///   the code `groupRefused` if the group has ended, or if the group would wait for itself.
     public func run<ResultType, ErrorType>(
         _ child: TypedOperation<ResultType, ErrorType>, weight: Double = 1
     ) async throws(OperationFailure<ErrorType>) -> ResultType {
@@ -63,7 +63,7 @@ public struct GroupScope: Sendable {
     ///   - child: The operation to run.
     ///   - weight: The weight of the child in the group's progress. The default is `1`.
     /// - Throws: An ``OperationFailure`` with the error of the child or the cause of its cancellation. The cause has
-    ///   the code `groupRefused` if the thread is not that of the body, if the group is over, or if the group would
+    ///   the code `groupRefused` if the thread is not the body's thread, if the group has ended, or if the group would
     ///   wait for itself.
     @available(*, noasync, message: "This method blocks the thread. In an async body, use run(_:).")
     public func perform<ResultType, ErrorType>(

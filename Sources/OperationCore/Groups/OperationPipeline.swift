@@ -10,9 +10,8 @@
 /// let sizes = try await pipeline.operation().run()
 /// ```
 ///
-/// A stage that is faster than the next one waits for it. At most `buffer` results of a stage wait for the next stage.
-/// So the widths and the buffers limit the number of elements that are in progress, regardless of the number of
-/// elements.
+/// A stage that is faster than the next stage waits for that stage. At most `buffer` results of a stage wait for the
+/// next stage. So the widths and the buffers limit the number of elements in progress, regardless of the total number.
 ///
 /// A pipeline is a value that describes work. Each ``operation(on:)`` goes through the elements from the start.
 public struct OperationPipeline<Output: Sendable>: Sendable {

@@ -15,7 +15,7 @@
 /// from a pipeline, as in `then { names in OperationPipeline(names)… .operation() }`. Conversely, a stage of a pipeline
 /// or a map can run a plan, as in `stage(width: 4) { plan.operation(for: $0) }`.
 ///
-/// A plan runs nothing and holds no operation. Each call of ``operation(for:width:on:)`` creates new operations.
+/// A plan runs nothing and holds no operation. Each call to ``operation(for:width:on:)`` creates new operations.
 public struct OperationPlan<Input: Sendable, Output: Sendable>: Sendable {
     private let body: @Sendable (Input, GroupScope) async throws -> Output
 

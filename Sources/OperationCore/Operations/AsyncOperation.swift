@@ -78,9 +78,9 @@ open class AsyncOperation<ResultType: Sendable, ErrorType: Error>: TypedOperatio
     /// The operation calls this method and ``didResume()`` alternately, never at the same time, and holds no lock
     /// during the calls. The default implementation does nothing.
     ///
-    /// The operation skips this call if the suspension ends before the call begins. The method itself or another thread
-    /// may suspend or resume the operation during the call. When the method returns, the same thread calls the next
-    /// method if the state has changed.
+    /// The operation skips this call if the suspension ends before the call begins. This method or another thread may
+    /// suspend or resume the operation during the call. When the method returns, the same thread calls the next method
+    /// if the state has changed.
     open func didSuspend() {}
 
     /// Resumes the work after ``didSuspend()``.

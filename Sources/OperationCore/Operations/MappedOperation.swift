@@ -17,13 +17,13 @@ import Foundation
 ///
 /// A mapped operation does no work itself. It starts and ends with its original. If you add the mapped operation to a
 /// queue or to a group, or start it, you add or start the original. Add only one of the two to a queue. A
-/// ``QueueManager`` and a group refuse the second one.
+/// ``QueueManager`` and a group refuse the second operation.
 ///
 /// - The original and every operation mapped from it start, suspend, resume and end together. They have the same name,
 ///   dependencies, priority, quality of service, timeout, deadline, delay, conditions, categories, throttle and owner.
 ///   You can set each of these properties on any of the operations.
-/// - Each of these operations has its own outcome, handlers, observers and `completionBlock`. By default, the operation
-///   uses the callback queue of the original.
+/// - Each of these operations has its own outcome, handlers, observers and `completionBlock`. By default, the handlers
+///   are called on the callback queue of the original.
 /// - The conversion runs once, on the thread that ends the original. The conversion precedes the handlers of the mapped
 ///   operation, and `isFinished` is `true` only afterward. If the original has already ended, the mapped operation has
 ///   its outcome immediately and does not need to be started.

@@ -9,8 +9,8 @@ import Foundation
 /// dependency, ends the operation, the outcome is a cancellation with a ``CancellationCause``. The outcome is also a
 /// cancellation if the operation ends without a result or an error.
 ///
-/// The author of the operation chooses the type of the error. You can use your own type. The operations of this package
-/// use types such as ``FileOperationError``.
+/// The author of the operation chooses the type of the error. You can use your own error type. The operations of this
+/// package use types such as ``FileOperationError``.
 ///
 /// No more cases will be added.
 public enum OperationOutcome<ResultType, ErrorType: Error> {

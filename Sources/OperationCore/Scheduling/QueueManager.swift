@@ -28,7 +28,7 @@ import Foundation
 /// A body can wait through a call to this package, such as `startAndWait()` or `waitUntilFinished()`. The body gives up
 /// its slot while it waits, and another thread takes over immediately, up to ``threadLimit`` threads in the process.
 ///
-/// The queue detects bodies that block in other ways within milliseconds. The queue adds threads if an operation could
+/// Within milliseconds, the queue detects bodies that block in other ways. The queue adds threads if an operation could
 /// begin but none does, and the processor time of the process shows idle cores. The number of threads grows to at most
 /// 64, or to the number of cores if that is greater. So 65 bodies that wait for each other with a semaphore or a latch
 /// never end on a computer with up to 64 cores, regardless of the width. If the cores are busy, the queue adds a thread
@@ -123,7 +123,7 @@ extension QueueManager {
     /// The operation begins after every earlier entry of the queue has ended. Every later entry begins after the
     /// operation has ended.
     ///
-    /// An earlier entry must not depend on a later one. Otherwise, neither entry ever runs.
+    /// An earlier entry must not depend on a later entry. Otherwise, neither entry ever runs.
     ///
     /// - Throws: A ``QueueError`` for the same reasons as `add`.
     public func addBarrier(_ operation: ManagedOperation) throws(QueueError) {
@@ -326,7 +326,7 @@ extension QueueManager {
 
     /// Creates an operation and adds it as soon as the queue has room for it.
     ///
-    /// If the operation fails, the queue can use the closure to create another one. See ``add(remaking:)``.
+    /// If the operation fails, the queue can use the closure to create another operation. See ``add(remaking:)``.
     ///
     /// - Parameter make: A closure that creates a new operation each time it is called.
     /// - Returns: The operation that was added.

@@ -68,14 +68,14 @@ public struct OperationCondition: Sendable {
 extension OperationCondition {
     /// Returns a condition that is satisfied if both conditions are satisfied.
     ///
-    /// If the first condition fails, the other one is not evaluated.
+    /// If the first condition fails, the second condition is not evaluated.
     public func and(_ other: OperationCondition) -> OperationCondition {
         .all([self, other], name: "\(name) and \(other.name)")
     }
 
     /// Returns a condition that is satisfied if at least one of the two conditions is satisfied.
     ///
-    /// If the first condition is satisfied, the other one is not evaluated.
+    /// If the first condition is satisfied, the second condition is not evaluated.
     public func or(_ other: OperationCondition) -> OperationCondition {
         .any([self, other], name: "\(name) or \(other.name)")
     }

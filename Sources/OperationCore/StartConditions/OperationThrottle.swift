@@ -133,7 +133,7 @@ extension OperationThrottle {
 public struct ThrottleRule: Sendable {
     /// An action to take for an operation that comes before its key may run.
     ///
-    /// Later versions may add values.
+    /// More values may be added.
     public struct Early: Hashable, Sendable, CustomStringConvertible {
         /// The name of the value.
         public let description: String

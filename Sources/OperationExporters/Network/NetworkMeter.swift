@@ -17,8 +17,8 @@ import OperationNetworking
 /// ```
 ///
 /// The memory of the meter is limited. The labels contain only methods, hosts, status classes, names of this package,
-/// and the names of the watched queues. They contain no paths and no queries. The meter uses the label `other` for
-/// hosts and queue names beyond the limits, for error codes beyond the first hundred, and for unusual methods.
+/// and the names of the watched queues. The labels contain no paths and no queries. The meter uses the label `other`
+/// for hosts and queue names beyond the limits, for error codes beyond the first hundred, and for unusual methods.
 public final class NetworkMeter: NetworkObserver {
     /// A set of options that determine the labels and buckets of a meter.
     public struct Options: Sendable {

@@ -15,7 +15,7 @@
 /// }
 /// ```
 ///
-/// Events come in the order of the changes and are numbered without gaps. You can apply them to a snapshot with
+/// Events come in the order of the changes and are numbered without gaps. You can apply events to a snapshot with
 /// ``QueueSnapshot/apply(_:)``. The sequence stores unread events up to a maximum number. A reader that is too slow
 /// receives the number of missed events and a new snapshot, and continues from that snapshot.
 ///

@@ -3,7 +3,7 @@
 
 import Foundation
 
-/// An explanation of why an operation does not run, as values for a program and as text for a person.
+/// An explanation of why an operation does not run, as structured values and as readable text.
 ///
 /// ```swift
 /// let queue = QueueManager("uploads")

@@ -141,7 +141,7 @@ extension QueueManager {
     /// The last failed operations that were not run again, with the oldest first.
     ///
     /// The list contains at most ``failureLimit`` failures. It holds strong references to the operations. An operation
-    /// that references the queue, for instance in a property, keeps the queue in memory as long as the operation is in
+    /// that references the queue, for example in a property, keeps the queue in memory as long as the operation is in
     /// the list.
     public var failures: [QueueFailure] {
         engine.state.withLock { $0.failures.all }.compactMap { item in
