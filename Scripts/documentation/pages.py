@@ -16,13 +16,13 @@ CONTENTS = "Docs/README.md"
 ABOUT = ["CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"]
 # The groups of the front page, each with its folder, in the order in which people ask.
 GROUPS = {
-    "Learning it": "Tutorials",
+    "Get started": "Tutorials",
     "Recipes": "HowTo",
     "Guides": "Guides",
-    "Coming from elsewhere": "Migration",
-    "How it works inside": "Design",
-    "Why it is so": "Decisions",
+    "Migrate": "Migration",
 }
+# Pages for contributors, which are read in the repository.
+INTERNAL = ("Docs/Design/", "Docs/Decisions/")
 
 FENCE = re.compile(r"\s*(```+|~~~+)")
 COMMENT = re.compile(r"<!--.*?-->", re.S)
@@ -132,7 +132,7 @@ class Site:
             text)
 
     def topics(self):
-        lines = ["", "## Topics", "", "### First of all", ""]
+        lines = ["", "## Topics", "", "### Overview", ""]
         lines.append(f"- <doc:{self.pages[CONTENTS].name}>")
         order = self.order()
         first = sorted(filter(is_first, self.pages.values()), key=lambda page: order.get(page.path, len(order)))
@@ -180,7 +180,8 @@ def is_first(page):
 
 def pages_of_repository():
     paths = [ROOT / FRONT, *sorted((ROOT / "Docs").glob("**/*.md")), *(ROOT / name for name in ABOUT)]
-    return [str(path.relative_to(ROOT)) for path in paths if path.exists()]
+    names = [str(path.relative_to(ROOT)) for path in paths if path.exists()]
+    return [name for name in names if not name.startswith(INTERNAL)]
 
 
 def read_page(path):

@@ -67,7 +67,7 @@ extension TypedOperation {
     /// this method before the body begins, the values of the first task apply.
     ///
     /// Handlers, conditions, evaluators and retry policies do not receive these values. The values also do not reach an
-    /// operation that `start()` or a queue begins if no task called `run()` for that operation.
+    /// operation that a queue begins if no task called `run()` for that operation.
     ///
     /// If the operation was started before, the method only waits for the outcome. The same is true for an operation in
     /// a ``QueueManager`` and, on Linux, for an operation in an `OperationQueue`. On Apple platforms, an

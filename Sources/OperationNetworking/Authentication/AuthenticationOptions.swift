@@ -17,8 +17,8 @@ public struct AuthenticationOptions: Sendable {
     /// The origins whose requests get the credential.
     ///
     /// The default is `nil`, which applies the credential to the requests of the realm's operations to every origin.
-    /// Only the scheme, the host and the port of a URL count. If a URL does not identify an origin, the realm's
-    /// operations fail with an error that explains the problem.
+    /// The realm compares only the scheme, the host and the port of a URL. If a URL does not identify an origin, the
+    /// realm's operations fail with an error that explains the problem.
     ///
     /// ``Endpoint/at(_:allowsOtherOrigin:)`` can send a request to an origin other than the origin of its base. Such a
     /// request gets the credential only if this property contains that origin.
@@ -28,7 +28,7 @@ public struct AuthenticationOptions: Sendable {
     /// The default closure returns `true` for the status code 401. The closure is called with the status and headers of
     /// each response, on any thread.
     public var isRejected: @Sendable (ResponseHead) -> Bool = { $0.status == 401 }
-    /// The time before the expiration of a credential at which it is refreshed and no longer used.
+    /// The time before a credential expires at which the realm refreshes the credential and stops using it.
     ///
     /// The default is 60 seconds. This time allows for the duration of the request and for differences between clocks.
     /// A new credential whose lifetime is shorter than this value is used until the server rejects it.
@@ -41,20 +41,20 @@ public struct AuthenticationOptions: Sendable {
     ///
     /// The default is 5.
     public var maximumRefreshes = 5
-    /// The time within which ``maximumRefreshes`` counts the refreshes.
+    /// The period to which ``maximumRefreshes`` applies.
     ///
     /// The default is 30 seconds.
     public var refreshWindow = Duration.seconds(30)
-    /// A closure that returns whether a refresh may succeed later after it failed with an error.
+    /// A closure that returns whether a refresh that failed with an error may succeed later.
     ///
-    /// If the closure returns `false`, the failure remains in effect until there is another credential. The default
-    /// closure returns `true` in these cases:
+    /// If the closure returns `false`, the failure remains in effect until the realm gets another credential. The
+    /// default closure returns `true` in these cases:
     ///
     /// - The network or the server failed, as in ``RetryRule/standard``.
     /// - The refresh was canceled.
     /// - A queue did not accept the refresh.
     ///
-    /// A refresh that times out may succeed later in any case.
+    /// The realm always assumes that a refresh that timed out may succeed later.
     public var mayPass: @Sendable (any Error) -> Bool = { AuthenticationOptions.isPassing($0) }
     /// The time for which a temporary failure of a refresh remains in effect.
     ///
@@ -64,13 +64,13 @@ public struct AuthenticationOptions: Sendable {
     public var pauseAfterFailure = Duration.seconds(10)
     /// The pace at which the paused operations resume.
     public var pace = PostponementPace.standard
-    /// A closure that is called with each event of the realm, in the order of the events, on its own queue.
+    /// A closure that the realm calls with each event, in the order of the events, on a separate queue.
     ///
     /// The default is `nil`.
     public var eventHandler: (@Sendable (AuthenticationEvent) -> Void)?
     /// The handlers to call on the main actor, in the order in which they were added.
     private(set) var mainActorEventHandlers: [@MainActor (AuthenticationEvent) -> Void] = []
-    /// The clock that measures all of these times.
+    /// The clock that measures the times in these options.
     ///
     /// The default is the system clock.
     public var clock: any OperationClock = SystemClock.shared
@@ -161,8 +161,8 @@ extension OperationFailure: EndOfOperation {
 /// }
 /// ```
 ///
-/// An authenticator represents one realm. Create one authenticator for each realm, and keep it as long as its
-/// operations need it.
+/// An authenticator represents one realm. Create one authenticator for each realm, and keep the authenticator as long
+/// as operations use it.
 public final class Authenticator<Credential: Sendable>: Sendable {
     /// The realm, independent of the type of its credential, which you pass to operations and network bases.
     public let realm: AuthenticationRealm
@@ -172,8 +172,7 @@ public final class Authenticator<Credential: Sendable>: Sendable {
     /// - Parameters:
     ///   - credential: The current credential, such as a stored one, or `nil` if there is none yet.
     ///   - options: The options of the authenticator.
-    ///   - lifetime: A closure that returns how long a new credential is valid, or `nil` if the credential does not
-    ///     say.
+    ///   - lifetime: A closure that returns how long a new credential is valid, or `nil` if the lifetime is unknown.
     ///   - apply: A closure that adds a credential to a request, after all other preparation.
     ///   - refresh: A closure that fetches a new credential. The closure receives the last credential, which may have
     ///     expired. Store the new credential before you return it. Only one refresh runs at a time. The closure runs in
@@ -209,7 +208,7 @@ public final class Authenticator<Credential: Sendable>: Sendable {
     /// Waiting operations fail. New operations also fail, until you call ``set(_:)``.
     public func signOut() { realm.signOut() }
 
-    /// Fails the operations that wait now, for example because the user canceled a sign-in.
+    /// Makes all waiting operations fail, for example because the user canceled a sign-in.
     ///
     /// A refresh that is running continues.
     ///
@@ -258,7 +257,7 @@ public struct AuthenticationEvent: Sendable, CustomStringConvertible {
     public let realm: String
     /// A number that increases with each new credential and each sign-out, starting at 0.
     public let version: Int
-    /// The number of operations that the event is about.
+    /// The number of operations that the event concerns.
     public let count: Int
     /// The error with which the refresh or the operations failed.
     public let error: NetworkError?

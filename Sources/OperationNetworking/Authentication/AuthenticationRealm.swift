@@ -5,7 +5,7 @@ import Dispatch
 import Foundation
 import OperationCore
 
-/// The requests that share one credential, which an ``Authenticator`` provides.
+/// A group of requests that share a credential, which an ``Authenticator`` provides.
 ///
 /// The realm applies events to a `PostponementMachine` under its lock. It performs the actions for several operations
 /// on its own queue, in the order of the decisions. No user code runs on that queue.
@@ -94,7 +94,7 @@ public final class AuthenticationRealm: Sendable {
         state = Locked(State(machine: Machine(limits: limits, canRefresh: closures.refresh != nil)))
     }
 
-    /// The name of the realm in its options.
+    /// The name of the realm, as set in its options.
     public var name: String { options.name }
 
     var credential: (any Sendable)? { state.withLock { $0.machine.credential } }
@@ -348,8 +348,8 @@ extension AuthenticationRealm {
 extension Authenticator {
     /// Changes one of the ``postponed`` operations and sends it again, without the credential of this realm.
     ///
-    /// From now on, the realm adds no credential to the requests of the operation. The `change` closure adds one
-    /// instead. If a request is rejected, the operation fails.
+    /// From now on, the realm adds no credential to the requests of the operation. Add a credential in the `change`
+    /// closure instead. If the server rejects a request, the operation fails.
     ///
     /// - Parameters:
     ///   - operation: An operation that waits for a credential.
@@ -359,7 +359,7 @@ extension Authenticator {
     ///   - change: A closure that changes the request of this attempt and of all later attempts.
     /// - Returns: A Boolean value that indicates whether the operation was waiting for a credential.
     /// - Throws: A `QueueError` if the queue does not accept the operation. The operation then waits for a credential
-    ///   again, at the end of the line.
+    ///   again, after all other waiting operations.
     @discardableResult
     public func run(
         _ operation: any AnyNetworkOperation, on queue: QueueManager? = nil,

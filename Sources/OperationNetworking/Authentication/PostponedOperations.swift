@@ -4,7 +4,7 @@
 import Foundation
 import OperationCore
 
-/// A list of operations that were paused by a rule, until you run them again.
+/// A list of operations that a rule paused, until you run the operations again.
 ///
 /// ```swift
 /// let unpaid = PostponedOperations("until it is paid") { attempt in attempt.error.status == 402 }
@@ -22,7 +22,7 @@ import OperationCore
 ///
 /// A paused operation releases the slot in its queue. You can cancel and suspend it as usual, and its deadline still
 /// applies. The pause does not count as an attempt of ``Retry``. An operation whose body can be read only once is not
-/// paused, and fails as without a list.
+/// paused, and fails as if it had no list.
 public final class PostponedOperations: Sendable {
     /// A closure that changes a request before it is sent again.
     public typealias Change = @Sendable (NetworkRequest) throws -> NetworkRequest
@@ -38,7 +38,7 @@ public final class PostponedOperations: Sendable {
         var last: UInt64 = 0
     }
 
-    /// The event that the operations wait for, as part of a sentence.
+    /// A phrase that describes the event that the operations wait for, such as "until it is paid".
     public let reason: String
     private let rule: @Sendable (FailedAttempt) -> Bool
     private let state = Locked(State())
@@ -68,12 +68,12 @@ public final class PostponedOperations: Sendable {
     ///
     /// - Parameters:
     ///   - queue: A queue in which each operation waits for a slot before it continues. The operation holds the slot
-    ///     until it ends or is paused again, except while it waits for something. The operation also needs a slot in
-    ///     its own queue. An operation of this very queue continues immediately. The default is `nil`, which
-    ///     continues all operations immediately.
+    ///     until it ends or is paused again, except while it waits, for example for the network. The operation also
+    ///     needs a slot in its own queue. An operation that belongs to this queue continues immediately. The default is
+    ///     `nil`, which continues all operations immediately.
     ///   - change: A closure that changes the request of this attempt and of all later attempts. The default is
     ///     `nil`.
-    /// - Throws: A `QueueError` if the queue does not accept an operation. This operation and the ones after it stay
+    /// - Throws: A `QueueError` if the queue does not accept an operation. That operation and all later operations stay
     ///   paused.
     public func runAll(on queue: QueueManager? = nil, changing change: Change? = nil) throws(QueueError) {
         var entries = takeAll()[...]
@@ -245,7 +245,7 @@ extension AnyNetworkOperation {
 public struct PostponementPace: Sendable, Hashable {
     /// The number of operations that resume together, which is at least one.
     public let count: Int
-    /// The time between two such groups.
+    /// The time between two groups of operations that resume together.
     public let interval: Duration
 
     /// Creates a pace.
@@ -254,7 +254,7 @@ public struct PostponementPace: Sendable, Hashable {
         self.interval = max(interval, .zero)
     }
 
-    /// A pace of 50 operations immediately, and 50 more every 50 milliseconds.
+    /// A pace that resumes 50 operations immediately, and 50 more every 50 milliseconds.
     public static let standard = PostponementPace(50, every: .milliseconds(50))
     /// A pace at which all operations resume immediately.
     public static let atOnce = PostponementPace(.max, every: .zero)

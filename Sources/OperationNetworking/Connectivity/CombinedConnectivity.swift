@@ -3,11 +3,11 @@
 
 import OperationCore
 
-/// A monitor that combines the information of the system with a probe that sends requests to a server.
+/// A monitor that combines the system's network information with a probe that sends requests to a server.
 ///
 /// While the system reports no network, the network counts as unavailable, and the probe sends no requests. When the
 /// network returns or another interface replaces the current one, the monitor discards the last result of the probe.
-/// The probe then sends a request immediately, but at most once in one to two seconds. Until the probe has a result,
+/// The probe then sends a request immediately, but at most once every one to two seconds. Until the probe has a result,
 /// the status is unknown, which operations treat as available.
 public final class CombinedConnectivity: ConnectivityMonitor {
     private let board: ConnectivityBoard
@@ -29,7 +29,7 @@ public final class CombinedConnectivity: ConnectivityMonitor {
 
     /// Calls a closure with the current state of the network, and again whenever the state changes.
     ///
-    /// The first call happens within this method. The later calls happen on the thread of either monitor.
+    /// The first call happens within this method. Later calls happen on a thread of one of the two monitors.
     public func observe(_ body: @escaping @Sendable (Connectivity) -> Void) -> ConnectivityObservation {
         board.observe(for: self, body)
     }

@@ -25,21 +25,20 @@ public struct Connectivity: Sendable, Hashable {
     public var status: Status
     /// The known kinds of interfaces through which the network is available, in the order of the system's preference.
     public var interfaces: [Interface]
-    /// A Boolean value that indicates whether data is expensive, as in a cellular network.
+    /// A Boolean value that indicates whether data is expensive, as on a cellular network.
     ///
     /// The value is `nil` if the system does not provide this information.
     public var isExpensive: Bool?
-    /// A Boolean value that indicates whether the user asked to use little data.
+    /// A Boolean value that indicates whether the user chose to save data, for example in Low Data Mode.
     ///
     /// The value is `nil` if the system does not provide this information.
     public var isConstrained: Bool?
-    /// A Boolean value that indicates whether a captive portal, such as a sign-in page, responds instead of the
-    /// network.
+    /// A Boolean value that indicates whether a captive portal, such as a sign-in page, intercepts requests.
     ///
     /// Only a probe detects a captive portal. The default is `false`.
     public var isCaptive = false
 
-    /// Creates a description that a monitor reports.
+    /// Creates a description for a monitor to report.
     public init(
         _ status: Status, interfaces: [Interface] = [], isExpensive: Bool? = nil, isConstrained: Bool? = nil
     ) {
@@ -56,7 +55,7 @@ public struct Connectivity: Sendable, Hashable {
     /// A network whose status is not known.
     public static let unknown = Connectivity(.unknown)
 
-    /// A Boolean value that indicates whether requests would certainly fail.
+    /// A Boolean value that indicates whether the network is unavailable, so that requests would fail.
     public var isOffline: Bool { status == .unsatisfied }
 }
 
@@ -80,7 +79,7 @@ extension Connectivity {
         /// The name of the kind, suitable as a metric label.
         public let description: String
 
-        /// Creates a kind of your own.
+        /// Creates a custom kind.
         public init(_ name: String) {
             description = name
         }
@@ -91,7 +90,7 @@ extension Connectivity {
         public static let wifi = Interface("wifi")
         /// A cellular network.
         public static let cellular = Interface("cellular")
-        /// A tunnel, such as the tunnel of a VPN.
+        /// A tunnel, such as a VPN.
         public static let tunnel = Interface("tunnel")
         /// Another kind of interface, or an unknown kind.
         public static let other = Interface("other")
@@ -108,18 +107,19 @@ extension Connectivity {
 /// }
 /// ```
 ///
-/// ``SystemConnectivity/shared`` uses the information of the system. ``ProbeMonitor`` sends requests to a server.
-/// ``CombinedConnectivity`` combines both. To implement your own monitor, store its state in a ``ConnectivityBoard``.
+/// ``SystemConnectivity/shared`` uses the network information of the system. ``ProbeMonitor`` sends requests to a
+/// server. ``CombinedConnectivity`` combines both. To implement your own monitor, store its state in a
+/// ``ConnectivityBoard``.
 public protocol ConnectivityMonitor: AnyObject, Sendable {
     /// The current state of the network.
     var connectivity: Connectivity { get }
 
     /// Calls a closure with the current state of the network, and again whenever the state changes.
     ///
-    /// The calls never overlap, and each call passes a state that differs from the state of the call before. If a
+    /// The calls never overlap, and each call passes a state that differs from the state of the previous call. If a
     /// change is reverted before its call begins, the monitor skips that call. The last call always reports the last
-    /// change. The first call happens within this method. The other calls happen on the monitor's thread and must
-    /// return quickly.
+    /// change. The first call happens within this method. Later calls happen on the monitor's thread and must return
+    /// quickly.
     ///
     /// The observation ends when you cancel or release the returned token. The token keeps a strong reference to the
     /// monitor.
@@ -132,8 +132,8 @@ public protocol ConnectivityMonitor: AnyObject, Sendable {
 extension ConnectivityMonitor {
     /// The states of the network, beginning with the current one.
     ///
-    /// A slow reader receives the latest state and skips the states before it. The sequence does not end. To stop,
-    /// leave the loop or cancel its task.
+    /// A slow reader receives only the latest state. The sequence does not end. To stop, leave the loop or cancel its
+    /// task.
     public var updates: AsyncStream<Connectivity> {
         AsyncStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
             let observation = observe { continuation.yield($0) }
@@ -158,7 +158,7 @@ public struct ConnectivityMonitorError: Error, Sendable, Hashable, CustomStringC
     public var description: String { message }
 }
 
-/// A token for the observation of a monitor, which ends when you release the token.
+/// A token that keeps an observation of a monitor active until you cancel or release the token.
 public final class ConnectivityObservation: Sendable {
     private let end: Locked<(@Sendable () -> Void)?>
 
@@ -173,16 +173,16 @@ public final class ConnectivityObservation: Sendable {
 
     /// Ends the observation.
     ///
-    /// No call of the observer begins after this method returns. A call that began earlier on another thread may still
+    /// No call of the closure begins after this method returns. A call that began earlier on another thread may still
     /// be running.
     public func cancel() {
         end.withLock { $0.take() }?()
     }
 }
 
-/// A store for the state of a monitor, which notifies the observers of the monitor.
+/// A store that holds the state of a monitor and notifies its observers.
 ///
-/// A monitor of your own keeps a board and forwards the two requirements of ``ConnectivityMonitor`` to it:
+/// A custom monitor keeps a board and forwards the two requirements of ``ConnectivityMonitor`` to it:
 ///
 /// ```swift
 /// final class MyMonitor: ConnectivityMonitor {
@@ -291,10 +291,11 @@ public final class ConnectivityBoard: Sendable {
     }
 }
 
-/// A monitor that uses the information of the system: netlink on Linux, and `NWPathMonitor` on Apple platforms.
+/// A monitor that uses the network information of the system, from netlink on Linux and `NWPathMonitor` on Apple
+/// platforms.
 ///
-/// On watchOS and other platforms, the status is always ``Connectivity/Status/unknown``, so that requests are sent. All
-/// policies without another monitor share the same instance.
+/// On watchOS and other platforms, the status is always ``Connectivity/Status/unknown``, so that operations send their
+/// requests. All policies without their own monitor share the same instance.
 public final class SystemConnectivity: ConnectivityMonitor {
     /// The shared instance, which starts to observe the network on first access.
     public static let shared = SystemConnectivity()
@@ -314,7 +315,7 @@ public final class SystemConnectivity: ConnectivityMonitor {
     /// The current state of the network.
     public var connectivity: Connectivity { monitor.connectivity }
 
-    /// The error that explains why no information, or no new information, is available, or `nil` without an error.
+    /// The error that explains why the monitor has no current information, or `nil` if there is no error.
     public var failure: ConnectivityMonitorError? {
         #if os(Linux)
             (monitor as? NetlinkMonitor)?.failure
@@ -325,14 +326,14 @@ public final class SystemConnectivity: ConnectivityMonitor {
 
     /// Calls a closure with the current state of the network, and again whenever the state changes.
     ///
-    /// The first call happens within this method. The later calls happen on the queue of the system's monitor.
+    /// The first call happens within this method. Later calls happen on the queue of the system's monitor.
     public func observe(_ body: @escaping @Sendable (Connectivity) -> Void) -> ConnectivityObservation {
         monitor.observe(body)
     }
 }
 
 extension ConnectivityMonitor where Self == SystemConnectivity {
-    /// The monitor of the system.
+    /// The system's monitor.
     public static var system: SystemConnectivity { .shared }
 }
 
@@ -354,7 +355,7 @@ extension ConnectivityMonitor where Self == SystemConnectivity {
 
     /// A monitor for Apple platforms that uses `NWPathMonitor`.
     ///
-    /// The monitor is not available on watchOS. For most apps on a real watch, `NWPathMonitor` reports no network,
+    /// The monitor is not available on watchOS. For most apps on a physical watch, `NWPathMonitor` reports no network,
     /// although requests succeed (Apple's technical note TN3135).
     public final class PathMonitor: ConnectivityMonitor, @unchecked Sendable {
         // Sendable: the monitor is complete after `init`, and canceling it is safe on any thread.
@@ -375,7 +376,7 @@ extension ConnectivityMonitor where Self == SystemConnectivity {
 
         /// Calls a closure with the current state of the network, and again whenever the state changes.
         ///
-        /// The first call happens within this method. The later calls happen on the monitor's queue.
+        /// The first call happens within this method. Later calls happen on the monitor's queue.
         public func observe(_ body: @escaping @Sendable (Connectivity) -> Void) -> ConnectivityObservation {
             board.observe(for: self, body)
         }

@@ -7,8 +7,8 @@ import OperationCore
 
 /// A token that holds a queue while the network is unavailable, until you cancel or release the token.
 ///
-/// The token keeps a strong reference to the queue. So the operations of a queue that has no other reference run when
-/// the network returns.
+/// The token keeps a strong reference to the queue. As a result, the operations run when the network returns, even if
+/// nothing else references the queue.
 public final class NetworkHold: Sendable {
     private let observation: ConnectivityObservation
     private let switching: HoldSwitch
@@ -132,17 +132,18 @@ final class HoldSwitch: Sendable {
 }
 
 extension QueueManager {
-    /// Starts no operation while the network is unavailable, and until it has been available again for a while.
+    /// Holds the queue while the network is unavailable, and until the network has been available again for a short
+    /// time.
     ///
     /// ```swift
     /// let uploads = QueueManager("uploads", width: 2)
     /// let hold = uploads.hold(whileOffline: .system) { isHeld in print(isHeld ? "No network" : "") }
     /// ```
     ///
-    /// Running operations continue. During the hold, the queue counts as suspended, and `explain(_:)` names the
-    /// missing network as the reason. The hold is independent of your own suspension of the queue, so that the queue
-    /// continues when both are over. The waiting operations then start as the width of the queue allows, without a
-    /// pace. So set a width for a queue that may hold many operations.
+    /// Running operations continue. During the hold, the queue counts as suspended, and `explain(_:)` names the missing
+    /// network as the reason. If you also suspend the queue, it continues when both the hold and the suspension have
+    /// ended. Then, only the width of the queue limits how many operations start together. So set a width for a queue
+    /// that may hold many operations.
     ///
     /// - Parameters:
     ///   - monitor: The monitor that reports whether the network is available.
@@ -154,7 +155,7 @@ extension QueueManager {
     ///     callback queue of this queue, or else `OperationDefaults.callbackQueue`.
     ///   - offlineHandler: A closure that is called with `true` when the queue begins to wait, and with `false` when
     ///     it continues. It is not called after you cancel the token. The default is `nil`.
-    ///   - chance: A closure that returns a random number from 0 to 1 for each return of the network.
+    ///   - chance: A closure that returns a random number from 0 to 1 each time the network returns.
     /// - Returns: A token, which keeps a strong reference to the queue. When you cancel or release the token, the
     ///   queue ignores the state of the network.
     public func hold(
@@ -170,7 +171,8 @@ extension QueueManager {
         return NetworkHold(self, monitor, switching)
     }
 
-    /// Holds the queue while the network is unavailable, and then repeats the operations that failed because of it.
+    /// Holds the queue while the network is unavailable, and then repeats the operations that failed because of the
+    /// outage.
     ///
     /// ```swift
     /// let uploads = QueueManager("uploads", width: 2)
@@ -178,22 +180,22 @@ extension QueueManager {
     /// try uploads.add(remaking: { ClosureOperation { try Data(contentsOf: URL(fileURLWithPath: "/tmp/it")) } })
     /// ```
     ///
-    /// Use this method for a queue whose operations must all succeed in the end. The queue is held as by
-    /// ``hold(whileOffline:settling:clock:callbackQueue:offlineHandler:chance:)``. When the queue continues, it
-    /// repeats the operations in its `failures` that meet these conditions:
+    /// Use this method for a queue whose operations must all succeed eventually. The queue is held as by
+    /// ``hold(whileOffline:settling:clock:callbackQueue:offlineHandler:chance:)``. When the queue continues, it repeats
+    /// the operations in its `failures` that meet these conditions:
     ///
     /// - The error is a ``NetworkError`` or a `URLError` that an unavailable network can cause. These are the errors
     ///   of ``OfflineRule/standard`` and the end of a wait for the network.
-    /// - The operation failed after the loss of the network was reported, or at most one minute before.
+    /// - The operation failed after the monitor reported the loss of the network, or at most one minute before.
     /// - The operation can be created again, because it was added by `add(remaking:)`.
     ///
     /// The other failures stay in the list. An operation that notices the loss of the network later, for example by a
     /// timeout, also stays in the list until the next return of the network or until `runAgain(_:)`.
     ///
-    /// A repeated request is a new request, and the server may have processed the first one. If it must not be
-    /// processed twice, give it an ``IdempotencyKey`` that is stored in the closure.
+    /// A repeated request is a new request, and the server may have processed the first one. If the server must not
+    /// process it twice, give the request an ``IdempotencyKey`` that the closure captures.
     ///
-    /// The parameters are the same as for the other method.
+    /// The parameters are the same as for the `hold` method.
     ///
     /// - Returns: A token, which keeps a strong reference to the queue. When you cancel or release the token, the
     ///   queue ignores the state of the network.

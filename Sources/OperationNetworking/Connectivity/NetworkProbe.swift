@@ -4,7 +4,7 @@
 import Foundation
 import OperationCore
 
-/// The request of a ``ProbeMonitor``, the interpretation of its response, and the interval between requests.
+/// A set of options that determine how a ``ProbeMonitor`` sends requests and interprets the responses.
 ///
 /// ```swift
 /// func probe(_ url: URL) -> NetworkProbe {
@@ -23,7 +23,7 @@ public struct NetworkProbe: Sendable {
         case reached
         /// Another server responded, such as the sign-in page of a network.
         case intercepted
-        /// The response contains no information about the network, such as an error of the server.
+        /// The response says nothing about the network, as in the case of a server error.
         case unclear
     }
 
@@ -35,13 +35,13 @@ public struct NetworkProbe: Sendable {
     public var method = "HEAD"
     /// The interval between requests while the network is available.
     ///
-    /// The default is 60 seconds. Each interval is extended by a random value of up to a tenth.
+    /// The default is 60 seconds. Each interval is extended by a random value of up to one tenth.
     public var interval: Duration = .seconds(60)
     /// The interval between requests while the server does not respond.
     ///
     /// The default is an exponential backoff from 1 to 30 seconds, in which each interval is shortened by a random
-    /// value of up to a half. The network counts as unavailable only after two requests without a response, because a
-    /// single one may have been lost.
+    /// value of up to one half. The network counts as unavailable only after two requests without a response, because a
+    /// single request may have been lost.
     public var backoff = RetryBackoff.exponential(from: .seconds(1), upTo: .seconds(30), jitter: .equal)
     /// The time limit for a response.
     ///
@@ -50,17 +50,18 @@ public struct NetworkProbe: Sendable {
     /// A closure that interprets a response.
     ///
     /// The default closure depends on the scheme of the URL with which the probe was created. With `http`, the status
-    /// 204 means that the server responded. Any other status of success or redirection, and the status 511, mean that
-    /// another server responded. With `https`, no other server can respond in place of the host. So every status of
-    /// success or redirection means that the server responded. All other responses prove nothing about the network.
+    /// 204 means that the server responded. Any other success or redirection status, and the status 511, mean that
+    /// another server responded. With `https`, no other server can respond in place of the host. So every success or
+    /// redirection status means that the server responded. All other responses prove nothing about the network.
     public var judge: @Sendable (ResponseHead) -> Verdict
     /// A closure that returns a random number from 0 to 1 for each interval.
     public var chance: @Sendable () -> Double = { .random(in: 0..<1) }
 
-    /// Creates a probe that expects the status 204, or any success or redirect if the URL's scheme is `https`.
+    /// Creates a probe that expects the status 204, or any success or redirection status if the URL's scheme is
+    /// `https`.
     ///
-    /// Only a URL with the scheme `http` can detect a sign-in page. With `https`, there is no response or an
-    /// untrusted certificate, which proves nothing about the network.
+    /// Only a probe with an `http` URL can detect a sign-in page. With `https`, the monitor gets no response or an
+    /// untrusted certificate, and both prove nothing about the network.
     public init(_ url: URL) {
         self.url = url
         let isSecure = url.scheme?.lowercased() == "https"
@@ -75,11 +76,11 @@ public struct NetworkProbe: Sendable {
     }
 }
 
-/// A monitor that checks whether a server can be reached, by sending requests to it repeatedly.
+/// A monitor that repeatedly sends requests to a server to check whether the server can be reached.
 ///
 /// Use this monitor if you need to know whether there is a network behind the interface of the device, or only a
 /// sign-in page (``Connectivity/isCaptive``). Each check costs a request, so use your own server and a long interval.
-/// With the monitor of the system in a ``CombinedConnectivity``, a long interval is sufficient.
+/// If you combine the probe with the system's monitor in a ``CombinedConnectivity``, a long interval is sufficient.
 ///
 /// ```swift
 /// func watch(_ url: URL) -> some ConnectivityMonitor {
@@ -87,8 +88,8 @@ public struct NetworkProbe: Sendable {
 /// }
 /// ```
 ///
-/// The session should not follow redirects, as an ``ExchangeSession`` does, because a sign-in page can then hardly be
-/// recognized. The monitor sends requests from its creation until you release it.
+/// Do not use a session that follows redirects, such as an ``ExchangeSession``, because the monitor might not recognize
+/// a sign-in page. The monitor sends requests from its creation until you release it.
 ///
 /// The network counts as unavailable after two consecutive requests without a response. Failures with other causes,
 /// such as an untrusted certificate, do not change the state.
@@ -112,12 +113,12 @@ public final class ProbeMonitor: ConnectivityMonitor {
 
     deinit { run.end() }
 
-    /// The result of the last conclusive request, or an unknown state before it.
+    /// The result of the last conclusive request, or an unknown state before the first such request.
     public var connectivity: Connectivity { board.connectivity }
 
     /// Calls a closure with the current state of the network, and again whenever the state changes.
     ///
-    /// The first call happens within this method. The later calls happen on the thread of the session or the clock.
+    /// The first call happens within this method. Later calls happen on the thread of the session or the clock.
     public func observe(_ body: @escaping @Sendable (Connectivity) -> Void) -> ConnectivityObservation {
         board.observe(for: self, body)
     }

@@ -163,8 +163,7 @@ extension WaitReason {
 
 /// A queue in which operations wait while the network is unavailable, and from which they resume one after another.
 ///
-/// All operations that share one instance resume together at its pace. A policy without its own instance uses
-/// ``shared``.
+/// All operations that share an instance also share its pace. A policy without its own instance uses ``shared``.
 ///
 /// ```swift
 /// let patient = OfflineWaiting(capacity: 100, pace: OfflineResumePace(perSecond: 5))

@@ -18,8 +18,8 @@ import OperationCore
 /// Without a policy, an operation sends its request regardless of the state of the network. To set a policy for all
 /// operations of a service, set ``NetworkBase/offline``.
 ///
-/// Retry does not count a wait as an attempt. An attempt that fails while the network is unavailable does not bring the
-/// operation closer to its last attempt.
+/// A wait does not count as an attempt. An attempt that fails while the network is unavailable does not count toward
+/// the maximum number of attempts either.
 public struct OfflinePolicy: Sendable {
     /// The behavior for a request that is ready to send while the network is unavailable.
     ///
@@ -43,16 +43,15 @@ public struct OfflinePolicy: Sendable {
     ///
     /// If the array is empty, the operation does not wait after any failure. The default is ``OfflineRule/standard``.
     public var rules = OfflineRule.standard
-    /// The HTTP methods of requests that can safely be carried out twice.
+    /// The HTTP methods of requests that a server can safely process twice.
     ///
-    /// If the value is `nil`, every method can safely be carried out twice. A request with another method waits only if
-    /// no part of it was sent, or if it has an `Idempotency-Key`. The default is the same as in
-    /// ``RetryPolicy/standard``.
+    /// If the value is `nil`, every method counts as safe. A request with another method waits only if no part of it
+    /// was sent, or if it has an `Idempotency-Key`. The default is the same as in ``RetryPolicy/standard``.
     public var methods = RetryPolicy.standard.methods
     /// The maximum total time for which an operation waits for the network.
     ///
     /// The default is 5 minutes. If the value is `nil`, the time is not limited. The time is measured on the clock of
-    /// ``waiting``. When the time is over, the operation fails with the code `offlineTooLong`.
+    /// ``waiting``. When the time has elapsed, the operation fails with the code `offlineTooLong`.
     ///
     /// The time that an operation waits for its turn after the network returns does not count. A wait that reaches the
     /// limit while the operation is suspended does not count either.
@@ -73,7 +72,7 @@ public struct OfflinePolicy: Sendable {
         self.waiting = waiting
     }
 
-    /// A policy that waits for the network for up to five minutes.
+    /// A policy that makes operations wait for the network for up to five minutes.
     public static let standard = OfflinePolicy()
 
     /// A policy that makes operations fail immediately with the code `offline` while the network is unavailable.
@@ -86,7 +85,7 @@ public struct OfflinePolicy: Sendable {
         return policy
     }()
 
-    /// Returns a Boolean value that indicates whether a request goes to this device itself, which requires no network.
+    /// Returns a Boolean value that indicates whether a request goes to this device itself and needs no network.
     public static func staysHere(_ request: NetworkRequest) -> Bool {
         let host = request.origin.place.host
         if host == "localhost" || host.hasSuffix(".localhost") { return true }
@@ -105,7 +104,7 @@ public struct OfflinePolicy: Sendable {
     }
 }
 
-/// A rule that names one kind of failure that an unavailable network can cause.
+/// A rule that identifies one kind of failure that an unavailable network can cause.
 public struct OfflineRule: Sendable, Hashable {
     /// The error code that the rule matches.
     public let code: NetworkError.Code
@@ -132,7 +131,7 @@ extension OfflineRule {
     ]
 }
 
-/// A pace at which operations resume one after another when the network returns, so that they do not overload it.
+/// A pace at which operations resume when the network returns, so that they do not overload the network.
 public struct OfflineResumePace: Sendable, Hashable {
     /// The average number of operations that resume each second.
     ///
@@ -151,7 +150,7 @@ public struct OfflineResumePace: Sendable, Hashable {
         self.settling = settling
     }
 
-    /// A pace of twenty operations per second, beginning after half a second to one second.
+    /// A pace of 20 operations per second, which starts between half a second and one second after the network returns.
     public static let standard = OfflineResumePace()
 
     private var rate: Double { perSecond > 0.001 ? min(perSecond, 1e6) : 0.001 }
@@ -172,7 +171,7 @@ public struct OfflineResumePace: Sendable, Hashable {
 
 // Set these properties before the operation starts.
 extension AnyNetworkOperation {
-    /// The policy for the time while the network is unavailable.
+    /// The policy that applies while the network is unavailable.
     ///
     /// The default is `nil`, which ignores the state of the network. If you never set this property, the operation uses
     /// the policy of its group, if the group sets one.
@@ -188,11 +187,10 @@ extension AnyNetworkOperation {
     /// A closure that the operation calls on its callback queue when it begins to wait for the network, for example to
     /// show a banner.
     ///
-    /// The operation calls this closure once for each loss of the network during which it waits. The call happens both
-    /// for a request that was ready to send and for a request that had failed. The operation never calls the closure
-    /// after it ends. The ``AnyNetworkOperation/offline`` property determines whether the operation waits at all. The
-    /// operation releases the closure when it ends. Its handlers for success, failure and cancellation report the end
-    /// as usual.
+    /// The operation calls this closure once for each loss of the network during which it waits. The wait can begin
+    /// before a request is sent or after a request failed. The operation never calls the closure after it ends. The
+    /// ``AnyNetworkOperation/offline`` property determines whether the operation waits at all. The operation releases
+    /// the closure when it ends. Its handlers for success, failure and cancellation report the end as usual.
     public var offlineHandler: (@Sendable () -> Void)? {
         get { networkAttempts.state.withLock { $0.offlineHandler } }
         set {

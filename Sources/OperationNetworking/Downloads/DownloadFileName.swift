@@ -5,12 +5,13 @@ import Foundation
 
 /// Functions that create safe file names for downloads from the responses of servers.
 ///
-/// A name is always one plain name in its directory. It contains no slashes, backslashes, control characters or
-/// characters that change the writing direction. It is not hidden, not longer than file systems allow, and never empty.
+/// A name is always a single path component. It contains no slashes, backslashes, control characters or characters that
+/// change the writing direction. It is not hidden, not longer than file systems allow, and never empty.
 public enum DownloadFileName {
     /// Returns the file name for a response.
     ///
-    /// The name is that in the `Content-Disposition` header, or the last path component of the URL, or `download`.
+    /// The name comes from the `Content-Disposition` header, or else from the last path component of the URL. If both
+    /// are missing or unusable, the name is `download`.
     public static func name(for head: ResponseHead) -> String {
         if let field = head.headers["Content-Disposition"], let given = ContentDisposition.fileName(in: field) {
             let name = cleaned(given)

@@ -9,18 +9,19 @@ public struct DownloadOptions: Sendable {
     /// The rule for an item that already exists at the destination.
     ///
     /// The default is `refuse`, which keeps the item and fails the download. If the destination names the file, the
-    /// download fails before a request is sent. In a folder, only the response contains the name, so the download sends
-    /// a request first. The download then fails before any of the body is written.
+    /// download fails before a request is sent. If the destination is a folder, the response determines the name. The
+    /// download then sends the request, and fails before it writes any of the body.
     public var existingItem = ExistingItemRule.refuse
 
-    /// A Boolean value that indicates whether missing directories on the path to the destination are created.
+    /// A Boolean value that indicates whether the download creates missing directories on the path to the destination.
     ///
     /// The default is `true`.
     public var createsDirectories = true
 
     /// The permission bits of the file, reduced by the `umask` of the process.
     ///
-    /// The default is `0o644`. The complete file has these permissions. Until then, only its owner can read it.
+    /// The default is `0o644`. The complete file has these permissions. Until the file is complete, only its owner can
+    /// read it.
     public var permissions: UInt16 = 0o644
 
     /// A Boolean value that indicates whether the file and its name are flushed to disk before the download succeeds.
@@ -30,8 +31,8 @@ public struct DownloadOptions: Sendable {
 
     /// The expected number of bytes.
     ///
-    /// The default is `nil`, which accepts any number. If the response states another number, the download fails before
-    /// any of the body is written.
+    /// The default is `nil`, which accepts any number. If the response states a different number, the download fails
+    /// before any of the body is written.
     public var expectedLength: Int64?
 
     /// The maximum number of bytes.
@@ -41,8 +42,8 @@ public struct DownloadOptions: Sendable {
 
     /// The expected checksum of the complete file.
     ///
-    /// The default is `nil`, which computes no checksum. If a file has another checksum, the file is removed and the
-    /// download fails. The operation does not request the file again. The next download starts from scratch.
+    /// The default is `nil`, which computes no checksum. If the checksum differs, the download removes the file and
+    /// fails. The operation does not request the file again. The next download starts from scratch.
     public var checksum: FileChecksum?
 
     /// A Boolean value that indicates whether the received data stays on disk after a failure or a cancellation.
@@ -60,8 +61,8 @@ public struct DownloadOptions: Sendable {
 
     /// The maximum time between two flushes of the received data to disk.
     ///
-    /// The default is 5 seconds, so that a power failure loses no more than that. If the process is terminated, no
-    /// written data is lost, regardless of this value.
+    /// The default is 5 seconds, so that a power failure loses at most the data of the last 5 seconds. If the process
+    /// is terminated, no written data is lost, regardless of this value.
     public var checkpointInterval = Duration.seconds(5)
 
     /// Creates options with the default values.
@@ -119,7 +120,7 @@ extension DownloadDestination {
     /// ```
     ///
     /// Call this method if you do not want to resume the download. The method does not remove a complete file. The
-    /// method accesses the disk and returns when it is finished.
+    /// method accesses the disk on the calling thread.
     ///
     /// - Parameters:
     ///   - url: The URL of the download. In a folder, each URL has its own data. A file destination has the data of

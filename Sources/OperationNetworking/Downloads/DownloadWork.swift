@@ -349,7 +349,7 @@ struct DownloadTurn: Sendable {
     }
 }
 
-/// The bytes of an earlier download that a download found when it began.
+/// The amount of data from an earlier download that a download found when it began.
 public struct DownloadStart: Sendable, Hashable {
     /// The number of bytes that an earlier, incomplete download had already received.
     public let resumedBytes: Int64

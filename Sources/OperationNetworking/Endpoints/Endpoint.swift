@@ -43,7 +43,7 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
     ///
     /// A header of the endpoint replaces the headers of the base with the same name.
     public var headers: HeaderFields
-    /// The content types to request in the `Accept` header, if neither ``headers`` nor the base contain that header.
+    /// The content types to request in the `Accept` header, if neither ``headers`` nor the base contains that header.
     ///
     /// Other content types are not accepted, unless ``ResponseRules/contentTypes`` allows them.
     public var accepts: String
@@ -63,13 +63,13 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
     private(set) var read: (@Sendable (Data, ResponseHead, NetworkBase) throws -> ResultType)?
     /// The URL that replaces the path, if there is one.
     private var place: EndpointPlace?
-    /// A closure that creates the result of a response without a body.
+    /// A closure that creates the result for a response without a body.
     ///
-    /// The operation calls the closure on the thread of the evaluation. The default is `nil`, which calls ``decode``
-    /// for an empty body, too.
+    /// The operation calls the closure on the thread of the evaluation. The default is `nil`, which passes an empty
+    /// body to ``decode``.
     public var emptyResult: (@Sendable () -> ResultType)?
 
-    /// Creates an endpoint of any kind.
+    /// Creates an endpoint from its parts.
     ///
     /// By default, the endpoint accepts responses of any content type.
     public init(
@@ -115,22 +115,22 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
     /// ```
     ///
     /// A relative URL is resolved against the URL of the base. `songs/7` is appended to the path of the base, and
-    /// `/songs/7` begins at the host. The query of the base is not added. A user name and a password in the URL are
-    /// left out.
+    /// `/songs/7` is relative to the root of the host. The query of the base is not added. A user name and a password
+    /// in the URL are removed.
     ///
-    /// A URL with another scheme, host or port than the base fails with ``NetworkError/Code/otherOrigin`` before
+    /// A URL that differs from the base in its scheme, host or port fails with ``NetworkError/Code/otherOrigin`` before
     /// anything is sent. If you allow another origin, the request gets none of the secrets of the base:
     ///
-    /// - The headers of the base are not sent there, because any of them may be a credential.
-    /// - The headers that the endpoint already has are sent there, except secret headers. For the headers that are
-    ///   secret, see ``RedirectPolicy/secretHeaders``. The names that you store in that property have no effect here.
-    ///   Headers that you add to the endpoint after this call are always sent.
+    /// - The headers of the base are not sent to that origin, because any of them may be a credential.
+    /// - The headers that the endpoint already has are sent, except secret headers. For a list of secret headers, see
+    ///   ``RedirectPolicy/secretHeaders``. The names that you add to that property have no effect here. Headers that
+    ///   you add to the endpoint after this call are always sent.
     /// - A realm adds its credential only if ``AuthenticationOptions/origins`` contains that origin.
     ///
     /// - Parameters:
     ///   - url: The URL, absolute or relative to the base.
-    ///   - allowsOtherOrigin: A Boolean value that indicates whether the URL may have another scheme, host or port than
-    ///     the base. The default is `false`.
+    ///   - allowsOtherOrigin: A Boolean value that indicates whether the URL may differ from the base in its scheme,
+    ///     host or port. The default is `false`.
     public func at(_ url: URL, allowsOtherOrigin: Bool = false) -> Self {
         var endpoint = self
         (endpoint.path, endpoint.query) = ("", [:])
@@ -282,9 +282,9 @@ extension Endpoint where ResultType == ImageData {
 }
 
 extension Endpoint {
-    /// Creates a GET endpoint for an image that your closure decodes.
+    /// Creates a GET endpoint for an image that a closure decodes.
     ///
-    /// The result can be a type of an image library, a size or a thumbnail, for example.
+    /// For example, the result can be an image type of another library, a thumbnail or a size.
     ///
     /// - Parameters:
     ///   - path: The path relative to the base.
@@ -360,9 +360,9 @@ extension NetworkBase {
     ///
     /// - Parameters:
     ///   - url: The URL, absolute or relative to the base. For details, see ``Endpoint/at(_:allowsOtherOrigin:)``.
-    ///   - allowsOtherOrigin: A Boolean value that indicates whether the URL may have another scheme, host or port than
-    ///     the base. An example is a file on a content delivery network. The default is `false`. The headers and the
-    ///     credentials of the base are not sent to another origin.
+    ///   - allowsOtherOrigin: A Boolean value that indicates whether the URL may differ from the base in its scheme,
+    ///     host or port. An example is a file on a content delivery network. The default is `false`. The headers and
+    ///     the credentials of the base are not sent to another origin.
     ///   - destination: The destination of the file.
     public func download(
         _ url: URL, allowsOtherOrigin: Bool = false, to destination: DownloadDestination = .temporary
@@ -370,8 +370,8 @@ extension NetworkBase {
         download(Endpoint<Data>.get("").at(url, allowsOtherOrigin: allowsOtherOrigin), to: destination)
     }
 
-    /// Returns an operation that downloads the response of an endpoint to disk, with its method, its headers and its
-    /// body.
+    /// Returns an operation that downloads the response of an endpoint to disk, using the method, headers and body of
+    /// the endpoint.
     ///
     /// The operation decodes nothing. The result is the URL of the file. A temporary file remains until you remove it.
     public func download<ResultType: Sendable>(

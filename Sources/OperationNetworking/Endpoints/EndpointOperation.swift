@@ -9,7 +9,7 @@ import Foundation
 
 /// An operation that sends the request of one endpoint, which you pass as a value or define in a subclass.
 ///
-/// For subclasses, define one class for the service and one small class for each endpoint:
+/// To use subclasses, define one class for the service and one small class for each endpoint:
 ///
 /// ```swift
 /// class ShopOperation<ResultType: Sendable>: EndpointOperation<ResultType>, @unchecked Sendable {
@@ -57,7 +57,7 @@ open class EndpointOperation<ResultType: Sendable>: NetworkDataOperation<ResultT
 
     /// The base of the service.
     ///
-    /// Override this property in a class for all endpoints of one service.
+    /// Override this property in the common superclass of all endpoints of a service.
     open var base: NetworkBase {
         guard let given else {
             preconditionFailure("\(type(of: self)) must override base, or be created with a base.")
@@ -67,7 +67,7 @@ open class EndpointOperation<ResultType: Sendable>: NetworkDataOperation<ResultT
 
     /// The endpoint of the operation.
     ///
-    /// Override this property in a class for one endpoint.
+    /// Override this property in the subclass for an endpoint.
     open var endpoint: Endpoint<ResultType> {
         guard let given else {
             preconditionFailure("\(type(of: self)) must override endpoint, or be created with an endpoint.")

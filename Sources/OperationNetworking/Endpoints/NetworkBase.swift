@@ -28,9 +28,9 @@ public struct NetworkBase: Sendable {
     ///
     /// A header of an endpoint replaces the header of the same name here.
     ///
-    /// If these headers contain no `Accept` header, each endpoint names the content types that it can read. A
-    /// `Content-Type` header here applies only to a body that sets no content type, such as plain data. JSON, forms and
-    /// multipart forms set their own content type.
+    /// If these headers contain no `Accept` header, each endpoint sends an `Accept` header with the content types that
+    /// it can read. A `Content-Type` header here applies only to a body that sets no content type, such as plain data.
+    /// JSON, forms and multipart forms set their own content type.
     public var headers: HeaderFields = [:]
     /// The rules that a response must satisfy to be accepted.
     public var rules = ResponseRules()
@@ -71,7 +71,7 @@ public struct NetworkBase: Sendable {
     public var realms: [AuthenticationRealm] = []
     /// The list of operations that are paused until you run them again.
     ///
-    /// An operation of the service enters the list if an attempt fails and the rule of the list applies to that
+    /// An operation of the service is added to the list if an attempt fails and the list's rule applies to that
     /// attempt. The default is `nil`, which pauses no operation.
     public var postponed: PostponedOperations?
     /// The log that records requests and responses.
@@ -253,8 +253,8 @@ extension NetworkBase {
     /// Creates an operation that sends a GET request to a path of the service.
     ///
     /// - Parameters:
-    ///   - path: The path, not percent-encoded, which is appended to the base URL.
-    ///   - query: The query. A value of `nil` is left out.
+    ///   - path: The path to append to the base URL, without percent-encoding.
+    ///   - query: The query parameters. A `nil` value is omitted.
     ///   - headers: Headers of this request, which replace headers of the base that have the same name.
     ///   - type: The type of the result.
     public func get<ResultType: Decodable & Sendable>(
@@ -273,13 +273,13 @@ extension NetworkBase {
     /// ```
     ///
     /// The query of the base is not added. ``Endpoint/at(_:allowsOtherOrigin:)`` describes which headers another origin
-    /// gets. Use that method also for a request with another method or a body.
+    /// gets. To send a request with another method or a body, use that method.
     ///
     /// - Parameters:
     ///   - url: The URL, absolute or relative to the base.
-    ///   - allowsOtherOrigin: A Boolean value that indicates whether the URL may have another scheme, host or port than
-    ///     the base. The default is `false`, which makes the operation fail with ``NetworkError/Code/otherOrigin`` for
-    ///     such a URL, before anything is sent.
+    ///   - allowsOtherOrigin: A Boolean value that indicates whether the URL may differ from the base in its scheme,
+    ///     host or port. The default is `false`, which makes the operation fail with ``NetworkError/Code/otherOrigin``
+    ///     for such a URL, before anything is sent.
     ///   - headers: Headers of this request, which are sent to any origin.
     ///   - type: The type of the result.
     public func get<ResultType: Decodable & Sendable>(
@@ -293,8 +293,8 @@ extension NetworkBase {
     ///
     /// - Parameters:
     ///   - value: The value to encode.
-    ///   - path: The path, not percent-encoded, which is appended to the base URL.
-    ///   - query: The query. A value of `nil` is left out.
+    ///   - path: The path to append to the base URL, without percent-encoding.
+    ///   - query: The query parameters. A `nil` value is omitted.
     ///   - method: The HTTP method. The default is `POST`.
     ///   - headers: Headers of this request, which replace headers of the base that have the same name.
     ///   - type: The type of the result.
@@ -309,8 +309,8 @@ extension NetworkBase {
     ///
     /// - Parameters:
     ///   - body: The body to send.
-    ///   - path: The path, not percent-encoded, which is appended to the base URL.
-    ///   - query: The query. A value of `nil` is left out.
+    ///   - path: The path to append to the base URL, without percent-encoding.
+    ///   - query: The query parameters. A `nil` value is omitted.
     ///   - method: The HTTP method. The default is `POST`.
     ///   - headers: Headers of this request, which replace headers of the base that have the same name.
     ///   - type: The type of the result.
@@ -324,8 +324,8 @@ extension NetworkBase {
     /// Creates an operation that sends a DELETE request to a path of the service.
     ///
     /// - Parameters:
-    ///   - path: The path, not percent-encoded, which is appended to the base URL.
-    ///   - query: The query. A value of `nil` is left out.
+    ///   - path: The path to append to the base URL, without percent-encoding.
+    ///   - query: The query parameters. A `nil` value is omitted.
     ///   - headers: Headers of this request, which replace headers of the base that have the same name.
     ///   - type: The type of the result.
     public func delete<ResultType: Decodable & Sendable>(
@@ -345,8 +345,8 @@ extension NetworkOperation {
     /// }
     /// ```
     ///
-    /// In a subclass, call this method after `super.init`. Call it before the operation starts, and set differing
-    /// values afterward. After the start, this method has no effect.
+    /// In a subclass, call this method after `super.init` and before the operation starts. To override a setting of the
+    /// service, set the property of the operation afterward. After the start, this method has no effect.
     ///
     /// - The operation gets the base's ``NetworkBase/rules``, `retry`, `rateLimit`, `offline`, `realms`, `postponed`,
     ///   `log`, `observers`, handlers and callback queue.
@@ -355,8 +355,8 @@ extension NetworkOperation {
     ///   to another origin, the operation removes these headers again.
     /// - A realm without ``AuthenticationOptions/origins`` gives its credential only to the origin of
     ///   ``NetworkBase/url``.
-    /// - The session is the base's, unless the operation was created with a session. An operation that was created with
-    ///   `.shared` keeps that session.
+    /// - The operation uses the session of the base, unless you created the operation with a session. An operation that
+    ///   was created with `.shared` keeps that session.
     /// - The ``NetworkBase/options`` apply if you set options neither for the operation nor for the request.
     /// - An operation without an evaluator reads JSON with ``NetworkBase/makeDecoder``.
     ///
@@ -408,8 +408,8 @@ extension NetworkBase {
     /// operations use have no effect: ``realms``, ``retry``, ``offline`` and ``log``.
     ///
     /// - Parameters:
-    ///   - path: The path, not percent-encoded, which is appended to the base URL.
-    ///   - query: The query. A value of `nil` is left out.
+    ///   - path: The path to append to the base URL, without percent-encoding.
+    ///   - query: The query parameters. A `nil` value is omitted.
     ///   - headers: Headers of this request, which replace headers of the base that have the same name.
     /// - Throws: An error if the request is not valid, if the transfer fails, or if the rules reject the response.
     public func stream(
@@ -435,16 +435,16 @@ extension NetworkBase {
     /// }
     /// ```
     ///
-    /// Each connection uses the URL, the headers, the session, the options and the rate limit of the base.
-    /// ``ServerSentEvents`` decides which status and which content type are accepted. The settings that only operations
-    /// use have no effect.
+    /// Each connection uses the URL, the headers, the session, the options and the rate limit of the base. For the
+    /// accepted status and content type, see ``ServerSentEvents``. The settings that only operations use have no
+    /// effect.
     ///
     /// - Parameters:
-    ///   - path: The path, not percent-encoded, which is appended to the base URL.
-    ///   - query: The query. A value of `nil` is left out.
+    ///   - path: The path to append to the base URL, without percent-encoding.
+    ///   - query: The query parameters. A `nil` value is omitted.
     ///   - headers: Headers of this request, which replace headers of the base that have the same name.
-    ///   - silence: How long a connection may be silent before the sequence opens a new one. The default is `nil`,
-    ///     which uses the idle timeout of the request: see ``ServerSentEvents/silence``.
+    ///   - silence: The maximum time for which a connection may be silent before the sequence opens a new one. The
+    ///     default is `nil`, which uses the idle timeout of the request: see ``ServerSentEvents/silence``.
     /// - Throws: An error if the request is not valid.
     public func events(
         _ path: String, _ query: [String: (any Sendable)?] = [:], headers: HeaderFields = [:],
@@ -469,7 +469,7 @@ extension NetworkBase {
 }
 
 extension NetworkBase {
-    /// Lets all operations of the service also use the credential of an authenticator.
+    /// Adds the realm of an authenticator to the realms of the service.
     public mutating func authenticate<Credential>(by authenticator: Authenticator<Credential>) {
         realms.append(authenticator.realm)
     }

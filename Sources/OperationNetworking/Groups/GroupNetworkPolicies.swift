@@ -96,7 +96,7 @@ extension NetworkAttempts {
 
 // Policies that the network operations in a group inherit.
 extension GroupOperation {
-    /// The description of how the network operations in the group send a failed request again.
+    /// The retry behavior of the network operations in the group.
     ///
     /// ```swift
     /// func songs(of service: NetworkBase) -> GroupOperation<[Data], GroupFailure> {
@@ -112,14 +112,14 @@ extension GroupOperation {
     /// `retry` property of its ``NetworkBase``, even to `nil`.
     ///
     /// In nested groups, the nearest group with a setting applies. If you set this property to `nil`, the group's
-    /// operations without their own setting send no request again, regardless of the enclosing group. An operation uses
-    /// the setting at the time when it begins. The group releases the value when it ends.
+    /// operations without their own setting do not retry, regardless of the enclosing group. An operation uses the
+    /// setting that is in effect when the operation begins. The group releases the value when it ends.
     public var retry: Retry? {
         get { networkPolicies?.retry.value }
         set { groupEngine?.changeNetworkPolicies { $0.retry = .said(newValue) } }
     }
 
-    /// The policy of the network operations in the group for the time while the network is unavailable.
+    /// The offline policy of the network operations in the group.
     ///
     /// The default is `nil`. An operation with its own setting ignores this property, in the same way as for ``retry``.
     public var offline: OfflinePolicy? {
@@ -148,7 +148,7 @@ extension GroupOperation {
 
 // The same policies, for use within the body of a group.
 extension GroupScope {
-    /// The description of how the network operations in the group send a failed request again.
+    /// The retry behavior of the network operations in the group.
     ///
     /// This property is the same as ``GroupOperation/retry``. A new value applies to operations that begin after you
     /// set it.
@@ -157,7 +157,7 @@ extension GroupScope {
         nonmutating set { engine.changeNetworkPolicies { $0.retry = .said(newValue) } }
     }
 
-    /// The policy of the network operations in the group for the time while the network is unavailable.
+    /// The offline policy of the network operations in the group.
     ///
     /// This property is the same as ``GroupOperation/offline``.
     public var offline: OfflinePolicy? {
@@ -214,9 +214,8 @@ extension GroupOperation {
 
     /// Removes an observer, which then receives no events of network operations in the group that begin from now on.
     ///
-    /// The observer still receives the remaining events of operations that have already begun. The method finds an
-    /// object by its identity, and a ``NetworkLog`` by a copy with the same output. The method cannot find other
-    /// values.
+    /// The observer still receives the remaining events of operations that have already begun. The method identifies an
+    /// object by its identity, and a ``NetworkLog`` by its output. The method cannot remove observers of other types.
     public func removeNetworkObserver(_ observer: any NetworkObserver) { groupEngine?.remove(observer) }
 }
 

@@ -137,7 +137,7 @@ public struct ExchangeConfiguration: Sendable {
     ///
     /// The default is ``RedirectPolicy/follow``.
     public var redirects = RedirectPolicy.follow
-    /// The policy that answers requests for authentication.
+    /// The policy that supplies credentials when a server requests authentication.
     ///
     /// The default is `nil`, which delivers a 401 response like any other response.
     public var challenges: ChallengePolicy?
@@ -153,7 +153,7 @@ public struct ExchangeConfiguration: Sendable {
     public var limits = ExchangeLimits()
     /// The limit on the number of requests that the session sends within a period.
     ///
-    /// The default is `nil`, which disables it.
+    /// The default is `nil`, which sets no limit.
     ///
     /// Each request that is sent takes a token, including the requests that follow a redirect. A response from the
     /// cache takes no token. A request of an operation or a base with its own limit takes no token of this limit. See

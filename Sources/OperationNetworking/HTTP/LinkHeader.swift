@@ -15,12 +15,11 @@ extension ResponseHead {
     /// }
     /// ```
     ///
-    /// A relative reference is resolved against the ``url`` of the response. The URL may lead to another origin, and
-    /// any name and password in it are left out. Links that have an `anchor` are ignored, because they belong to
+    /// A relative reference is resolved against the ``url`` of the response. The URL may lead to another origin. A user
+    /// name and a password in the URL are removed. Links that have an `anchor` are ignored, because they belong to
     /// another resource.
     ///
-    /// - Parameter relation: The relation type, such as `next`, `prev`, `first` or `last`. Uppercase and lowercase
-    ///   letters are equal.
+    /// - Parameter relation: The relation type, such as `next`, `prev`, `first` or `last`. The comparison ignores case.
     /// - Returns: The URL of the first link that has the relation type, or `nil` if there is none.
     public func link(_ relation: String) -> URL? {
         guard headers.contains("Link"), let address = WebAddress(url) else { return nil }

@@ -5,7 +5,7 @@ import Foundation
 import OperationCore
 import Synchronization
 
-/// A limit on the number of requests that are sent within a period, with a burst.
+/// A limit on the number of requests that are sent within a period, which allows short bursts.
 ///
 /// Many services allow 20 requests per second and reject the next request with the status code 429. A limit on the
 /// number of concurrent operations does not help, because eight fast concurrent requests can easily exceed 20 requests
@@ -20,9 +20,9 @@ import Synchronization
 /// ```
 ///
 /// Each request that is sent takes one token, including each attempt, each followed redirect and each response to a
-/// challenge. Tokens return at a steady rate, and the limit keeps at most `burst` of them. Requests get their tokens in
-/// the order in which they asked. Only a redirect, a response to a challenge and a request that refreshes a credential
-/// go first.
+/// challenge. Tokens return at a steady rate, and the limit keeps at most `burst` of them. Requests get tokens in the
+/// order in which they began to wait. Only a redirect, a response to a challenge and a request that refreshes a
+/// credential get their tokens first.
 ///
 /// An operation that waits releases its slot in its queue. An operation that is canceled or suspended while it waits
 /// takes no token.

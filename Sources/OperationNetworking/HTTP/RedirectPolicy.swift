@@ -34,7 +34,7 @@ public struct RedirectPolicy: Sendable {
     ///
     /// The default is `false`, so that such a redirect fails with ``NetworkError/Code/insecureRedirect``.
     public var allowsDowngrade = false
-    /// The names of further headers that are secrets.
+    /// The names of additional headers that contain secrets.
     ///
     /// A redirect to another origin always removes `Authorization`, `Proxy-Authorization`, `WWW-Authenticate`,
     /// `Cookie`, `Cookie2`, `Origin` and `Referer`. It also removes every header that ``LogRedaction/secrets`` hides.
@@ -58,8 +58,8 @@ public struct RedirectPolicy: Sendable {
 
     /// Creates a policy that asks a closure about each redirect that could be followed.
     ///
-    /// - Parameter decide: A closure that decides about a redirect. The closure may take time and does not run on a
-    ///   particular actor. The response is held until the closure returns.
+    /// - Parameter decide: A closure that decides about a redirect. The closure can take any time and is not isolated
+    ///   to an actor. The session holds the response until the closure returns.
     public static func deciding(
         _ decide: @escaping @Sendable (RedirectProposal) async -> RedirectDecision
     ) -> RedirectPolicy {
@@ -252,7 +252,7 @@ extension HeaderFields {
 
     /// Returns the headers that may be sent to another origin than the one for which they were written.
     ///
-    /// - Parameter names: The names of further headers that are secrets.
+    /// - Parameter names: The names of additional headers that contain secrets.
     package func withoutSecrets(named names: [String] = []) -> HeaderFields {
         var rest = self
         for name in Self.secretNames + names { rest.remove(name) }

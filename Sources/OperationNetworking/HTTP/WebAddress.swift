@@ -126,7 +126,7 @@ extension WebAddress {
     }
 }
 
-/// The scheme, host and port of a URL, which form the boundary within which secrets may be shared.
+/// The origin of a URL, which consists of the scheme, host and port.
 public struct WebOrigin: Hashable, Sendable, CustomStringConvertible {
     /// The scheme, which is `http` or `https`.
     public let scheme: String
@@ -134,7 +134,7 @@ public struct WebOrigin: Hashable, Sendable, CustomStringConvertible {
     ///
     /// An IPv4 address is written as four decimal numbers. An IPv6 address is in brackets and in its shortest form.
     public let host: String
-    /// The port, which is the default port of the scheme if the URL names none.
+    /// The port, which is the default port of the scheme if the URL contains no port.
     public let port: Int
 
     init(scheme: String, host: String, port: Int) {

@@ -150,7 +150,8 @@ extension UInt8 {
 extension HeaderFields.Field: CustomStringConvertible, CustomReflectable {
     /// The name and the value as text.
     ///
-    /// Three asterisks replace a secret, which is recognized by its name or by the format of its value.
+    /// The text contains three asterisks in place of a secret, which is recognized by its name or the format of its
+    /// value.
     public var description: String {
         let field = LogRedaction.secrets.printable(self)
         return "\(field.name): \(field.value)"

@@ -5,9 +5,9 @@ import Foundation
 
 /// A rule that determines which secrets a log hides.
 ///
-/// Three asterisks replace a secret. The names of headers, form fields and JSON values identify secrets. In any text,
-/// the format also identifies secrets, such as `password=…`, `token: …`, `Bearer …`, `Basic …` and JSON web tokens. In
-/// case of doubt, the value is hidden.
+/// The log contains three asterisks in place of a secret. Secrets are recognized by the names of headers, form fields
+/// and JSON values. In any text, secrets are also recognized by their format, such as `password=…`, `token: …`,
+/// `Bearer …`, `Basic …` and JSON web tokens. The log hides a value that might be a secret.
 ///
 /// The fragment and all values in the query of a URL are hidden, regardless of their names. A body larger than 1 MiB is
 /// left out completely.
@@ -60,8 +60,8 @@ public struct LogRedaction: Sendable, Hashable {
 
     /// Returns a Boolean value that indicates whether a header contains a secret.
     ///
-    /// The name of the header or the format of its value identifies a secret, such as `Bearer …` or `token=…`. A
-    /// redirect to another origin leaves out the headers that ``secrets`` hides.
+    /// A header is recognized by its name or by the format of its value, such as `Bearer …` or `token=…`. A redirect to
+    /// another origin removes the headers that ``secrets`` hides.
     public func hides(_ header: HeaderFields.Field) -> Bool {
         guard !keepsSecrets else { return false }
         if hides(header.name) { return true }

@@ -94,7 +94,7 @@ extension NetworkError: CustomNSError {
 
     /// The code of the bridged `NSError`, which stays the same in all versions of the package.
     ///
-    /// The codes of the package have numbers from 1. A code of your own has the number 0.
+    /// The codes of the package are numbered from 1. A custom code has the number 0.
     public var errorCode: Int { (Self.numbering.firstIndex(of: code) ?? -1) + 1 }
 
     /// The user info of the bridged `NSError`.

@@ -9,7 +9,7 @@ extension NetworkError {
         /// The name of the code, suitable as a metric label.
         public let description: String
 
-        /// Creates a code of your own.
+        /// Creates a custom code.
         public init(_ name: String) {
             description = name
         }
@@ -22,7 +22,7 @@ extension NetworkError.Code {
     public static let invalidURL = Self("invalidURL")
     /// The URL has no host.
     public static let missingHost = Self("missingHost")
-    /// The URL is at another origin than the base, and the call does not allow another origin.
+    /// The URL has a different origin from the base, and the call does not allow another origin.
     public static let otherOrigin = Self("otherOrigin")
     /// The scheme is neither `http` nor `https`.
     public static let unsupportedScheme = Self("unsupportedScheme")
@@ -120,9 +120,9 @@ extension NetworkError.Code {
     public static let undecodableResult = Self("undecodableResult")
     /// Two tasks iterate over one response at the same time.
     public static let awaitedTwice = Self("awaitedTwice")
-    /// A validation rule of yours rejected the response.
+    /// One of your validation rules rejected the response.
     public static let responseRefused = Self("responseRefused")
-    /// The evaluator or a hook of the operation threw an error of your own, which is the ``NetworkError/cause``.
+    /// The evaluator or a hook of the operation threw a custom error, which is the ``NetworkError/cause``.
     public static let evaluationFailed = Self("evaluationFailed")
     /// The task that a hook created cannot send the body.
     public static let unsupportedBody = Self("unsupportedBody")
@@ -131,7 +131,7 @@ extension NetworkError.Code {
     /// The task belongs to another session. Either the hook already called a method of the task, such as `resume()`, or
     /// the hook wrapped one of several such tasks.
     public static let unboundTask = Self("unboundTask")
-    /// The hook that prepares the request threw an error of your own, which is the ``NetworkError/cause``.
+    /// The hook that prepares the request threw a custom error, which is the ``NetworkError/cause``.
     public static let preparationFailed = Self("preparationFailed")
 }
 
@@ -139,7 +139,7 @@ extension NetworkError.Code {
 extension NetworkError.Code {
     /// The server sent more redirects than the policy allows.
     public static let tooManyRedirects = Self("tooManyRedirects")
-    /// A redirect leads to an earlier request, which would lead to the same response.
+    /// A redirect leads to a request that was already sent and would receive the same response.
     public static let redirectLoop = Self("redirectLoop")
     /// A redirect contains no address, several addresses, or an address to which no request can be sent.
     public static let invalidRedirect = Self("invalidRedirect")
@@ -155,11 +155,11 @@ extension NetworkError.Code {
     ///
     /// The ``NetworkError/cause`` contains the response.
     ///
-    /// If the body of a response rejects the credential, your code can throw an error with this code. The code can be
-    /// an evaluator, a rule of `validate(_:)` or a ``ResponseRules/decodeError`` closure. The operation then does the
-    /// same as after the status code 401. The realm refreshes the credential once for all requests, and the request is
-    /// sent again once. The operation fails with the thrown error if the response also rejects the new credential. It
-    /// also fails with this error if the request had no credential of a realm.
+    /// If the body of a response rejects the credential, an evaluator, a rule of `validate(_:)` or a
+    /// ``ResponseRules/decodeError`` closure can throw an error with this code. The operation then does the same as
+    /// after the status code 401. The realm refreshes the credential once for all requests, and the request is sent
+    /// again once. The operation fails with the thrown error if the response also rejects the new credential. It also
+    /// fails with this error if the request had no credential of a realm.
     public static let credentialRejected = Self("credentialRejected")
     /// The refresh of the credential failed.
     ///
@@ -177,7 +177,7 @@ extension NetworkError.Code {
 extension NetworkError.Code {
     /// The network is unavailable, and the operation may not wait for it.
     public static let offline = Self("offline")
-    /// The network did not return within the longest time that the operation may wait.
+    /// The network did not return within the maximum time that the operation may wait.
     public static let offlineTooLong = Self("offlineTooLong")
     /// The network was lost more often than the operation may wait for it.
     public static let offlineTooOften = Self("offlineTooOften")

@@ -22,8 +22,9 @@ import Foundation
 /// }
 /// ```
 ///
-/// The text of the error never contains a user name, a password or query values. Of the header values, it contains only
-/// the content type of the response. Of a body, it contains only the names of keys on the path to the unexpected value.
+/// The text of the error never contains a user name, a password or query values. The only header value in the text is
+/// the content type of the response. The only parts of a body in the text are the names of the keys on the path to an
+/// unexpected value.
 public struct NetworkError: Error, Sendable, Hashable {
     /// The content, in a separate object because errors are passed on far more often than they are read.
     private var box: Box
@@ -34,7 +35,7 @@ public struct NetworkError: Error, Sendable, Hashable {
     ///   - code: The kind of the failure.
     ///   - phase: The phase that the request had reached. Up to ``Phase/connecting``, the request counts as unsent.
     ///   - message: A sentence that describes the failure and what to do about it. Control characters and line breaks
-    ///     are replaced by spaces. So text from a server can neither control a terminal nor begin a line of a log.
+    ///     are replaced by spaces. So text from a server can neither control a terminal nor start a new line in a log.
     ///   - request: A summary of the request. The default is `nil`.
     ///   - underlying: The error of the underlying layer. The default is `nil`.
     public init(
@@ -72,9 +73,9 @@ public struct NetworkError: Error, Sendable, Hashable {
         set { rewrite { $0.underlying = newValue } }
     }
 
-    /// A Boolean value that indicates whether the server cannot have acted on the request.
+    /// A Boolean value that indicates whether the server certainly did not process the request.
     ///
-    /// The value is `true` if nothing of the request was sent. The value is also `true` if an HTTP/2 server closed the
+    /// The value is `true` if no part of the request was sent. The value is also `true` if an HTTP/2 server closed the
     /// connection and reported that it did not process the request. In both cases, any request may be sent again,
     /// regardless of its method.
     public var isUnsent: Bool {
@@ -160,7 +161,7 @@ extension NetworkError {
 
     /// The first bytes of the body, limited by the rules of the operation.
     ///
-    /// The bytes may contain anything, including secrets. So the only text of this error that can contain them is
+    /// The bytes may contain anything, including secrets. The only text of this error that can contain these bytes is
     /// ``report(showingBody:)``.
     public var bodyPrefix: Data? {
         get { details?.bodyPrefix }
@@ -194,25 +195,25 @@ extension NetworkError {
 extension NetworkError {
     /// The phase of a request.
     ///
-    /// Later versions may add phases.
+    /// Future versions may add phases.
     public struct Phase: Hashable, Sendable, CustomStringConvertible {
         /// The name of the phase, suitable as a metric label.
         public let description: String
 
-        /// Creates a phase of your own.
+        /// Creates a custom phase.
         public init(_ name: String) {
             description = name
         }
 
         /// The request was being checked and was not yet passed to a session.
         public static let checking = Phase("checking")
-        /// The request was waiting to be started, or for a slot in the session.
+        /// The request was waiting to start or waiting for a slot in the session.
         public static let waiting = Phase("waiting")
         /// The connection was being established, including the name lookup, TCP, the proxy and TLS.
         public static let connecting = Phase("connecting")
         /// The request was being sent.
         public static let sending = Phase("sending")
-        /// The headers of the response were being awaited or received.
+        /// The session was waiting for the response headers or receiving them.
         public static let awaitingResponse = Phase("awaitingResponse")
         /// The body of the response was being received.
         public static let receiving = Phase("receiving")
@@ -251,8 +252,8 @@ extension NetworkError {
     ///
     /// - Parameters:
     ///   - code: The kind of the failure.
-    ///   - message: A sentence that describes the failure and what to do about it. The default is `nil`, which means a
-    ///     sentence about the code.
+    ///   - message: A sentence that describes the failure and what to do about it. The default is `nil`, which uses a
+    ///     standard sentence for the code.
     public init(_ code: Code, message: String? = nil) {
         let standard =
             code == .credentialRejected
@@ -396,8 +397,8 @@ extension NetworkError {
     ///
     /// - The operation has no retry.
     /// - The attempt is not the last one.
-    /// - Another part of the package decided to stop: the error is that of a wait for the network, of a refresh, or of
-    ///   a rejected credential.
+    /// - Another part of the package decided to stop: the error comes from a wait for the network, from a refresh, or
+    ///   from a rejected credential.
     public var retryEnd: RetryReason? {
         get { details?.retryEnd }
         set { change { $0.retryEnd = newValue } }

@@ -12,8 +12,8 @@ import Foundation
 /// The initializer throws a ``NetworkError`` for every value that could make a session send something unintended. The
 /// error explains how to fix the value, and nothing has been sent.
 ///
-/// The request removes a user name and a password from the URL. They become an `Authorization` header, unless the
-/// request already has one.
+/// The request removes a user name and a password from the URL and creates an `Authorization` header from them, unless
+/// the request already has one.
 public struct NetworkRequest: Sendable {
     /// The contents in one immutable object, because a request is passed on many times and never changes.
     private let content: Content
@@ -41,7 +41,7 @@ public struct NetworkRequest: Sendable {
     ///
     /// The scheme and the host are in lowercase, and the default port of the scheme is left out. A host with non-ASCII
     /// letters is written in Punycode (`xn--`), and an IP address in its usual form. As a result, two spellings of one
-    /// host are the same host for credentials, connections, retry budgets, cookies and the cache.
+    /// host are treated as the same host for credentials, connections, retry budgets, cookies and the cache.
     ///
     /// An IPv6 address can name a network interface of this device, as in `http://[fe80::1%25eth0]/` (RFC 6874).
     public var url: URL { content.url }
@@ -264,8 +264,8 @@ extension NetworkRequest: CustomStringConvertible, CustomReflectable {
 
 /// Options for the transfer of one request: timeouts, size limits and decompression.
 ///
-/// Only a session can apply these options. The size of a received body, redirects, retry, credentials and cookies are
-/// handled above the session.
+/// The session applies these options. Other parts of OperationKit handle redirects, retries, credentials, cookies and
+/// the size of a received body.
 public struct TransferOptions: Sendable, Hashable {
     /// The timeouts for the phases of the transfer.
     public var timeouts: TransferTimeouts
@@ -324,18 +324,18 @@ public struct TransferOptions: Sendable, Hashable {
     public static let standard = TransferOptions()
 }
 
-/// A priority that determines which of several requests goes first.
+/// A priority that determines which of several requests is sent first.
 ///
-/// If there are more requests than a host may receive at a time, the requests wait in a queue of the session. Requests
-/// with a higher priority leave the queue first, but no request waits in the queue forever. Over HTTP/2, the priority
-/// is also the weight of the stream, which a server can use to order its responses.
+/// Requests that exceed the session's limit for a host wait in a queue of the session. Requests with a higher priority
+/// leave the queue first, but no request waits in the queue forever. Over HTTP/2, the priority is also the weight of
+/// the stream, which a server can use to order its responses.
 public struct TransferPriority: Sendable, Hashable, Comparable {
     /// The rank of the priority.
     ///
     /// The lowest rank is 0.
     let rank: Int
 
-    /// The priority for requests without a waiting user.
+    /// The priority for requests that no user waits for.
     public static let low = TransferPriority(rank: 0)
     /// The default priority.
     public static let normal = TransferPriority(rank: 1)

@@ -95,8 +95,7 @@ public struct AttemptRecord: Sendable, Hashable {
     ///
     /// The value is `nil` if no attempt follows, or if the operation was paused for the reason in ``putAside``.
     public let pause: Duration?
-    /// The reason for which the operation was paused after the attempt, such as a lost network or a rejected
-    /// credential.
+    /// The reason why the operation was paused after the attempt, such as a lost network or a rejected credential.
     ///
     /// The value is `nil` if the operation was not paused. An attempt with a reason does not count toward the maximum
     /// number of attempts.

@@ -23,7 +23,7 @@ public struct ResponseHead: Sendable, Hashable {
     public let headers: HeaderFields
     /// A Boolean value that indicates whether the session decompresses the body.
     ///
-    /// If the value is `true`, the lengths in the headers are not the lengths of the delivered bytes.
+    /// If the value is `true`, the lengths in the headers do not match the number of delivered bytes.
     public let isDecoded: Bool
 
     /// Creates the status and the headers of a response, for custom sessions and for tests.

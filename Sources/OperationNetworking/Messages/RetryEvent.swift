@@ -4,7 +4,7 @@
 import Foundation
 import OperationCore
 
-/// A reason that explains why a failed attempt was followed by another attempt or was the last one.
+/// A reason why an operation makes another attempt after a failed attempt, or stops.
 ///
 /// Future versions may add reasons.
 public struct RetryReason: Hashable, Sendable, CustomStringConvertible {
@@ -31,11 +31,11 @@ public struct RetryReason: Hashable, Sendable, CustomStringConvertible {
     public static let deadlineTooNear = Self("deadlineTooNear")
     /// The server asks for a longer pause than the policy accepts.
     public static let askedToWaitTooLong = Self("askedToWaitTooLong")
-    /// Too many requests to this origin were sent again recently.
+    /// Too many requests to this origin were recently sent again.
     public static let budgetUsedUp = Self("budgetUsedUp")
 }
 
-/// A decision about a failed attempt, with its reason.
+/// A decision about whether another attempt follows a failed attempt, with the reason.
 public struct RetryEvent: Sendable {
     /// The number of the failed attempt.
     ///
@@ -51,11 +51,11 @@ public struct RetryEvent: Sendable {
     ///
     /// The rule explains why another attempt may succeed.
     public let rule: RetryRule?
-    /// The number of requests to this origin that could be sent again now, or `nil` without a budget.
+    /// The number of retries that the budget currently allows for this origin, or `nil` if there is no budget.
     public let budgetLeft: Int?
-    /// The remaining time in the window of the policy, or `nil` without a window.
+    /// The remaining time in the window of the policy, or `nil` if there is no window.
     public let timeLeft: Duration?
-    /// The time until the operation's deadline or the end of its timeout, or `nil` without either.
+    /// The time until the operation's deadline or the end of its timeout, or `nil` if there is neither.
     public let deadlineLeft: Duration?
 
     /// The pause that the server asked for.
@@ -109,8 +109,8 @@ public struct FailedAttempt: Sendable {
     public let head: ResponseHead?
     /// The time since the start of the first attempt that counts.
     ///
-    /// This time does not include the time for which the operation was suspended, or waited for anything but the retry
-    /// pause.
+    /// This time does not include the time for which the operation was suspended, or waited for anything other than the
+    /// retry pause.
     public let elapsed: Duration
     /// The attempts before this one.
     public let earlier: [AttemptRecord]
@@ -136,7 +136,7 @@ public struct FailedAttempt: Sendable {
     public var hasIdempotencyKey: Bool { request?.idempotencyKey != nil }
 }
 
-/// A rule that names one kind of failure after which a request may be sent again, and the reason.
+/// A rule that identifies a kind of failure after which a request may be sent again, with the reason.
 public struct RetryRule: Sendable, Hashable {
     /// The property of a failure that makes the rule match.
     private enum Subject: Sendable, Hashable {
@@ -149,7 +149,7 @@ public struct RetryRule: Sendable, Hashable {
     public let reason: String
     /// A Boolean value that indicates whether the failure means that the server is overloaded.
     ///
-    /// The default is `false`. If the value is `true`, the pauses start longer.
+    /// The default is `false`. If the value is `true`, the pauses are longer.
     public var isThrottling = false
     /// The maximum number of times that the rule applies in one operation.
     ///
@@ -238,7 +238,7 @@ extension RetryRule {
 ///
 /// The key is sent in the `Idempotency-Key` header. All attempts of an operation send the key of the first attempt,
 /// even if a hook later sets a different key. The body should also be the same in all attempts, because servers compare
-/// the bodies. A hook, encoder or endpoint of yours that creates the body again for each attempt must create the same
+/// the bodies. If your hook, encoder or endpoint creates the body again for each attempt, it must create the same
 /// bytes. An empty string does not count as a key.
 ///
 /// Servers that do not support the key carry out a repeated request twice. Set a key only if the server documents that

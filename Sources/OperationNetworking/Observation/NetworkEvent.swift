@@ -40,9 +40,9 @@ public struct NetworkEvent: Sendable {
     ///
     /// The description of the request contains no secrets, but its properties do.
     public var request: NetworkRequest?
-    /// The status and the headers of the response of the hop or the attempt, after the session received them.
+    /// The status and the headers of the response of the hop or the attempt, after the session has received them.
     public var head: ResponseHead?
-    /// The measurements of the session for the hop, or for the last transfer of the attempt.
+    /// The metrics of the session for the hop, or for the last transfer of the attempt.
     public var metrics: TransferMetrics?
     /// The ending of the attempt or the operation.
     public var ending: Ending?
@@ -50,7 +50,7 @@ public struct NetworkEvent: Sendable {
     public var error: NetworkError?
     /// The cause of the operation's cancellation.
     public var cancellationCause: CancellationCause?
-    /// The reason for which the request is waiting.
+    /// The reason why the request is waiting.
     public var waitReason: WaitReason?
     /// The decision after a failed attempt.
     public var decision: Decision?
@@ -59,7 +59,7 @@ public struct NetworkEvent: Sendable {
     /// The number of bytes of the response body that the operation had received by the end of an attempt.
     public var receivedBytes: Int64?
 
-    /// The operation, if another object still keeps it.
+    /// The operation, if another object still references it.
     public var operation: (any AnyNetworkOperation)? { source?.operation }
 
     /// The object that reports the event, or `nil` for an event that was created for a test.
@@ -127,7 +127,7 @@ extension NetworkEvent {
         /// The session sends the first request of the attempt, or a request that follows a redirect or a challenge.
         ///
         /// The request contains the headers that the session adds, such as cookies. A session that does not follow
-        /// redirects or add cookies, such as `CurlSession` on its own or a session of yours, does not report hops.
+        /// redirects or add cookies, such as a `CurlSession` alone or a custom session, does not report hops.
         public static let hopBegan = Kind("hopBegan")
         /// The session received the headers of a response that is not the final response.
         ///
@@ -176,7 +176,7 @@ extension NetworkEvent {
         public static let failure = Ending("failure")
         /// The attempt or the operation was canceled.
         public static let cancelled = Ending("cancelled")
-        /// The request of the attempt was not sent, because its preparation was out of date when its turn came.
+        /// The request of the attempt was not sent, because the request was outdated when it got its slot.
         public static let takenBack = Ending("takenBack")
     }
 }
@@ -207,7 +207,7 @@ extension NetworkEvent {
         public let kind: Kind
         /// The time until the next attempt.
         public let pause: Duration?
-        /// The reason for which the operation waits.
+        /// The reason why the operation waits.
         public let waitReason: WaitReason?
         /// The reason for the decision, if a ``Retry`` made it.
         public let reason: RetryReason?

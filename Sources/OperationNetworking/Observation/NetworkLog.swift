@@ -59,7 +59,7 @@ public struct NetworkLog: Sendable {
         self.init(level: level, redaction: redaction) { _, _, text in write(text) }
     }
 
-    /// Creates a log that provides more than the text, for an adapter to another logging package.
+    /// Creates a log that also provides the event and the severity, for an adapter to another logging package.
     ///
     /// - Parameters:
     ///   - level: The level of detail. The default is ``NetworkLog/Level/lines``.

@@ -52,8 +52,8 @@ extension AnyNetworkOperation {
 
     /// Removes an observer from the operation.
     ///
-    /// The observer receives no more events, except an event that is being delivered now. The method finds an object by
-    /// its identity, and a ``NetworkLog`` by a copy with the same output. The method cannot find other values.
+    /// The observer receives no more events, except an event that is being delivered now. The method identifies an
+    /// object by its identity, and a ``NetworkLog`` by its output. The method cannot remove observers of other types.
     public func removeNetworkObserver(_ observer: any NetworkObserver) { networkAttempts.remove(observer) }
 }
 

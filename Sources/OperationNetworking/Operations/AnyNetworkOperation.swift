@@ -9,7 +9,7 @@ import OperationCore
     import FoundationNetworking
 #endif
 
-/// A type that every network operation conforms to, whatever its result type is.
+/// A protocol to which every network operation conforms, regardless of its result type.
 ///
 /// Delegates receive a value of this type, and can read the outcome without a cast:
 ///
@@ -20,9 +20,9 @@ import OperationCore
 /// }
 /// ```
 ///
-/// Only ``NetworkOperation`` and its subclasses conform to it.
+/// Only ``NetworkOperation`` and its subclasses conform to this protocol.
 public protocol AnyNetworkOperation: ResultOperation where ErrorType == NetworkError {
-    /// The object that performs the attempts, which has no members for your code.
+    /// An internal object that performs the attempts.
     var networkAttempts: NetworkAttempts { get }
     /// The queue on which the operation calls its handlers, under a name that no other type uses.
     var callbackQueueOfAttempts: DispatchQueue { get }
@@ -63,7 +63,7 @@ extension AnyNetworkOperation {
     /// The response of the current or last attempt, available as soon as its headers arrive.
     public var response: HTTPURLResponse? { networkAttempts.response }
 
-    /// The status and the headers of the ``response``, with the headers in their order.
+    /// The status and the headers of the ``response``, with the headers in the order in which they were received.
     public var responseHead: ResponseHead? { networkAttempts.head }
 
     /// The task of the current or last attempt.
@@ -96,7 +96,7 @@ extension AnyNetworkOperation {
         set { networkAttempts.teller.set(\.download, newValue) }
     }
 
-    /// The minimum distance between two progress reports.
+    /// The minimum number of bytes and the minimum time between two progress reports.
     public var progressPacing: ProgressPacing {
         get { networkAttempts.teller.listeners { $0.pacing } }
         set { networkAttempts.teller.set(pacing: newValue) }
@@ -118,8 +118,8 @@ extension AnyNetworkOperation {
 
     /// The delegate, which is notified of events on the callback queue, in addition to the handlers.
     ///
-    /// The operation does not keep the delegate alive. For an object on the main actor, such as a view controller,
-    /// see ``mainActorDelegate``.
+    /// The operation does not keep the delegate alive. For an object that is isolated to the main actor, such as a view
+    /// controller, see ``mainActorDelegate``.
     public var delegate: (any NetworkOperationDelegate)? {
         get { networkAttempts.teller.listeners { $0.delegate } }
         set {
@@ -192,7 +192,7 @@ extension AnyNetworkOperation {
     /// Adds a closure that is called with the operation and the cause when the operation is canceled.
     ///
     /// The closure is called on the callback queue, after the handlers. Keep a reference to the operation until then.
-    /// If a canceled operation is freed before that, the closure is not called. Each call of this method adds a
+    /// If a canceled operation is released before that, the closure is not called. Each call of this method adds a
     /// closure.
     @discardableResult
     public func onCancellation(_ body: @escaping @Sendable (Self, CancellationCause) -> Void) -> Self {
@@ -283,7 +283,7 @@ extension AnyNetworkOperation {
         }
     }
 
-    /// The delegate on the main actor, such as a view controller or a view model, which is notified of each event.
+    /// The delegate that is isolated to the main actor, such as a view controller or a view model.
     ///
     /// The operation does not keep the delegate alive. It calls the methods of the delegate on the main actor,
     /// regardless of the callback queue. These calls come in addition to the handlers and the ``delegate``. If you

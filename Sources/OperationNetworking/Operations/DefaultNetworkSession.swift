@@ -13,9 +13,9 @@ import OperationCore
 ///
 /// There are two default sessions, which share their connections:
 ///
-/// - ``standard`` is the session of operations that are created without one. It keeps no cookies, because a server
-///   process would otherwise mix the cookies of its users.
-/// - `urlSession: .shared` keeps cookies in memory for the life of the process, as `URLSession.shared` does. A cookie
+/// - ``standard`` is the session of operations that are created without one. This session does not store cookies,
+///   because a server process would otherwise mix the cookies of its users.
+/// - `urlSession: .shared` stores cookies in memory for the life of the process, as `URLSession.shared` does. A cookie
 ///   that a response sets is sent with the next request to that server. The cookies are in ``sharedCookies``.
 ///
 /// Both sessions follow redirects and apply limits, as an ``ExchangeSession`` does. On Linux, they send requests
@@ -24,7 +24,7 @@ import OperationCore
 public final class DefaultNetworkSession: NetworkSession {
     /// The session of operations that are created without a session.
     ///
-    /// This session keeps no cookies.
+    /// This session does not store cookies.
     public static let standard = DefaultNetworkSession(cookies: nil)
 
     /// The session of `.shared`.
@@ -37,7 +37,7 @@ public final class DefaultNetworkSession: NetworkSession {
 
     /// The session that transfers the data on this platform.
     ///
-    /// Build your own session on top of it. For example,
+    /// Build your own session on top of this session. For example,
     /// `ExchangeSession(over: DefaultNetworkSession.platformTransport, configuration: withCookies)` is a session with
     /// cookies.
     public static let platformTransport: any NetworkSession = makeTransport()
@@ -55,11 +55,11 @@ public final class DefaultNetworkSession: NetworkSession {
     /// The session that performs the requests.
     ///
     /// Set this property once, when the program starts. The session that you set replaces both default sessions, and
-    /// determines whether cookies are kept. Setting `nil` restores the sessions of the platform.
+    /// determines whether cookies are stored. Setting `nil` restores the sessions of the platform.
     ///
     /// A session that you set must not send its requests to a `DefaultNetworkSession`, because the requests would
-    /// circulate forever. Build it on ``platformTransport`` instead. If you set a `DefaultNetworkSession`, the
-    /// sessions of the platform are restored. If you set an ``ExchangeSession`` over a `DefaultNetworkSession`, it
+    /// circulate forever. Build it on ``platformTransport`` instead. If you set a `DefaultNetworkSession`, the sessions
+    /// of the platform are restored. If you set an ``ExchangeSession`` over a `DefaultNetworkSession`, that session
     /// uses ``platformTransport`` instead.
     public var session: (any NetworkSession)? {
         get { Self.chosen.withLock { $0 ?? platform } }
@@ -106,7 +106,7 @@ public final class DefaultNetworkSession: NetworkSession {
 extension NetworkSession where Self == DefaultNetworkSession {
     /// The default session with cookies, or the session that replaced it.
     ///
-    /// A cookie that a response sets is sent with the next request, as `URLSession.shared` does. The cookies are kept
+    /// A cookie that a response sets is sent with the next request, as `URLSession.shared` does. The cookies are stored
     /// in memory for the life of the process. See ``DefaultNetworkSession``.
     public static var shared: DefaultNetworkSession { .withCookies }
 }
@@ -188,7 +188,7 @@ extension NetworkSession {
     /// The session itself, or an ``ExchangeSession`` over a `URLSession`, which is expected to follow redirects.
     var withPolicy: any NetworkSession { self is URLSession ? ExchangeSession(over: self) : self }
 
-    /// Creates a task whose response goes to the operation to which the session belongs.
+    /// Creates a task whose response goes to the operation of the session.
     ///
     /// Call this method in an override of ``NetworkOperation/createTask(with:using:)->NetworkTask``, which receives a
     /// session that is bound to its operation. The override may also return a task that it created with another

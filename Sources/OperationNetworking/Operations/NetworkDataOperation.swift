@@ -7,7 +7,7 @@ import Foundation
     import FoundationNetworking
 #endif
 
-/// An operation that keeps the response in memory and creates its result from it.
+/// An operation that keeps the response in memory and creates its result from the response.
 ///
 /// ```swift
 /// func scoreOperation(at url: URL) -> NetworkDataOperation<[String: Int]> {

@@ -18,8 +18,8 @@ import Foundation
 /// }
 /// ```
 ///
-/// The temporary file exists while the evaluator runs. Afterwards, the operation removes the file unless the result
-/// is its URL. After a failed attempt, the next attempt resumes with the data that was received.
+/// The temporary file exists while the evaluator runs. Afterward, the operation removes the file unless the result is
+/// its URL. After a failed attempt, the next attempt resumes with the data that was received.
 ///
 /// If you set a ``destination``, the complete file is moved there in one step, and the operation does not remove it.
 /// A later operation with the same destination resumes a download that failed or whose process was terminated:
@@ -88,7 +88,8 @@ open class NetworkDownloadOperation<ResultType: Sendable>: NetworkOperation<URL,
     /// The data of an earlier download that this download resumes or discards.
     ///
     /// The value is available when the headers of the response arrive. It describes the current attempt, or the last
-    /// attempt that received headers. An attempt that follows a failed one resumes with the data of that attempt.
+    /// attempt that received headers. After a failed attempt, the next attempt resumes with the data of the failed
+    /// attempt.
     public final var downloadStart: DownloadStart? { saving.withLock { $0.start } }
 
     /// Removes the file that the evaluator rejected in the last attempt, so that the next file can replace it.

@@ -31,7 +31,8 @@ import Synchronization
 /// }
 /// ```
 ///
-/// To change a step for a whole family of requests, create a subclass of this class or of one of the three:
+/// To change a step for a whole family of requests, create a subclass of this class or of one of the three subclasses,
+/// and override a hook:
 ///
 /// - ``makeRequest()`` creates the request.
 /// - ``prepareRequest(_:)`` changes the request synchronously.
@@ -41,8 +42,8 @@ import Synchronization
 /// - ``evaluate(result:head:)`` creates the result. ``evaluate(result:response:)`` does the same with Foundation's
 ///   response.
 ///
-/// The operation calls all of these hooks in each attempt. It calls the first three again after the request waited for
-/// something, such as a credential.
+/// The operation calls all of these hooks in each attempt. The operation calls the first three hooks again after the
+/// request waited, for example for a credential.
 ///
 /// The first two hooks run on the thread that starts the operation or ends a wait. The ``adapt(_:)`` hook runs in
 /// Swift's thread pool. The evaluation runs on a separate thread, so that it does not block a thread of the session.
@@ -77,7 +78,7 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     typealias ResponseRule = @Sendable (NetworkResponse<TaskResult>) throws -> Void
     typealias EmptyResult = @Sendable () -> ResultType
 
-    /// The object that performs the attempts, which has no members for your code.
+    /// An internal object that performs the attempts.
     public final let networkAttempts = NetworkAttempts()
     private let session: any NetworkSession
     // At most one of these two closures is set.
@@ -116,8 +117,8 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
         super.init()
     }
 
-    /// Creates an operation that sends a GET request to a URL, with an evaluator that needs no type of Foundation's
-    /// networking.
+    /// Creates an operation that sends a GET request to a URL, with an evaluator that does not use Foundation's
+    /// networking types.
     ///
     /// The evaluator has one parameter: `{ response in response.body.count }`.
     public init(
@@ -274,8 +275,8 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
 
     /// Creates a Foundation task for an attempt, in a subclass that was written for the tasks of a `URLSession`.
     ///
-    /// A subclass that overrides the method creates a task with a completion handler. The completion handler finishes
-    /// the operation: by ``evaluate(result:response:)`` and `finish(withResult:)`, or by `finish(withError:)`. The
+    /// A subclass that overrides the method creates a task with a completion handler. The completion handler calls
+    /// ``evaluate(result:response:)`` and `finish(withResult:)`, or `finish(withError:)`, to finish the operation. The
     /// operation calls this method in every attempt. If the method returns `nil`, as the default implementation does,
     /// the operation gets the task from ``createTask(with:using:)-(NetworkRequest,_)``.
     ///
@@ -445,7 +446,7 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
         return self
     }
 
-    /// Adds a validation rule that can also examine the body, and that needs no type of Foundation's networking.
+    /// Adds a validation rule that can also examine the body, and that does not use Foundation's networking types.
     ///
     /// The rule has one parameter: `{ response in … }`. An error that the closure throws makes the operation fail. If
     /// the error is not a ``NetworkError``, the operation fails with the code ``NetworkError/Code/responseRefused``.

@@ -3,13 +3,13 @@
 
 import OperationCore
 
-/// A type whose objects are notified of the events of a network operation.
+/// The methods that notify an object of the events of a network operation.
 ///
 /// All methods are called on the operation's callback queue. After a cancellation, only
 /// ``networkOperation(_:wasCancelledBecause:)`` is called. Each method does nothing unless you implement it. You can
 /// use one object as the delegate of many operations.
 ///
-/// For an object on the main actor, use ``MainActorNetworkOperationDelegate`` instead.
+/// For an object that is isolated to the main actor, use ``MainActorNetworkOperationDelegate`` instead.
 public protocol NetworkOperationDelegate: AnyObject, Sendable {
     /// Tells the delegate that a part of the request's body was sent.
     func networkOperation(_ operation: any AnyNetworkOperation, didSend progress: TransferProgress)

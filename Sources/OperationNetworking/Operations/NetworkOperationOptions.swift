@@ -84,7 +84,7 @@ struct NetworkOperationOptions: Sendable {
 }
 
 extension CancellationCause.Code {
-    /// A code that indicates that something other than the operation canceled its network task.
+    /// A code that indicates that other code canceled the operation's network task.
     public static let networkTaskCancelled = Self("networkTaskCancelled")
 }
 

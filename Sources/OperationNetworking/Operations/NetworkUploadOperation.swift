@@ -7,7 +7,7 @@ import Foundation
     import FoundationNetworking
 #endif
 
-/// An operation that sends a body, keeps the response in memory and creates its result from it.
+/// An operation that sends a body, keeps the response in memory and creates its result from the response.
 ///
 /// ```swift
 /// func upload(_ file: URL, to url: URL) throws -> NetworkUploadOperation<Int> {

@@ -22,15 +22,14 @@ import OperationCore
 ///
 /// - The response has any other status than 200, or a content type other than `text/event-stream`.
 /// - A line exceeds 1 MiB, or an event exceeds 16 MiB.
-/// - The error would occur again, for example an untrusted certificate.
+/// - A new connection would not resolve the error, for example an untrusted certificate.
 ///
 /// If the ID of the last event contains control characters other than a tab, it cannot be sent. In this case, the
 /// next request has no `Last-Event-ID` header.
 ///
-/// By default, a server may be silent for any time. To limit the silence, set `silence`, or set the request's
-/// ``TransferTimeouts/idle`` to a value other than its default. The sequence then replaces a connection that is
-/// silent for longer. ``CurlSession`` detects a dead connection after some minutes in any case, by TCP keep-alive
-/// probes.
+/// By default, a server may be silent for any length of time. To limit the silence, set `silence`, or set the request's
+/// ``TransferTimeouts/idle`` to a value other than its default. The sequence then replaces a connection that is silent
+/// for longer. ``CurlSession`` detects a dead connection after a few minutes in any case, by TCP keep-alive probes.
 public struct ServerSentEvents: AsyncSequence, Sendable {
     /// The request, to which the sequence adds the `Accept` and `Last-Event-ID` headers.
     public let request: NetworkRequest
@@ -47,7 +46,7 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
     /// - Parameters:
     ///   - request: The request for the events.
     ///   - silence: The maximum time for which a connection may be silent before it is replaced. Choose a longer time
-    ///     than the pause between the comments that the server sends to keep the connection alive. The default is
+    ///     than the interval between the comments that the server sends to keep the connection alive. The default is
     ///     `nil`: see ``silence``.
     ///   - session: The session that sends the requests. The default is the default session of the platform.
     ///   - clock: The clock for the wait before the next connection.

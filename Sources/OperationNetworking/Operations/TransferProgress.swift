@@ -42,7 +42,7 @@ public struct ProgressPacing: Sendable, Hashable {
     /// The default is zero.
     public var interval: Duration
 
-    /// Creates a pacing.
+    /// Creates a pacing value.
     ///
     /// The end of a body is always reported.
     public init(smallestStep: Int64 = 16 << 10, interval: Duration = .zero) {

@@ -131,7 +131,7 @@ extension NetworkSession {
     ///   - request: The request to send.
     ///   - statuses: The rule for the status codes that indicate success. The default is ``StatusRule/success``.
     /// - Throws: A ``NetworkError`` if the transfer fails or the rule does not accept the status code. For a rejected
-    ///   status code, the error contains at most 16 KiB of the body, as far as they arrive within 2 seconds.
+    ///   status code, the error contains at most the first 16 KiB of the body that arrive within 2 seconds.
     public func stream(_ request: NetworkRequest, statuses: StatusRule = .success) async throws -> ResponseStream {
         var rules = ResponseRules()
         (rules.statuses, rules.contentTypes) = (statuses, .any)

@@ -4,7 +4,7 @@
 import Foundation
 import OperationCore
 
-/// A store of the origins that asked for a pause, so that all operations that share it respect the pause.
+/// A store of the origins that asked for a pause, so that all operations that share the store respect the pause.
 ///
 /// A server asks for a pause with the status code 429 or 503 and a `Retry-After` header. All operations whose ``Retry``
 /// contains the store then wait or fail, and not only the operation that received the response.
@@ -17,9 +17,9 @@ import OperationCore
 /// }
 /// ```
 ///
-/// By default, operations use no store, because many services limit requests by user, key or path. For such a service,
-/// a pause for one request does not concern the others. Use a store for a service whose limit applies to all requests
-/// that you send to it.
+/// By default, operations use no store, because many services apply limits per user, key or path. For such a service, a
+/// pause for one request does not apply to other requests. Use a store for a service whose limit applies to all
+/// requests that you send to it.
 public final class OriginPauses: Sendable {
     /// The behavior of a request that is ready to be sent during a pause of its origin.
     ///
@@ -28,7 +28,7 @@ public final class OriginPauses: Sendable {
         /// The request waits until the pause has ended, and is then sent in order.
         ///
         /// The request fails immediately with ``NetworkError/Code/originPaused`` if the wait would exceed
-        /// ``OriginPauses/longest`` or the deadline of the operation. A request of a credential refresh also fails
+        /// ``OriginPauses/longest`` or the deadline of the operation. A request that refreshes a credential also fails
         /// immediately if the remaining pause is longer than 5 seconds, because other operations wait for the
         /// credential.
         case wait

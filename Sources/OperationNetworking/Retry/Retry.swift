@@ -25,11 +25,11 @@ public struct Retry: Sendable {
     public var backoff: RetryBackoff
     /// The backoff to use if the server reported that it is overloaded.
     public var throttledBackoff: RetryBackoff
-    /// The budget that limits the total number of repeated requests of all operations that share it.
+    /// The budget that limits the total number of repeated requests of all operations that share the budget.
     ///
     /// If the value is `nil`, the number is not limited.
     public var budget: RetryBudget?
-    /// A store that records which origins asked for a pause, for all operations that share it.
+    /// A store that records which origins asked for a pause, for all operations that share the store.
     ///
     /// The default is `nil`, which makes each operation respect only the pauses in its own responses.
     public var originPauses: OriginPauses?
@@ -44,7 +44,7 @@ public struct Retry: Sendable {
     /// A number outside this range counts as the nearest bound. The operation can call the closure on any thread.
     public var chance: @Sendable () -> Double = { .random(in: 0..<1) }
 
-    /// Creates a description of how to send failed requests again.
+    /// Creates a description of the retry behavior.
     ///
     /// A budget limits only the operations that share it. A new budget for each operation limits nothing. Store a
     /// budget of your own in a `static let`.
@@ -88,10 +88,10 @@ public struct RetryAnswer: Sendable, Hashable {
 
 // Set these properties before the operation starts.
 extension AnyNetworkOperation {
-    /// The description of how the operation sends a failed request again.
+    /// The retry behavior of the operation.
     ///
-    /// The default is `nil`, which disables further attempts. If you never set this property, the operation uses the
-    /// retry of its group from the start, if the group sets one.
+    /// The default is `nil`, which disables retries. If you never set this property, the operation uses the retry
+    /// behavior of its group, if the group sets one.
     public var retry: Retry? {
         get { networkAttempts.policy(of: RetryAgent.self)?.retry }
         set {
@@ -122,7 +122,7 @@ extension AnyNetworkOperation {
 
     /// A key that tells the server that a repeated request is the same request.
     ///
-    /// If a request has a key, `POST` and `PATCH` requests are sent again, too. The default is `nil`.
+    /// `POST` and `PATCH` requests with a key are retried, too. The default is `nil`.
     public var idempotencyKey: IdempotencyKey? {
         get { networkAttempts.state.withLock { $0.idempotencyKey } }
         set { networkAttempts.state.withLock { $0.idempotencyKey = newValue } }

@@ -6,14 +6,14 @@ import OperationCore
 
 /// A policy that decides whether a failed request may be sent again.
 ///
-/// A retry policy sets no pauses and no budget. ``RetryBackoff`` and ``RetryBudget`` do. A request is sent again if all
-/// of these conditions are true:
+/// A ``RetryBackoff`` determines the pauses, and a ``RetryBudget`` limits the total number of retries. A request is
+/// sent again if all of these conditions are true:
 ///
 /// 1. One of the ``rules`` matches the failure. The text of the rule says why another attempt may succeed.
-/// 2. Sending the request twice does no harm. Its method is one of ``methods``, it has an `Idempotency-Key`, or no part
-///    of it was sent.
+/// 2. The request can safely be sent twice, because its method is one of ``methods``, it has an `Idempotency-Key`, or
+///    no part of it was sent.
 /// 3. The number of attempts is below ``maximumAttempts``, and the next attempt begins within ``window`` of the first.
-/// 4. The body can be sent again, or was not requested yet.
+/// 4. The body can be sent again, or the session has not requested it yet.
 ///
 /// ```swift
 /// var policy = RetryPolicy.standard
@@ -37,13 +37,13 @@ public struct RetryPolicy: Sendable {
     ///
     /// The window starts with the preparation of the first attempt. The window includes everything until the next
     /// attempt begins, such as a call of ``decide`` and the preparation of that attempt. The window does not advance
-    /// while the operation is suspended, or waits for anything but the retry pause, such as the network or a
+    /// while the operation is suspended, or waits for anything other than the retry pause, such as the network or a
     /// credential.
     public var window: Duration? = .seconds(60)
-    /// The HTTP methods of requests that can safely be carried out twice.
+    /// The HTTP methods of requests that a server can safely process twice.
     ///
-    /// The default is `GET`, `HEAD`, `OPTIONS`, `TRACE`, `PUT` and `DELETE`. If the value is `nil`, every method can
-    /// safely be carried out twice.
+    /// The default is `GET`, `HEAD`, `OPTIONS`, `TRACE`, `PUT` and `DELETE`. If the value is `nil`, every method counts
+    /// as safe.
     public var methods: Set<String>? = ["GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"]
     /// The rules for the failures after which a request is sent again.
     ///
@@ -70,7 +70,7 @@ public struct RetryPolicy: Sendable {
     ///
     /// `.again` waits for the pause that the policy would choose. That pause is longer after a failure that indicates
     /// an overloaded server, and never shorter than the server asks for. The limit in ``longestRetryAfter`` applies.
-    /// `.again(after:)` waits for exactly the pause you pass, regardless of the pause that the server asks for in
+    /// `.again(after:)` waits for exactly the pause that you pass, regardless of the pause that the server asks for in
     /// ``NetworkError/retryAfter``. The operation releases the closure when it ends.
     public var decide: (@Sendable (FailedAttempt) async -> RetryAnswer)?
 
@@ -217,7 +217,7 @@ public struct RetryBackoff: Sendable, Hashable {
     }
 }
 
-/// A way to randomize the pauses, so that requests that fail together are not sent again together.
+/// A way to randomize the pauses, so that requests that fail at the same time are not sent again at the same time.
 public struct RetryJitter: Sendable, Hashable {
     private enum Kind: Sendable, Hashable { case none, full, equal, decorrelated }
 
@@ -253,8 +253,8 @@ public struct RetryJitter: Sendable, Hashable {
 /// allowance. An operation that gets no allowance fails with the error it already has.
 ///
 /// A budget has an effect only if operations share it. Store a budget of your own where all operations can use it, and
-/// do not create one for each operation. After an hour without a request to an origin, the budget may forget what
-/// operations spent for that origin.
+/// do not create one for each operation. After an hour without a request to an origin, the budget may reset the
+/// allowance for that origin.
 ///
 /// ```swift
 /// enum Budgets {
@@ -317,9 +317,9 @@ public final class RetryBudget: Sendable {
     /// The number of origins for which the budget keeps an allowance.
     package var originCount: Int { books.withLock { $0.allowances.count } }
 
-    /// Returns the number of requests that could be sent again to the origin of a URL now.
+    /// Returns the number of retries that the budget currently allows for the origin of a URL.
     ///
-    /// - Returns: The number of requests, or `nil` if the URL has no origin to which a request can be sent.
+    /// - Returns: The number of retries, or `nil` if the URL has no origin to which a request can be sent.
     public func left(for url: URL) -> Int? {
         RequestOrigin(of: url).map { left(for: $0) }
     }

@@ -13,7 +13,8 @@ public protocol NetworkSession: AnyObject, Sendable {
     ///
     /// - Parameters:
     ///   - request: The request to send, which was checked when it was created.
-    ///   - receiver: The object that receives the events of the task. The task keeps it until it has reported the end.
+    ///   - receiver: The object that receives the events of the task. The task keeps the receiver until the task has
+    ///     reported its end.
     func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask
 }
 
@@ -32,8 +33,8 @@ public protocol NetworkTask: AnyObject, Sendable {
 
     /// Pauses both directions of the transfer until `resume()`.
     ///
-    /// A task that waits for a slot leaves the queue. A call of the receiver that has already begun continues. No time
-    /// limit runs while the task is suspended, but the server may close the connection.
+    /// A task that waits for a slot leaves the queue. A call of the receiver that has already begun continues. Timeouts
+    /// do not run while the task is suspended, but the server may close the connection.
     func suspend()
 
     /// Ends the task as canceled.
@@ -47,7 +48,7 @@ public protocol NetworkTask: AnyObject, Sendable {
     /// Pauses incoming bytes until `proceed()`, for a receiver that cannot take more bytes.
     ///
     /// If you call this method from the receiver, only progress of the request's body and an end by failure or
-    /// cancellation can follow after that call. The body of the request continues to be sent. No time limit runs while
+    /// cancellation can follow after that call. The body of the request continues to be sent. Timeouts do not run while
     /// the task is held.
     func hold()
 
@@ -80,10 +81,10 @@ public protocol NetworkReceiver: AnyObject, Sendable {
     ///
     /// - Parameters:
     ///   - task: The task.
-    ///   - error: The reason for the failure, or `nil` if the response is complete, whatever its status.
+    ///   - error: The reason for the failure, or `nil` if the response is complete, regardless of its status.
     func task(_ task: any NetworkTask, didEndWith error: NetworkError?)
 
-    /// Tells the receiver that an informational response arrived, whose status is from 100 to 199.
+    /// Tells the receiver that an informational response with a status from 100 to 199 arrived.
     ///
     /// The default implementation does nothing.
     func task(_ task: any NetworkTask, didReceiveInformational head: ResponseHead)
@@ -93,7 +94,7 @@ public protocol NetworkReceiver: AnyObject, Sendable {
     /// The default implementation does nothing.
     func task(_ task: any NetworkTask, didReceiveTrailers fields: HeaderFields)
 
-    /// Tells the receiver how many bytes of the request's body the session has taken to send.
+    /// Tells the receiver how many bytes of the request's body the session has accepted for sending.
     ///
     /// The default implementation does nothing.
     ///
@@ -103,12 +104,12 @@ public protocol NetworkReceiver: AnyObject, Sendable {
     ///   - total: The length of the body, or `nil` if it is unknown.
     func task(_ task: any NetworkTask, didSend count: Int64, of total: Int64?)
 
-    /// Tells the receiver the metrics of the transfer.
+    /// Tells the receiver that the metrics of the transfer are available.
     ///
     /// The default implementation does nothing.
     func task(_ task: any NetworkTask, didCollect metrics: TransferMetrics)
 
-    /// Returns whether the request may still be sent when its turn has come.
+    /// Returns whether the request may still be sent when it gets its slot.
     ///
     /// Use this method to withdraw a request that may be outdated after a long wait. If the method returns `false`, the
     /// task ends as if it were canceled, and the server never receives the request. The default implementation returns
@@ -147,7 +148,7 @@ extension NetworkReceiver {
     public var nextReceiver: (any NetworkReceiver)? { nil }
 }
 
-/// The times of one transfer, and information about its connection.
+/// The metrics of one transfer, such as its times and information about its connection.
 ///
 /// Each time is the duration since the first `resume()`. A value is `nil` if the event did not happen or is not known.
 public struct TransferMetrics: Sendable, Hashable {

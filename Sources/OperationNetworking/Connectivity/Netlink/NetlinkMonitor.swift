@@ -21,8 +21,7 @@ import OperationCore
         private let feed: NetlinkFeed?
         private let refusal: SystemError?
 
-        /// The error that explains why no information, or no new information, is available, or `nil` without an
-        /// error.
+        /// The error that explains why the monitor has no current information, or `nil` if there is no error.
         public var failure: ConnectivityMonitorError? {
             guard let error = refusal ?? feed?.failure else { return nil }
             return ConnectivityMonitorError(
@@ -67,7 +66,7 @@ import OperationCore
 
         /// Calls a closure with the current state of the network, and again whenever the state changes.
         ///
-        /// The first call happens within this method. The later calls happen on the monitor's queue.
+        /// The first call happens within this method. Later calls happen on the monitor's queue.
         public func observe(_ body: @escaping @Sendable (Connectivity) -> Void) -> ConnectivityObservation {
             board.observe(for: self, body)
         }
@@ -292,7 +291,7 @@ import OperationCore
     }
 #endif
 
-/// The routes that make a machine count as connected, on Linux.
+/// The routes that a Linux machine needs to count as connected.
 public struct RouteNeed: Sendable, Hashable {
     private enum Kind: Sendable, Hashable { case defaultRoute, anyRoute }
 
@@ -300,9 +299,8 @@ public struct RouteNeed: Sendable, Hashable {
 
     /// Only a default route, which a machine has if it can reach the internet.
     ///
-    /// A laptop without a cable has no such route. A bridge for containers has no such route either, so it does not
-    /// count.
+    /// A laptop without a cable has no such route. A bridge for containers has no such route either.
     public static let defaultRoute = RouteNeed(kind: .defaultRoute)
-    /// Any route that leaves the machine, for networks without internet access, such as in a laboratory or a machine.
+    /// Any route that leaves the machine, for networks without internet access, such as in a laboratory.
     public static let anyRoute = RouteNeed(kind: .anyRoute)
 }

@@ -5,7 +5,7 @@ import Dispatch
 import Foundation
 import OperationCore
 
-/// A cache that stores responses on disk and serves them again, as RFC 9111 specifies for a private cache.
+/// A cache that stores responses on disk and reuses them, as RFC 9111 specifies for a private cache.
 ///
 /// ```swift
 /// let caches = FileManager.default.urls(for: .cachesDirectory, in: .userDomainMask)[0]
@@ -15,9 +15,9 @@ import OperationCore
 /// await cache.removeAll()
 /// ```
 ///
-/// Use the folder for caches only. Several caches may share it, in one process or in several. After a crash, even in
-/// the middle of a write, each response is either complete or missing. The cache never serves a damaged response. Large
-/// bodies are read and written in chunks and are never in memory as a whole.
+/// Use the folder for caches only. Several caches can share the folder, even in different processes. After a crash,
+/// even in the middle of a write, each response is either complete or missing. The cache never serves a damaged
+/// response. Large bodies are read and written in chunks and are never in memory as a whole.
 ///
 /// Only the owner can read the files. If the folder belongs to another user, or other users can write to it, the cache
 /// stays empty and leaves the folder unchanged. OperationKit reports this with the notice
@@ -84,7 +84,7 @@ public final class HTTPCache: Sendable {
 public struct CacheLimits: Hashable, Sendable {
     /// The maximum number of bytes on disk, including metadata and bodies that are being written.
     public var totalBytes: Int64
-    /// The maximum number of bytes of one body, beyond which the response is not stored.
+    /// The maximum size, in bytes, of the body of a response that the cache stores.
     public var bodyBytes: Int64
 
     /// Creates limits on the size of a cache.

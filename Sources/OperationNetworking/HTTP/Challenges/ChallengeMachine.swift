@@ -91,11 +91,11 @@ package struct ChallengeMachine: Sendable {
     }
 }
 
-/// A challenge of a server, which is one way to authenticate, from a `WWW-Authenticate` header.
+/// A challenge from a `WWW-Authenticate` header, which describes one way to authenticate.
 public struct Challenge: Hashable, Sendable {
     /// The authentication scheme in lowercase, such as `basic`, `digest` or `bearer`.
     public let scheme: String
-    /// The data of a challenge that has no parameters, or `nil` if the challenge has none.
+    /// The token of a challenge that has a token instead of parameters, or `nil` if the challenge has no token.
     public let token: String?
     private let parameters: [String: String]
 
@@ -107,7 +107,7 @@ public struct Challenge: Hashable, Sendable {
 
     /// Returns the value of a parameter without quotation marks, or `nil` if the challenge has no such parameter.
     ///
-    /// Uppercase and lowercase letters in `name` are equal.
+    /// The lookup ignores the case of `name`.
     public subscript(name: String) -> String? { parameters[name.asciiLowercased] }
 
     /// The name of the protected area of the server, or an empty string if the challenge has none.
@@ -207,7 +207,7 @@ struct ChallengeParser {
 public struct ProtectionSpace: Hashable, Sendable {
     /// The origin that requests the credential.
     public let origin: WebOrigin
-    /// The server's name of the area, which is empty if the server sent none.
+    /// The name that the server gives to the area, which is empty if the server sent no name.
     public let realm: String
     /// The authentication scheme in lowercase, such as `basic`, `digest` or `bearer`.
     public let scheme: String

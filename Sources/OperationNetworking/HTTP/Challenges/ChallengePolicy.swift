@@ -13,9 +13,9 @@ import Foundation
 /// }
 /// ```
 ///
-/// The session calls your closure for each challenge that it can answer, the strongest first. The order is Digest with
-/// SHA-256, Digest with MD5, Basic, and then all other schemes in the order of the response. The first usable
-/// credential is sent.
+/// The session calls your closure for each challenge that the session supports, the strongest first. The order is
+/// Digest with SHA-256, Digest with MD5, Basic, and then all other schemes in the order of the response. The session
+/// sends the first usable credential.
 ///
 /// The session delivers the 401 response if the closure returns no usable credential for any challenge. A credential
 /// that the server has already refused is not usable. The session also delivers the 401 response if the request has its
@@ -25,8 +25,8 @@ public struct ChallengePolicy: Sendable {
     ///
     /// The default is 3.
     public var maximumTries = 3
-    /// A Boolean value that indicates whether accepted credentials are sent with later requests to the same origin
-    /// without a challenge.
+    /// A Boolean value that indicates whether the session sends an accepted credential with later requests to the same
+    /// origin, before it gets a challenge.
     ///
     /// The default is `true`.
     public var remembers = true
@@ -34,8 +34,8 @@ public struct ChallengePolicy: Sendable {
 
     /// Creates a policy that asks a closure for credentials.
     ///
-    /// - Parameter rule: A closure that returns a credential, or `nil` if it has none for the question. The closure may
-    ///   take time and does not run on a particular actor. The response is held until the closure returns.
+    /// - Parameter rule: A closure that returns a credential, or `nil` if it has none for the question. The closure can
+    ///   take any time and is not isolated to an actor. The session holds the response until the closure returns.
     public init(_ rule: @escaping @Sendable (CredentialQuestion) async -> Credential?) {
         self.rule = rule
     }
@@ -69,7 +69,7 @@ extension Credential: CustomReflectable {
     public var customMirror: Mirror { Mirror(self, children: [], displayStyle: .enum) }
 }
 
-/// A question to the closure of a ``ChallengePolicy``, which asks for a credential.
+/// A question that asks the closure of a ``ChallengePolicy`` for a credential.
 public struct CredentialQuestion: Sendable {
     /// The area for which the credential is needed.
     public let space: ProtectionSpace

@@ -3,14 +3,14 @@
 
 import Foundation
 
-/// A cookie, which a server sets and receives back with later requests.
+/// A cookie, which a server sets and a client sends back with later requests.
 public struct Cookie: Hashable, Sendable, Codable {
     /// A value that indicates whether a cookie is sent with requests that another site caused.
     ///
     /// A jar stores this value but sends its cookies regardless of the value, because a program that is not a browser
     /// has no other sites. A jar rejects a cookie from a server with the value `none` that is not secure.
     ///
-    /// No case will be added.
+    /// Future versions add no cases.
     public enum SameSite: String, Sendable, Codable {
         /// The cookie is sent only with requests that its own site caused.
         case strict
@@ -28,7 +28,7 @@ public struct Cookie: Hashable, Sendable, Codable {
     public var domain: String
     /// A Boolean value that indicates whether only the exact host gets the cookie, and not other hosts in the domain.
     public var isHostOnly: Bool
-    /// The path under which it is sent.
+    /// The path under which the cookie is sent.
     public var path: String
     /// The expiration date, or `nil` for a session cookie.
     public var expires: Date?
@@ -240,12 +240,12 @@ public struct CookieLimits: Hashable, Sendable {
     public var size = 4096
     /// The maximum number of cookies for each domain.
     ///
-    /// The default is 50. The jar removes surplus cookies, starting with cookies that are not secure and were not used
-    /// for the longest time.
+    /// The default is 50. The jar removes surplus cookies, starting with the least recently used cookies that are not
+    /// secure.
     public var perDomain = 50
     /// The maximum number of all cookies.
     ///
-    /// The default is 3000. The jar removes the cookies that were not used for the longest time.
+    /// The default is 3000. The jar removes the least recently used cookies first.
     public var total = 3000
     /// The maximum number of cookies that one response can set.
     ///

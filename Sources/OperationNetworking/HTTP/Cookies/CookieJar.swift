@@ -37,13 +37,13 @@ public final class CookieJar: Sendable {
     /// Creates a jar with the cookies in a storage, which is read on the calling thread.
     ///
     /// - Parameters:
-    ///   - storage: The storage that keeps the cookies from one run of the program to the next, or `nil` to keep them
-    ///     in memory only.
+    ///   - storage: The storage that keeps the cookies between launches of the program, or `nil` to keep them in memory
+    ///     only.
     ///   - limits: The limits on the number and the size of cookies.
     ///   - suffixes: The rule that identifies public suffixes. The default is ``PublicSuffixRule/builtIn``.
     ///   - now: A closure that returns the current date. The jar can call it on any thread. The default returns the
     ///     date of the system.
-    /// - Throws: The error of the storage if it cannot be read.
+    /// - Throws: The error of the storage if the storage cannot be read.
     public init(
         storage: (any CookieStorage)?, limits: CookieLimits = CookieLimits(), suffixes: PublicSuffixRule = .builtIn,
         now: @escaping @Sendable () -> Date = { Date() }
@@ -132,7 +132,7 @@ public final class CookieJar: Sendable {
     ///
     /// The method returns immediately if the jar has no storage.
     ///
-    /// - Throws: The error of the storage if it cannot be written.
+    /// - Throws: The error of the storage if the cookies cannot be written.
     public func save() async throws {
         guard storage != nil else { return }
         try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in

@@ -4,7 +4,7 @@
 import Foundation
 import OperationCore
 
-/// A storage that keeps the cookies of a jar from one run of the program to the next.
+/// A storage that keeps the cookies of a jar between launches of the program.
 ///
 /// A jar calls ``load()`` once, on the thread that creates the jar. After that, the jar calls ``save(_:)`` on its own
 /// queue, one call at a time.
@@ -62,11 +62,11 @@ public struct FileCookieStorage: CookieStorage {
 
     /// Returns the cookies in the file, or none if there is no file.
     ///
-    /// If the URL names a symbolic link that belongs to the current user, the cookies come from the file to which the
-    /// link leads. A file that another user could have written counts as empty. So does a file with a second name (a
-    /// hard link), and a symbolic link of another user. Otherwise that user could choose the cookies that this program
-    /// sends. OperationKit reports such a file with the notice `OperationNotice.Kind.untrustedFile`, and ``save(_:)``
-    /// does not replace it.
+    /// If the URL names a symbolic link that belongs to the current user, this method reads the file that the link
+    /// points to. A file counts as empty if another user could have written it, or if it has a second hard link. A
+    /// symbolic link of another user also counts as an empty file. Otherwise, that user could choose the cookies that
+    /// this program sends. OperationKit reports such a file with the notice `OperationNotice.Kind.untrustedFile`, and
+    /// ``save(_:)`` does not replace it.
     ///
     /// - Throws: A `FileOperationError` if the file cannot be read, or the error of the decoder if the file is damaged.
     public func load() throws -> [Cookie] {
@@ -90,11 +90,11 @@ public struct FileCookieStorage: CookieStorage {
 
     /// Writes the cookies to the file.
     ///
-    /// If the URL names a symbolic link that belongs to the current user, this method replaces the file to which the
-    /// link leads and keeps the link.
+    /// If the URL names a symbolic link that belongs to the current user, this method replaces the file that the link
+    /// points to and keeps the link.
     ///
-    /// - Throws: A `FileOperationError`. Its code is `untrusted` if ``load()`` would not use the cookies in the file
-    ///   that is there.
+    /// - Throws: A `FileOperationError`. Its code is `untrusted` if ``load()`` would not use the cookies in the
+    ///   existing file.
     public func save(_ cookies: [Cookie]) throws {
         let file = target
         if case .failure(.untrusted) = FileSystem().openTrusted(FolderEntry(PathBytes(file.path))) {

@@ -22,7 +22,7 @@ public struct FileRegion: Sendable, Hashable {
     ///
     /// The initializer reads the size and the modification date of the file, but does not open it.
     ///
-    /// - Throws: A ``NetworkError`` with the code ``NetworkError/Code/bodyUnreadable`` if the URL is not that of a
+    /// - Throws: A ``NetworkError`` with the code ``NetworkError/Code/bodyUnreadable`` if the URL does not refer to a
     ///   regular file, or if the region is not within the file.
     public init(_ url: URL, offset: Int64 = 0, length: Int64? = nil) throws(NetworkError) {
         func refusal(_ reason: String) -> NetworkError {

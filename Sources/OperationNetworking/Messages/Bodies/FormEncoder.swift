@@ -290,7 +290,7 @@ public struct FormEncodingError: Error, Sendable, Hashable {
     public let code: Code
     /// The position in the value, as keys separated by dots.
     ///
-    /// The text is empty if the whole value is the cause.
+    /// The string is empty if the problem concerns the whole value.
     public let keyPath: String
     /// A sentence that describes the failure and what to do about it.
     public let message: String

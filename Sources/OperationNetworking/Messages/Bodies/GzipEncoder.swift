@@ -21,8 +21,8 @@ extension RequestBody {
     /// The request gets a `Content-Encoding` header, unless it has one. Many servers do not accept compressed bodies,
     /// so check your server first.
     ///
-    /// Data of up to 1 MiB is compressed immediately. Any other body is compressed while it is sent, in chunks, because
-    /// its length is known only at the end. A body that is already compressed does not change.
+    /// Data of up to 1 MiB is compressed immediately. Any other body is compressed during the transfer and sent in
+    /// chunks, because its length is known only at the end. A body that is already compressed does not change.
     ///
     /// A part of a multipart form cannot be compressed, because no header could indicate the compression. Compress the
     /// whole form instead.

@@ -19,8 +19,7 @@ import Foundation
 /// byte is sent, the request fails instead of sending a truncated body.
 ///
 /// Names and file names are escaped as in web forms (WHATWG HTML, "multipart form data"). Quotation marks and line
-/// breaks become `%22`, `%0D` and `%0A`, and all other characters are sent in UTF-8. Texts and bytes are sent without
-/// changes.
+/// breaks become `%22`, `%0D` and `%0A`, and all other characters are sent in UTF-8. Text and bytes are sent unchanged.
 public struct MultipartForm: Sendable {
     /// The text that separates the parts.
     ///

@@ -14,7 +14,7 @@ extension RequestBody {
     /// - Parameters:
     ///   - value: The value to encode.
     ///   - encoder: The encoder. The default encoder sorts the keys alphabetically, so that the same value always gives
-    ///     the same bytes. A server that supports an ``IdempotencyKey`` compares them.
+    ///     the same bytes. A server that supports an ``IdempotencyKey`` compares these bytes.
     /// - Throws: A ``NetworkError`` with the code ``NetworkError/Code/bodyNotEncodable`` if the value cannot be
     ///   encoded.
     public static func json(

@@ -6,9 +6,9 @@ import OperationCore
 
 /// A description of the body of a request.
 ///
-/// The description opens and reads nothing until the session needs the bytes. If a request is sent again after a
-/// redirect, a challenge or a failure, the session reads the body again. A body that cannot be sent again indicates
-/// that in ``canBeSentAgain``.
+/// No file or stream is opened until the session needs the bytes. If a request is sent again after a redirect, a
+/// challenge or a failure, the session reads the body again. For a body that cannot be sent again, ``canBeSentAgain``
+/// is `false`.
 public struct RequestBody: Sendable {
     package enum Source: Sendable {
         case none
@@ -88,7 +88,8 @@ public struct RequestBody: Sendable {
 
     /// Creates a body from an `InputStream`, which is read while it is sent, on its own queue.
     ///
-    /// The body can be sent only once. Pass a stream that is not open. The session closes the stream at its end.
+    /// The body can be sent only once. Pass a stream that is not open. The session closes the stream when it reaches
+    /// the end.
     public static func stream(_ stream: sending InputStream, length: Int64? = nil) -> RequestBody {
         .stream(once: Unchecked(stream), length: length)
     }
@@ -107,7 +108,7 @@ public struct RequestBody: Sendable {
         }
     }
 
-    /// A Boolean value that indicates whether there is no body.
+    /// A Boolean value that indicates whether the request has no body.
     ///
     /// An empty body counts as a body.
     public var isNone: Bool {
@@ -149,7 +150,8 @@ package final class BodyUse: Sendable {
 ///
 /// The session calls the producer repeatedly until the producer reports its end or fails, or until the transfer ends
 /// and releases it. The calls come from threads of the session, but they never overlap. The producer must not block. If
-/// no bytes are available yet, it returns ``BodyPortion/notYet`` and calls the waker as soon as they are.
+/// no bytes are available yet, the producer returns ``BodyPortion/notYet``, and calls the waker when bytes become
+/// available.
 public protocol BodyProducer: AnyObject, Sendable {
     /// Writes the next bytes to the beginning of a buffer.
     ///

@@ -6,12 +6,13 @@
 
     /// A session for Linux, which runs libcurl on its own thread with one event loop for all tasks.
     ///
-    /// The session uses the libcurl that every program with FoundationNetworking contains, so you need not install
-    /// anything. The session keeps connections and reuses them. With HTTP/2, one connection carries several requests at
-    /// the same time.
+    /// The session uses the libcurl that every program with FoundationNetworking contains, so you do not need to
+    /// install anything. The session keeps connections and reuses them. With HTTP/2, one connection carries several
+    /// requests at the same time.
     ///
     /// If you release a session, it ends after its last task. A session does not work in a child process that `fork`
-    /// created after the session and without `exec`. Its tasks end with ``NetworkError/Code/sessionUnavailable`` there.
+    /// created after the session, unless the child process calls `exec`. There, the tasks of the session end with
+    /// ``NetworkError/Code/sessionUnavailable``.
     public final class CurlSession: NetworkSession {
         /// The shared session of the process, which has the default configuration and is never closed automatically.
         public static let shared = CurlSession()
@@ -57,7 +58,7 @@
 
         /// Ends all tasks with ``NetworkError/Code/sessionClosed`` and closes all connections.
         ///
-        /// The method returns immediately, and the thread of the session does the work. Tasks that are resumed later
+        /// The method returns immediately. The thread of the session then ends the tasks. Tasks that are resumed later
         /// end in the same way.
         public func close() {
             engine.close()
@@ -78,8 +79,8 @@
         public struct Configuration: Sendable {
             /// The maximum number of connections to one destination, and of concurrent requests to it over HTTP/1.
             ///
-            /// The default is 6. A destination is a host and a port. It is the proxy for requests without TLS, the
-            /// other address if there is one (``addressOverrides``), or the Unix-domain socket.
+            /// The default is 6. A destination is a host and a port. The destination is the proxy for requests without
+            /// TLS, the other address if ``addressOverrides`` contains one, or the Unix-domain socket.
             public var maximumConnectionsPerHost = 6
             /// The maximum number of all connections, including idle ones, and of all concurrent requests.
             ///
@@ -105,11 +106,12 @@
             public var proxy = Proxy.environment
             /// The certificates that the session trusts, and the certificate that it presents.
             public var tls = TLS()
-            /// The path of a Unix-domain socket to which all connections go, whatever the host.
+            /// The path of a Unix-domain socket to which all connections go, regardless of the host.
             ///
             /// The default is `nil`, which uses the hosts of the requests.
             public var unixSocketPath: String?
-            /// Other addresses for hosts, such as `["example.com:443": "127.0.0.1:8443"]`.
+            /// The addresses to which the session connects in place of hosts, such as
+            /// `["example.com:443": "127.0.0.1:8443"]`.
             ///
             /// The requests themselves stay unchanged. An empty host or port (`":443"`, `"example.com:"`, `":"`)
             /// applies to all hosts or ports. If several entries apply, the most specific one is used. You can write a
@@ -175,7 +177,7 @@
             ///
             /// - Parameters:
             ///   - url: The URL of the proxy, such as `http://host:port`, `https://…` or `socks5h://…`.
-            ///   - user: The user name, which is sent immediately in the scheme Basic. The default is `nil`, which
+            ///   - user: The user name, which is sent immediately with the Basic scheme. The default is `nil`, which
             ///     sends none.
             ///   - password: The password. The default is an empty string.
             ///   - exceptions: The hosts and domains to which the session connects directly. The default is an empty
@@ -193,7 +195,7 @@
     extension CurlSession {
         /// The certificates that a session trusts, and the certificate with which it authenticates itself.
         ///
-        /// You cannot switch off the evaluation of certificates. To connect to a server with a certificate of your own,
+        /// You cannot disable the evaluation of certificates. To connect to a server with a certificate of your own,
         /// trust its certificate authority.
         public struct TLS: Sendable, Hashable {
             /// The source of the certificates that a session trusts.
@@ -212,7 +214,7 @@
             ///
             /// The default is the certificates of the system.
             public var trust = Trust.system
-            /// The public keys that a server may have, each as the SHA-256 of its DER form in Base64.
+            /// The public keys that a server may have, each as the Base64-encoded SHA-256 hash of its DER form.
             ///
             /// The default is `nil`, which accepts every key. An empty array accepts none.
             public var pinnedKeys: [String]?

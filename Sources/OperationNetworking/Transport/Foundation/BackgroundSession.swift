@@ -9,16 +9,16 @@
         import ExceptionGuard
     #endif
 
-    /// A session whose transfers continue while the program is suspended, and after the system has ended it.
+    /// A session whose transfers continue while the program is suspended, and after the system has terminated it.
     ///
-    /// The system requires a session delegate for that, so OperationKit makes the session. There is one for each
-    /// identifier. While the program runs, its tasks are like those of any ``NetworkSession``: the system writes the
-    /// response to a file, and the task delivers it when it is complete.
+    /// Background transfers require a session delegate, so OperationKit creates the session, one for each identifier.
+    /// While the program runs, the tasks behave like the tasks of any ``NetworkSession``. The system writes the
+    /// response to a file, and the task delivers the response when it is complete.
     ///
-    /// A transfer that ends after the program was started again no longer has an operation. It is an ``Orphan``, and
-    /// goes to the closure that you pass to ``session(_:configure:onOrphan:)``. Create the session early after each
-    /// launch, for example in the application's delegate, because the system delivers ended transfers only to a session
-    /// that exists.
+    /// A transfer that ends after the program was launched again no longer has an operation. The session passes such a
+    /// transfer as an ``Orphan`` to the closure of ``session(_:configure:onOrphan:)``. Create the session early after
+    /// each launch, for example in the app delegate, because the system delivers finished transfers only to an existing
+    /// session.
     ///
     /// ```text
     /// func application(
@@ -30,8 +30,8 @@
     /// }
     /// ```
     ///
-    /// ``transfers()`` returns the transfers of an earlier run that the system still carries out. You can cancel each
-    /// of them, or attach an operation to it.
+    /// ``transfers()`` returns the transfers of an earlier run that are still in progress. You can cancel each of them,
+    /// or attach an operation to it.
     ///
     /// ```text
     /// for transfer in await session.transfers() {
@@ -42,14 +42,14 @@
     /// }
     /// ```
     ///
-    /// A download that failed in this run of the program can continue from where it stopped. It does so if a request
-    /// with the same method, URL and headers is sent again, for example by a retry. The server must support that.
+    /// A download that failed in this run of the program resumes where it stopped if a request with the same method,
+    /// URL and headers is sent again, for example by a retry. The server must support resuming.
     ///
-    /// The system itself follows redirects in such a session. It sends bodies from files only, so any other body is
-    /// first written to a file. The timeouts of a request are not used, because the device may sleep. Set
+    /// The system itself follows redirects in such a session. The system sends bodies from files only, so any other
+    /// body is first written to a file. The timeouts of a request are not used, because the device may sleep. Set
     /// `timeoutIntervalForResource` of the configuration instead.
     public final class BackgroundSession: NetworkSession {
-        /// The end of a transfer that no operation waits for, such as one that an earlier run of the program started.
+        /// The end of a transfer that no operation waits for, such as a transfer of an earlier run of the program.
         public struct Orphan: Sendable {
             /// The request.
             public let request: URLRequest?
@@ -63,9 +63,9 @@
             public let body: Data?
             /// The error with which the transfer ended.
             ///
-            /// The value is `nil` if the response is complete, whatever its status.
+            /// The value is `nil` if the response is complete, regardless of its status.
             public let error: NetworkError?
-            /// The data with which the system can continue a failed download, or `nil` if it cannot be continued.
+            /// The data with which the system can continue a failed download, or `nil` if the download cannot continue.
             public let resumeData: Data?
             /// A Boolean value that indicates whether the transfer was an upload.
             public let isUpload: Bool
@@ -77,13 +77,14 @@
             }
         }
 
-        /// A transfer that the system carries out and that no operation waits for.
+        /// A transfer in progress that no operation waits for.
         ///
         /// To attach an operation to the transfer, pass the transfer to the operation as its session. The first request
         /// of the operation is then not sent, and gets the response of the transfer instead. Its method and URL must be
         /// those of the transfer. All later requests, such as retries, are sent in the ``BackgroundSession``. If the
         /// transfer has ended before the operation starts, the operation fails with
-        /// ``NetworkError/Code/sessionUnavailable``, and the end goes to ``BackgroundSession/onOrphan``.
+        /// ``NetworkError/Code/sessionUnavailable``, and the session passes the end of the transfer to
+        /// ``BackgroundSession/onOrphan``.
         public final class Transfer: NetworkSession {
             private let task: any SystemTask & ProgressReporting
             private let session: BackgroundSession
@@ -104,12 +105,13 @@
 
             /// Cancels the transfer.
             ///
-            /// Its end is an ``BackgroundSession/Orphan`` with the error ``NetworkError/Code/cancelled``.
+            /// The transfer ends as a ``BackgroundSession/Orphan`` with the error ``NetworkError/Code/cancelled``.
             public func cancel() { task.cancel() }
 
             /// Creates a task that waits for this transfer.
             ///
-            /// Only the first task does so. Later tasks send their requests in the ``BackgroundSession``.
+            /// Only the first task waits for the transfer. Later tasks send their requests in the
+            /// ``BackgroundSession``.
             public func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask {
                 let wasAttached = isAttached.withLock { isAttached in
                     defer { isAttached = true }
@@ -127,19 +129,19 @@
 
         private init(_ identifier: String) { engine = BackgroundTransfers(identifier) }
 
-        /// Returns the session with an identifier, which is created at the first call.
+        /// Returns the session with an identifier, which is created on the first call.
         ///
-        /// The identifier must not be empty. If it is, each task of the session ends with
+        /// The identifier must not be empty. If the identifier is empty, each task of the session ends with
         /// ``NetworkError/Code/sessionUnavailable``.
         ///
         /// - Parameters:
-        ///   - identifier: The identifier, which is the same in each run of the program. An app extension needs its
-        ///     own.
+        ///   - identifier: The identifier, which is the same in each run of the program. An app extension needs its own
+        ///     identifier.
         ///   - configure: A closure that changes the configuration. It is called on the calling thread, and only if
-        ///     this call creates the session. A session that exists keeps its configuration.
+        ///     this call creates the session. An existing session keeps its configuration.
         ///   - onOrphan: A closure that is called with each transfer that ended without an operation. The default is
-        ///     `nil`, which keeps the present closure. While there is none, such transfers are kept until you set
-        ///     ``onOrphan``.
+        ///     `nil`, which keeps the current closure. Without a closure, the session keeps such transfers until you
+        ///     set ``onOrphan``.
         public static func session(
             _ identifier: String, configure: (URLSessionConfiguration) -> Void = { _ in },
             onOrphan: (@Sendable (Orphan) -> Void)? = nil
@@ -185,11 +187,11 @@
         /// The closure that is called with each transfer that ended without an operation.
         ///
         /// The closure is called on a queue of the session, one call at a time, in the order in which the transfers
-        /// ended. The system's events do not wait for it, but the handlers that you pass to
-        /// ``handleEvents(completion:)`` do.
+        /// ended. The closure does not delay the system's events. The handlers that you pass to
+        /// ``handleEvents(completion:)`` are called after the closure has returned.
         ///
-        /// Transfers that end while the property is `nil` are kept, at most 1,000 of them. If there are more, the
-        /// oldest are removed, and the closure is called once with the error ``NetworkError/Code/resourcesExhausted``.
+        /// The session keeps up to 1,000 transfers that end while the property is `nil`. If there are more, the session
+        /// removes the oldest ones and calls the closure once with the error ``NetworkError/Code/resourcesExhausted``.
         /// If the program ends before you set the closure, the kept transfers are lost.
         public var onOrphan: (@Sendable (Orphan) -> Void)? {
             get { rule.withLock { $0 } }
@@ -206,33 +208,34 @@
             return { closure(Orphan($0)) }
         }
 
-        /// Keeps the completion handler of the application's delegate, and calls it on the main actor when the system
-        /// has delivered all events and ``onOrphan`` has returned for each of them.
+        /// Keeps the completion handler of the app delegate, and calls it on the main actor when the system has
+        /// delivered all events and ``onOrphan`` has returned for each of them.
         ///
-        /// Call this method before the method of the application's delegate returns. If the system had already
-        /// delivered all events, the handler is called when no event has come for two seconds. In any case, it is
-        /// called when none has come for 20 seconds. If you pass several handlers before that, all of them are called.
-        /// The handler does not wait for the handlers of operations. On a watch, complete the
+        /// Call this method before the method of the app delegate returns. If the system had already delivered all
+        /// events, the session calls the handler after two seconds without an event. In any case, the session calls the
+        /// handler after 20 seconds without an event. If you pass several handlers before that, the session calls all
+        /// of them. The handler does not wait for the handlers of operations. On a watch, complete the
         /// `WKURLSessionRefreshBackgroundTask` in the handler.
         public func handleEvents(completion: @escaping @MainActor @Sendable () -> Void) {
             engine.keep(completion)
         }
 
-        /// Returns the transfers that the system carries out and that no operation waits for, such as those that an
-        /// earlier run of the program started.
+        /// Returns the transfers in progress that no operation waits for, such as the transfers of an earlier run of
+        /// the program.
         public func transfers() async -> [Transfer] {
             await engine.findOrphans().compactMap { task in
                 (task as? any SystemTask & ProgressReporting).map { Transfer($0, self) }
             }
         }
 
-        /// Starts a failed download again, from where it stopped if the orphan has resume data and otherwise from its
-        /// first byte.
+        /// Restarts a failed download from where it stopped if the orphan has resume data, and otherwise from the first
+        /// byte.
         ///
         /// The new transfer also ends as an orphan.
         ///
         /// - Throws: A ``NetworkError`` with the code ``NetworkError/Code/bodyNotRepeatable`` if the orphan was an
-        ///   upload, whose body is not known any more, and ``NetworkError/Code/invalidURL`` if it has no request.
+        ///   upload, because its body is no longer available. The code is ``NetworkError/Code/invalidURL`` if the
+        ///   orphan has no request.
         public func restart(_ orphan: Orphan) throws(NetworkError) {
             try engine.restart(orphan.request, resumeData: orphan.resumeData, isUpload: orphan.isUpload)
         }

@@ -24,18 +24,19 @@ import Foundation
 extension URLSession: NetworkSession {
     /// Creates a task that waits for its first `resume()`.
     ///
-    /// On Apple platforms, the tasks of a session for the background end with ``NetworkError/Code/sessionUnavailable``.
-    /// Use `BackgroundSession` instead.
+    /// On Apple platforms, the tasks of a background session end with ``NetworkError/Code/sessionUnavailable``. Use
+    /// `BackgroundSession` instead.
     public func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask {
         URLSessionTransferTask(request, receiver, URLSessionAdapter.of(self), URLSessionAdapter.Extras(owner: self))
     }
 
     /// Ends all tasks that were created by ``makeTask(with:receiver:)`` with ``NetworkError/Code/sessionClosed``.
     ///
-    /// Tasks that are resumed later end in the same way. Call this method before you invalidate the session. When it
-    /// returns, no more tasks are created in the session. It waits for a task that another thread is creating, and so
-    /// for your delegate's `urlSession(_:didCreateTask:)`. On Apple platforms, a request that is sent in an invalidated
-    /// session fails with the same code. On Linux, invalidating the session does not affect these tasks.
+    /// Tasks that are resumed later end in the same way. Call this method before you invalidate the session. After the
+    /// method returns, no more tasks are created in the session. The method waits for a task that another thread is
+    /// creating, including your delegate's `urlSession(_:didCreateTask:)`. On Apple platforms, a request that is sent
+    /// in an invalidated session fails with the same code. On Linux, invalidating the session does not affect these
+    /// tasks.
     public func closeNetworkTasks() {
         URLSessionAdapter.of(self).close()
     }
