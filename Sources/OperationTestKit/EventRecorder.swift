@@ -35,7 +35,7 @@ public final class EventRecorder<Event: Sendable>: Sendable {
 
     /// Removes all recorded events.
     ///
-    /// A test that waits for a number of events then waits for that number again.
+    /// A test that waits for a number of events then waits for that number of new events.
     public func forget() { _ = state.withLock { exchange(&$0.events, with: []) } }
 
     /// The number of waiting tests.

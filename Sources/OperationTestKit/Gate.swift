@@ -71,7 +71,7 @@ public final class Gate: Sendable {
         }
     }
 
-    /// Waits until the gate is open, but no longer than a limit or until the task is canceled.
+    /// Waits until the gate is open, the limit is reached or the task is canceled.
     ///
     /// - Throws: An ``UnmetExpectation`` if the gate is still closed.
     public func passage(

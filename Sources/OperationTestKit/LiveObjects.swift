@@ -31,7 +31,7 @@ public final class LiveObjects: Sendable {
     /// Creates a counter without objects.
     public init() {}
 
-    /// Starts to track an object without keeping it alive, and returns the object.
+    /// Starts tracking an object without keeping it alive, and returns the object.
     @discardableResult
     public func track<Object: AnyObject>(_ object: Object) -> Object {
         let entry = Entry(object)
@@ -42,7 +42,7 @@ public final class LiveObjects: Sendable {
     /// The number of tracked objects that are alive.
     public var count: Int { alive.count }
 
-    /// Returns the number of tracked objects that stay alive after other threads had time to release them.
+    /// Returns the number of tracked objects that stay alive after other threads have had time to release them.
     ///
     /// A thread that has just reported the end of its work may still hold an object for a moment. This method yields
     /// to other threads until all objects are freed or the limit is reached.

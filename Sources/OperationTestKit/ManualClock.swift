@@ -15,7 +15,7 @@ import OperationCore
 /// print(operation.state)  // cancelled
 /// ```
 ///
-/// The clock calls actions that are due on the thread that advances it, one after another in the order of their
+/// The clock calls the due actions on the thread that advances the clock, one after another in the order of their
 /// times. During a call, ``now`` is the time at which the action was due.
 public final class ManualClock: OperationClock {
     private struct State {
@@ -41,7 +41,7 @@ public final class ManualClock: OperationClock {
     public var nextDue: OperationInstant? { state.withLock { $0.heap.nextDue } }
 
     /// Advances the clock by a duration, and calls the actions that become due, including actions that are scheduled
-    /// meanwhile.
+    /// during the calls.
     public func advance(by duration: Duration) {
         advance(to: now.advanced(by: duration))
     }

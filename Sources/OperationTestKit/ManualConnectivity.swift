@@ -35,7 +35,7 @@ public final class ManualConnectivity: ConnectivityMonitor {
 
     /// Calls a closure with the current state, and again whenever the state changes.
     ///
-    /// The first call happens within this method. The later calls happen on the thread that sets the state.
+    /// The first call happens within this method. Later calls happen on the thread that sets the state.
     public func observe(_ body: @escaping @Sendable (Connectivity) -> Void) -> ConnectivityObservation {
         board.observe(for: self, body)
     }

@@ -15,7 +15,7 @@ import OperationCore
 /// assert(sum.outcome?.result == 2)
 /// ```
 ///
-/// All steps run on the thread of the test, so a body must not wait for another body.
+/// All steps run on the thread of the test, so the body of an operation must not wait for another operation.
 public final class ManualWorkers: Sendable {
     private let source: Source
 
@@ -35,7 +35,7 @@ public final class ManualWorkers: Sendable {
         QueueManager(engine: QueueEngine(name: name, width: width, source: source, leastSlots: 2))
     }
 
-    /// The number of threads that work for the queues now.
+    /// The number of threads that currently work for the queues.
     public var count: Int { source.seats.withLock { $0.count } }
 
     /// Lets a thread perform a step.

@@ -7,8 +7,8 @@ import OperationCore
 
 /// A group of requests that share a credential, which an ``Authenticator`` provides.
 ///
-/// The realm applies events to a `PostponementMachine` under its lock. It performs the actions for several operations
-/// on its own queue, in the order of the decisions. No user code runs on that queue.
+/// The realm performs actions for several operations on its own queue, in the order of its decisions. None of your code
+/// runs on that queue.
 public final class AuthenticationRealm: Sendable {
     typealias Machine = PostponementMachine<any Sendable>
 

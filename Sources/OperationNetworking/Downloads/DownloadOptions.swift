@@ -124,7 +124,7 @@ extension DownloadDestination {
     ///
     /// - Parameters:
     ///   - url: The URL of the download. In a folder, each URL has its own data. A file destination has the data of
-    ///     only one download, which is removed regardless of its URL.
+    ///     only one download, which this method removes regardless of the URL.
     ///   - options: The options of the download. In a folder, the ``DownloadOptions/resumeKey`` identifies the data if
     ///     the options contain one.
     /// - Returns: A Boolean value that indicates whether there was data to remove.

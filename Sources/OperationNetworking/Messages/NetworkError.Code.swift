@@ -158,8 +158,8 @@ extension NetworkError.Code {
     /// If the body of a response rejects the credential, an evaluator, a rule of `validate(_:)` or a
     /// ``ResponseRules/decodeError`` closure can throw an error with this code. The operation then does the same as
     /// after the status code 401. The realm refreshes the credential once for all requests, and the request is sent
-    /// again once. The operation fails with the thrown error if the response also rejects the new credential. It also
-    /// fails with this error if the request had no credential of a realm.
+    /// again once. The operation fails with the thrown error if the response also rejects the new credential. The
+    /// operation also fails with this error if the request had no credential of a realm.
     public static let credentialRejected = Self("credentialRejected")
     /// The refresh of the credential failed.
     ///

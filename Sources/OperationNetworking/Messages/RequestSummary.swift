@@ -97,8 +97,8 @@ public struct AttemptRecord: Sendable, Hashable {
     public let pause: Duration?
     /// The reason why the operation was paused after the attempt, such as a lost network or a rejected credential.
     ///
-    /// The value is `nil` if the operation was not paused. An attempt with a reason does not count toward the maximum
-    /// number of attempts.
+    /// The value is `nil` if the operation was not paused. An attempt after which the operation was paused does not
+    /// count toward the maximum number of attempts.
     public let putAside: WaitReason?
 
     /// Creates a record, for tests of code that reads records.

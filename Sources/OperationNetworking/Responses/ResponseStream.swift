@@ -22,8 +22,8 @@ import OperationCore
 /// The stream buffers at most about 64 KiB, so a slow reader slows down the server. The transfer is canceled when the
 /// stream and its iterators are released, or when the task that awaits the next piece is canceled.
 ///
-/// Iterate over the stream only once. If a second task requests the next piece while another task awaits it, the second
-/// task gets an error with the code ``NetworkError/Code/awaitedTwice``.
+/// Iterate over the stream only once. If a second task requests the next piece while another task waits for one, the
+/// second task gets an error with the code ``NetworkError/Code/awaitedTwice``.
 public struct ResponseStream: AsyncSequence, Sendable {
     /// The status and the headers of the response.
     public let head: ResponseHead

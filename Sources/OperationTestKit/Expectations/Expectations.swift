@@ -284,10 +284,10 @@ extension TypedOperation {
     }
 }
 
-/// An error that describes an expectation and the different result.
+/// An error that describes an unmet expectation and the actual result.
 ///
-/// The methods whose names begin with `expect` throw this error. A test that throws an error fails, both in Swift
-/// Testing and in XCTest, and both show the text:
+/// The methods whose names begin with `expect` throw this error. A test that throws this error fails, and both Swift
+/// Testing and XCTest show the text of the error:
 ///
 /// ```
 /// GET https://example.com/songs did not end as expected, SongTests.swift:31
@@ -307,7 +307,7 @@ public struct UnmetExpectation: Error, Hashable, Sendable {
     /// The file and line of the expectation.
     public let place: String
 
-    /// Creates an error for an expectation of your own.
+    /// Creates an error for a custom expectation.
     public init(
         _ subject: String, expected: String, found: String, details: [String] = [], fileID: String = #fileID,
         line: Int = #line
@@ -330,7 +330,7 @@ extension UnmetExpectation: CustomStringConvertible, LocalizedError {
 
 /// Waits until a condition is true, by checking it repeatedly.
 ///
-/// Use this function for a condition without a gate or an event.
+/// Use this function for a condition that no gate or event reports.
 ///
 /// ```swift
 /// import OperationNetworking

@@ -7,9 +7,9 @@ import OperationNetworking
 extension AnyNetworkOperation {
     /// The attempts of the operation as one line, such as `503 → 1 s → connectionLost → 2 s → success`.
     ///
-    /// A failed attempt appears as its status, or else as the code of its error. The pause or the wait after the
-    /// attempt follows. The last part is the ending of the operation, or `…` if it has not ended. Compare the line
-    /// with the expected one, so that a failed test shows both:
+    /// Each failed attempt appears as its status, or else as the code of its error, followed by the pause or the wait
+    /// after it. The last part is the ending of the operation, or `…` if it has not ended. Compare the line with the
+    /// expected one, so that a failed test shows both:
     ///
     /// ```swift
     /// import OperationNetworking
@@ -211,7 +211,7 @@ public struct ExpectedAttempt: Sendable, CustomStringConvertible {
     /// An expectation of the attempt that produced the result of the operation.
     public static var success: Self { Self(kind: .success) }
 
-    /// An expectation of an attempt during which, or in the pause before which, the operation was canceled.
+    /// An expectation that the operation was canceled during an attempt or in the pause before it.
     public static var cancelled: Self { Self(kind: .cancelled) }
 
     /// A short description of the expectation.

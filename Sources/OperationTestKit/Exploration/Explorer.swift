@@ -5,8 +5,8 @@ import Foundation
 
 /// A simulation that runs the steps of several actors on one thread, in an order that is drawn from a seed.
 ///
-/// A test with real threads may find a race once in a million rounds. Here, the same race is one order among a few
-/// hundred. The same seed always produces the same order, so that you can reproduce a failure:
+/// A test with real threads may find a race once in a million rounds. In a simulation, the same race is one order among
+/// a few hundred. The same seed always produces the same order, so that you can reproduce a failure:
 ///
 /// ```swift
 /// try Explorer.explore(rounds: 1_000) { explorer in
@@ -40,10 +40,10 @@ public struct Explorer {
     /// The schedule of this simulation.
     public let schedule: ExplorerSchedule
 
-    /// A random number generator that belongs to the schedule, for the circumstances of the simulation.
+    /// A random number generator that belongs to the schedule, for the random decisions of the simulation.
     ///
-    /// The generator produces the same numbers for the same seed, regardless of the order. Steps that need random
-    /// numbers use it too.
+    /// The generator produces the same numbers for the same seed, regardless of the order of the steps. Use this
+    /// generator also in steps that need random numbers.
     public var random: SeededGenerator
 
     /// The names of the actors, in the order of their turns.
@@ -88,7 +88,7 @@ public struct Explorer {
             })
     }
 
-    /// Adds an actor whose next step is requested repeatedly.
+    /// Adds an actor that calls a closure for each of its steps.
     ///
     /// - Parameters:
     ///   - name: The name of the actor in ``order``.
@@ -178,7 +178,7 @@ extension Explorer {
     /// explorer and runs them. A round fails if the closure throws any error, for example from ``expect(_:_:)`` or an
     /// expectation of an operation (``UnmetExpectation``).
     ///
-    /// The method shortens the failed schedule as far as possible in some hundred tries. It then throws an
+    /// The method shortens the failed schedule as far as possible in a few hundred tries. It then throws an
     /// ``ExplorationFailure``, which describes how to play the schedule again. A shorter schedule counts only if it
     /// fails in the same way. The error must have the same type and the same text, except for words that contain
     /// digits.
@@ -208,8 +208,8 @@ extension Explorer {
     ///
     /// - Parameters:
     ///   - rounds: The number of schedules to play.
-    ///   - first: The first seed, which the following seeds increment. Choose another one to play other schedules.
-    ///     The default is 0.
+    ///   - first: The first seed. Each following seed is greater by one. Choose another first seed to play other
+    ///     schedules. The default is 0.
     ///   - scene: A closure that creates the scene and runs it.
     /// - Throws: An ``ExplorationFailure`` if a round fails.
     public static func explore(
@@ -346,7 +346,7 @@ public struct ExplorerSchedule: Hashable, Sendable {
     /// The actors in the order of their turns, or `nil` to draw the order from the seed.
     ///
     /// After the last turn, an actor that can continue is not interrupted. The only exception is an actor that
-    /// continues for some hundred turns, because it may be waiting for another actor.
+    /// continues for a few hundred turns, because it may be waiting for another actor.
     public var turns: [Int]?
 
     /// Creates a schedule.
@@ -400,7 +400,7 @@ public struct ExplorationFailure: Error, Sendable {
     public let round: Int
     /// The number of rounds to play.
     public let rounds: Int
-    /// The first schedule that failed, which is a seed.
+    /// The first schedule that failed, which contains only a seed.
     public let met: ExplorerSchedule
     /// The schedule with the fewest changes between actors that fails in the same way.
     public let shortest: ExplorerSchedule

@@ -115,24 +115,25 @@ public struct LoopbackAnswer: Sendable {
 }
 
 extension LoopbackAnswer {
-    /// Returns the response with an end after a number of bytes, including the headers.
+    /// Returns the response, cut off after a number of bytes, including the headers.
     ///
-    /// A response with fewer bytes ends after its last byte.
+    /// A shorter response ends after its last byte.
     public func cut(at offset: Int, by ending: LoopbackEnding = .close) -> Self {
         var answer = self
         answer.cut = (max(offset, 0), ending)
         return answer
     }
 
-    /// Returns the response with a header in each of its final heads, in place of all headers with this name.
+    /// Returns the response with one header set, which replaces all headers with this name.
+    ///
+    /// Informational responses stay unchanged.
     public func with(_ name: String, _ value: String) -> Self {
         changingHeads { $0.fields.set(name, value) }
     }
 
-    /// Returns the response with an additional header in each of its final heads, for example `Set-Cookie` or an
-    /// invalid header.
+    /// Returns the response with an additional header, for example `Set-Cookie` or an invalid header.
     ///
-    /// Existing headers with the same name are kept.
+    /// Existing headers with the same name are kept. Informational responses stay unchanged.
     public func adding(_ name: String, _ value: String) -> Self {
         changingHeads { $0.fields.append(LoopbackField(name, value)) }
     }
@@ -142,27 +143,27 @@ extension LoopbackAnswer {
         changingHeads { $0.fields.removeAll { $0.name.lowercased() == name.lowercased() } }
     }
 
-    /// Returns the response with a wait for a gate before it.
+    /// Returns the response, delayed until a gate is open.
     public func after(_ gate: Gate) -> Self { preceded(by: .stall(until: gate)) }
 
-    /// Returns the response with a pause before it, on the server's clock.
+    /// Returns the response, delayed by a duration on the server's clock.
     public func after(_ duration: Duration) -> Self { preceded(by: .pause(duration)) }
 
-    /// Returns the response with other steps before it, such as headers with the status 103.
+    /// Returns the response, preceded by other steps, such as headers with the status 103.
     public func preceded(by steps: LoopbackStep...) -> Self {
         var answer = self
         answer.steps = steps + answer.steps
         return answer
     }
 
-    /// Returns the response with other steps after it.
+    /// Returns the response, followed by other steps.
     public func followed(by steps: LoopbackStep...) -> Self {
         var answer = self
         answer.steps += steps
         return answer
     }
 
-    /// Returns the response with the connection closed after it, without a header that announces this.
+    /// Returns the response, after which the server closes the connection without announcing this in a header.
     public func closing() -> Self {
         var answer = self
         answer.closes = true
@@ -315,7 +316,7 @@ public enum Gzip {
     }
 }
 
-/// A status line and headers of a response, which are not validated.
+/// The status line and headers of a response, which are not validated.
 public struct LoopbackHead: Hashable, Sendable {
     /// The HTTP version to send.
     public var version = "HTTP/1.1"

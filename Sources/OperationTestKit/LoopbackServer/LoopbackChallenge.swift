@@ -4,7 +4,7 @@
 import Foundation
 import OperationCore
 
-/// A challenge that requests credentials before a server responds, and checks them.
+/// An authentication challenge that requests credentials and checks them before a server responds.
 ///
 /// ```swift
 /// import OperationTestKit
@@ -57,8 +57,8 @@ public final class LoopbackChallenge: Sendable {
 
     /// Returns a challenge for the Digest scheme, in which the client proves that it knows the password.
     ///
-    /// The proof depends on a nonce of the server and on the request. The server rejects unknown nonces and counts
-    /// that were already used. A nonce becomes stale after `usesPerNonce` requests.
+    /// The proof depends on a nonce of the server and on the request. The server rejects unknown nonces and reused
+    /// nonce counts. A nonce becomes stale after `usesPerNonce` requests.
     public static func digest(
         realm: String = "test", user: String, password: String, algorithm: DigestAlgorithm = .md5,
         usesPerNonce: Int = .max, isOfProxy: Bool = false

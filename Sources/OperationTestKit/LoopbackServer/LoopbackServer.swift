@@ -6,7 +6,7 @@ import OperationCore
 
 /// An HTTP/1.1 server for tests, which listens only on this machine and can simulate any failure of a server.
 ///
-/// A test defines the responses with closures, and examines the requests afterwards:
+/// A test defines the responses with closures, and examines the requests afterward:
 ///
 /// ```swift
 /// import OperationTestKit
@@ -97,7 +97,7 @@ public final class LoopbackServer: Sendable {
         routes.change { $0.add(nil, path, early: false, answer) }
     }
 
-    /// Defines the responses to consecutive requests, of which the last one is repeated.
+    /// Defines the responses to consecutive requests, and repeats the last response.
     ///
     /// ```swift
     /// import OperationTestKit
@@ -112,7 +112,8 @@ public final class LoopbackServer: Sendable {
 
     /// Defines the response to requests whose headers have arrived.
     ///
-    /// The server reads the body meanwhile. The script can wait for it with steps such as ``LoopbackStep/awaitBody``.
+    /// The server continues to read the body while the script runs. The script can wait for the body with steps such as
+    /// ``LoopbackStep/awaitBody``.
     public func routeEarly(
         _ method: String, _ path: String, _ answer: @escaping @Sendable (LoopbackRequest) -> LoopbackAnswer
     ) {
@@ -128,8 +129,8 @@ public final class LoopbackServer: Sendable {
     ///
     /// If the script leaves the connection open, the server then responds to requests as usual.
     ///
-    /// - Parameter script: A closure that receives the number of the connection, starting at 0. It returns `nil` for
-    ///   no script, and is called on the server's thread.
+    /// - Parameter script: A closure that receives the number of the connection, starting at 0. The closure returns
+    ///   `nil` for no script, and is called on the server's thread.
     public func greet(_ script: @escaping @Sendable (Int) -> LoopbackAnswer?) {
         routes.change { $0.greeting = script }
     }
@@ -281,11 +282,11 @@ public struct LoopbackServerError: Error, Hashable, Sendable, CustomStringConver
         return "A loopback server cannot listen on \(address): \(code.explanation)\(number)"
     }
 
-    /// A code of an error.
+    /// A code that identifies an error.
     ///
     /// Future versions may add codes.
     public struct Code: Hashable, Sendable, CustomStringConvertible {
-        /// The name of the kind.
+        /// The name of the code.
         public let description: String
         let explanation: String
 
@@ -332,10 +333,10 @@ public struct LoopbackAddress: Hashable, Sendable, CustomStringConvertible {
     /// The address [::1] with a free port, which is the same as the port of ``ipv4`` if the server listens on both.
     public static let ipv6 = LoopbackAddress(kind: .ipv6, port: 0)
 
-    /// Returns the address 127.0.0.1 with a port, where 0 chooses a free one.
+    /// Returns the address 127.0.0.1 with a given port, where 0 selects a free port.
     public static func ipv4(port: UInt16) -> LoopbackAddress { LoopbackAddress(kind: .ipv4, port: port) }
 
-    /// Returns the address [::1] with a port, where 0 chooses a free one.
+    /// Returns the address [::1] with a given port, where 0 selects a free port.
     public static func ipv6(port: UInt16) -> LoopbackAddress { LoopbackAddress(kind: .ipv6, port: port) }
 
     /// Returns the address of a Unix domain socket at a path that must not exist.

@@ -42,12 +42,12 @@ public struct LoopbackStep: Sendable {
 
     package let kind: Kind
 
-    /// Sends a status line and headers, to which nothing is added.
+    /// Sends a status line and headers without adding any headers.
     public static func head(_ status: Int, _ fields: KeyValuePairs<String, String> = [:]) -> Self {
         .head(LoopbackHead(status, fields.map { LoopbackField($0, $1) }))
     }
 
-    /// Sends a status line and headers, to which nothing is added.
+    /// Sends a status line and headers without adding any headers.
     public static func head(_ head: LoopbackHead) -> Self { Self(kind: .head(head)) }
 
     /// Sends bytes unchanged.
@@ -122,10 +122,12 @@ public struct LoopbackStep: Sendable {
         Self(kind: .pace(.slow(size: max(size, 1), every: interval)))
     }
 
-    /// Calls a closure on the server's thread, which must not block, for example to open a gate or record an event.
+    /// Calls a closure on the server's thread, for example to open a gate or record an event.
+    ///
+    /// The closure must not block.
     public static func call(_ body: @escaping @Sendable () -> Void) -> Self { Self(kind: .call(body)) }
 
-    /// Closes the connection (FIN), after which the system responds to data of the client with a reset.
+    /// Closes the connection (FIN), after which the system responds to data from the client with a reset.
     public static var close: Self { Self(kind: .end(.close)) }
 
     /// Closes the sending side of the connection (FIN), and continues to read from the client.

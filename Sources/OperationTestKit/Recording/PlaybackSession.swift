@@ -31,8 +31,8 @@ extension NetworkError.Code {
 /// describes the nearest exchange and how to record again. Before requests are compared, their secrets are removed,
 /// as in the recording.
 ///
-/// An exchange that failed or was canceled during the recording does so again. At most `bodyLimit` bytes of a request
-/// body are kept in memory. By default, this limit is the limit of the recording.
+/// An exchange that failed or was canceled during the recording also fails or stays incomplete during playback. At most
+/// `bodyLimit` bytes of a request body are kept in memory. By default, this limit is the limit of the recording.
 public final class PlaybackSession: NetworkSession {
     private static let portionSize = 1 << 16
 
@@ -297,7 +297,7 @@ struct PlaybackKey: Hashable, Sendable {
 public struct PlaybackRules: Sendable, Hashable {
     /// A Boolean value that indicates whether the scheme, the host and the port must be equal.
     ///
-    /// The default is `true`. Set it to `false` if each test uses a different server.
+    /// The default is `true`. Set the property to `false` if each test uses a different server.
     public var comparesHost = true
     /// The names of query items that may differ or be missing, such as a time or a random number.
     ///

@@ -6,7 +6,7 @@ import Foundation
 import OperationCore
 import OperationNetworking
 
-/// A session that records the exchanges of another session, which tests can then play without a network.
+/// A session that records the exchanges of another session, so that tests can play them without a network.
 ///
 /// ```swift
 /// import Foundation
@@ -27,16 +27,15 @@ import OperationNetworking
 /// `ExchangeSession(over: RecordingSession(over: DefaultNetworkSession.platformTransport))`.
 ///
 /// The session removes secrets by their names, in headers, cookies, queries, fragments, JSON and forms. Values keep
-/// their types, so that the recording can be decoded as before. A secret text becomes `***`, and a secret number
-/// becomes 0. The session also removes parts of JSON texts that look like a secret, such as the value in
-/// `password=…`. It removes too much rather than too little, for example the end of
-/// `urn:ietf:params:oauth:token-type:jwt`. Other bodies, paths and texts are not changed, so examine the file before
-/// you share it.
+/// their types, so that the recording can be decoded as before. A secret string becomes `***`, and a secret number
+/// becomes 0. The session also removes parts of JSON strings that look like a secret, such as the value in
+/// `password=…`. The session may also remove harmless text, such as the end of `urn:ietf:params:oauth:token-type:jwt`.
+/// Other bodies, paths and text are not changed, so examine the file before you share it.
 ///
-/// The bodies of all exchanges are kept in memory, up to the limit of ``init(over:redaction:bodyLimit:)``. Of a
-/// longer body, the recording contains the length and a checksum. A request with such a body is compared by its
-/// checksum, and a response with such a body cannot be played. The same applies to a body that cannot be searched for
-/// secrets because it is compressed or does not match its type. With `redaction: .none`, such a body is kept.
+/// The bodies of all exchanges are kept in memory, up to the limit of ``init(over:redaction:bodyLimit:)``. For a longer
+/// body, the recording contains only the length and a checksum. A request with such a body is compared by its checksum,
+/// and a response with such a body cannot be played. The same applies to a body that cannot be searched for secrets
+/// because it is compressed or does not match its type. With `redaction: .none`, such a body is kept.
 ///
 /// A file that is sent is kept open until the session has read it for the recording. Times, metrics and informational
 /// responses are not recorded.

@@ -5,7 +5,7 @@ import Foundation
 import OperationCore
 import OperationNetworking
 
-/// A recording of a ``RecordingSession``, which you keep in a file with the tests and play with a
+/// A recording that a ``RecordingSession`` creates, to keep in a file with your tests and play with a
 /// ``PlaybackSession``.
 ///
 /// The file is JSON that you can read, compare and edit. Bodies are text if possible, and base64 otherwise. You can
@@ -135,11 +135,11 @@ public struct SessionRecordingError: Error, Hashable, Sendable, CustomStringConv
     /// A sentence that describes the error and its solution.
     public var errorDescription: String? { description }
 
-    /// A code of an error.
+    /// A code that identifies an error.
     ///
     /// Future versions may add codes.
     public struct Code: Hashable, Sendable, CustomStringConvertible {
-        /// The name of the kind.
+        /// The name of the code.
         public let description: String
         let explanation: String
         let advice: String
@@ -179,7 +179,7 @@ public struct RecordedExchange: Sendable, Hashable {
 
     /// The method of the request.
     public var method: String
-    /// The URL of the request, in which ``RecordingSession`` replaces secret values and items without a name by
+    /// The URL of the request, in which ``RecordingSession`` replaces secret values and items without a name with
     /// `***`.
     public var url: String
     /// The headers of the request, without the headers that a session adds.
@@ -243,7 +243,7 @@ public struct RecordedBody: Sendable, Hashable {
     public let count: Int
     /// The SHA-256 checksum of removed bytes in hexadecimal digits, or `nil` if it is not known.
     public let checksum: String?
-    /// The reason for which bytes are missing, or `nil` if the body is complete.
+    /// The reason why bytes are missing, or `nil` if the body is complete.
     public let gap: Gap?
 
     /// An empty body.
@@ -261,7 +261,7 @@ public struct RecordedBody: Sendable, Hashable {
     ///   - count: The number of bytes.
     ///   - checksum: The SHA-256 checksum in hexadecimal digits. The default is `nil`, in which case a request is
     ///     compared without its body.
-    ///   - gap: The reason for which the bytes are missing. The default is ``Gap/tooLong``.
+    ///   - gap: The reason why the bytes are missing. The default is ``Gap/tooLong``.
     public init(leftOut count: Int, checksum: String? = nil, because gap: Gap = .tooLong) {
         data = nil
         (self.count, self.checksum, self.gap) = (max(count, 0), checksum, gap)

@@ -64,7 +64,7 @@ public final class StubSession: NetworkSession {
         state.withLock { $0.routes.append(Route(method: method, path: path, answer: answer)) }
     }
 
-    /// Defines the responses to consecutive requests, of which the last one is repeated.
+    /// Defines the responses to consecutive requests, and repeats the last response.
     ///
     /// ```swift
     /// import OperationTestKit
@@ -142,7 +142,7 @@ public final class StubSession: NetworkSession {
 /// }
 /// ```
 public struct StubAnswer: Sendable {
-    /// A step that the session reports to the receiver, or waits for.
+    /// A step that reports an event to the receiver, or that waits.
     public struct Step: Sendable {
         enum Kind: Sendable {
             case head(status: Int, HeaderFields)
@@ -226,15 +226,17 @@ public struct StubAnswer: Sendable {
         }
     }
 
-    /// Returns an error without a response.
+    /// Returns a failure without a response.
     public static func failure(_ code: NetworkError.Code) -> Self { Self(.fail(code)) }
 
-    /// Returns the response with a header in each of its final heads, in place of all headers with this name.
+    /// Returns the response with one header set, which replaces all headers with this name.
+    ///
+    /// Informational responses stay unchanged.
     public func with(_ name: String, _ value: String) -> Self { changingHeads { $0[name] = value } }
 
-    /// Returns the response with an additional header in each of its final heads.
+    /// Returns the response with an additional header.
     ///
-    /// Existing headers with the same name are kept.
+    /// Existing headers with the same name are kept. Informational responses stay unchanged.
     public func adding(_ name: String, _ value: String) -> Self { changingHeads { $0.add(name, value) } }
 
     private func changingHeads(_ change: (inout HeaderFields) -> Void) -> Self {
@@ -246,13 +248,13 @@ public struct StubAnswer: Sendable {
             })
     }
 
-    /// Returns the response with a wait for a gate before it.
+    /// Returns the response, delayed until a gate is open.
     public func after(_ gate: Gate) -> Self { Self(steps: [.stall(until: gate)] + steps) }
 
-    /// Returns the response with a pause before it, on the session's clock.
+    /// Returns the response, delayed by a duration on the session's clock.
     public func after(_ duration: Duration) -> Self { Self(steps: [.pause(duration)] + steps) }
 
-    /// Returns the response with an error at its end.
+    /// Returns the response, followed by an error.
     public func failing(_ code: NetworkError.Code) -> Self { Self(steps: steps + [.fail(code)]) }
 }
 

@@ -254,6 +254,9 @@ struct MultipartFormTests {
         let growth = max(ResidentMemory.peak, ResidentMemory.bytes) - before
         #expect(record.text == "done")
         print("soak: a multipart form of 1 GiB from files grew the process by \(growth >> 10) KiB")
-        #expect(growth < 16 << 20)
+        // A sanitizer keeps memory that was freed.
+        #if !TSAN && !ASAN
+            #expect(growth < 16 << 20)
+        #endif
     }
 }
