@@ -79,7 +79,10 @@ struct DownloadFaultTests {
         let growth = peak.withLock { $0 } - before
         #expect(file?.length == 1 << 30)
         print("soak: a download of 1 GiB to disk grew the process by \(growth >> 10) KiB")
-        #expect(growth < 16 << 20)
+        // A sanitizer keeps memory that was freed.
+        #if !TSAN && !ASAN
+            #expect(growth < 16 << 20)
+        #endif
     }
 
     @Test func `if the destination is taken meanwhile, no received byte is lost`() async throws {
