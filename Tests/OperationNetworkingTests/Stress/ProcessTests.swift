@@ -65,7 +65,8 @@
             #expect(lines.last == "after: [\"200\"] saved", "\(output)")
             // The server accepts connections all the time, so no error may blame the server.
             let allowed: Set = ["200", "saved", "resourcesExhausted", "transferFailed"]
-            #expect(lines.contains { $0.hasPrefix("with 0:") && $0.contains("resourcesExhausted") }, "\(output)")
+            // In one round, all requests may reuse the connection that exists, one after another.
+            #expect(lines.contains { $0.hasPrefix("with ") && $0.contains("resourcesExhausted") }, "\(output)")
             for left in 0...1 {
                 for name in ["a name", "a body", "certificates"] {
                     #expect(lines.contains("\(name) with \(left): resourcesExhausted"), "\(output)")
