@@ -54,7 +54,6 @@ public final class NetworkTrace: NetworkObserver {
 
     /// Records an event.
     public func observe(_ event: NetworkEvent) {
-        let summary = event.request.map { "\($0.summary)" }
         state.withLock { state in
             if state.operations[event.operationID] == nil {
                 // An operation whose beginning is not recorded is ignored.
@@ -65,7 +64,7 @@ public final class NetworkTrace: NetworkObserver {
                 state.order.append(event.operationID)
             }
             let before = state.operations[event.operationID]?.size ?? 0
-            state.operations[event.operationID]?.note(event, summary)
+            state.operations[event.operationID]?.note(event)
             state.size += (state.operations[event.operationID]?.size ?? 0) - before
             while state.order.count > limit || state.size / 10 > limit && state.order.count > 1 {
                 guard let oldest = state.order.popFirst() else { break }
@@ -191,7 +190,7 @@ struct TracedOperation: Sendable {
         (began, last) = (event.moment, event.moment)
     }
 
-    mutating func note(_ event: NetworkEvent, _ summary: String?) {
+    mutating func note(_ event: NetworkEvent) {
         last = max(last, event.moment)
         switch event.kind {
         case .attemptBegan:
@@ -213,7 +212,7 @@ struct TracedOperation: Sendable {
         case .operationEnded:
             endWait(event)
             (ended, ending) = (event.moment, event.ending)
-        default: noteInAttempt(event, summary)
+        default: noteInAttempt(event)
         }
     }
 
@@ -221,10 +220,13 @@ struct TracedOperation: Sendable {
         if !waits.isEmpty, waits[waits.count - 1].ended == nil { waits[waits.count - 1].ended = event.moment }
     }
 
-    private mutating func noteInAttempt(_ event: NetworkEvent, _ summary: String?) {
+    private mutating func noteInAttempt(_ event: NetworkEvent) {
         guard var attempt = attempts.popLast() else { return }
         defer { attempts.append(attempt) }
-        attempt.summary = summary ?? attempt.summary
+        // The description of a request costs more than an event, and a request changes only after a wait.
+        if attempt.summary == nil || event.kind == .sending && !attempt.waits.isEmpty {
+            attempt.summary = event.summary ?? attempt.summary
+        }
         switch event.kind {
         case .held:
             let kind = event.waitReason?.kind.description ?? "held"
@@ -235,7 +237,7 @@ struct TracedOperation: Sendable {
         case .sending:
             attempt.endWait(event.moment)
             attempt.sent = event.moment
-        case .hopBegan: attempt.hops.keep(Hop(summary: summary, began: event.moment), of: Self.most)
+        case .hopBegan: attempt.hops.keep(Hop(summary: event.summary, began: event.moment), of: Self.most)
         case .bodySent: attempt.change { $0.bodySent = event.moment }
         case .leftBehind: attempt.change { $0.status = event.head?.status }
         case .responded:
@@ -252,12 +254,17 @@ struct TracedOperation: Sendable {
             (attempt.ended, attempt.ending, attempt.code) = (event.moment, event.ending, event.error?.code)
             if attempt.hops.isEmpty, let sent = attempt.sent {
                 let hop = Hop(
-                    summary: summary, began: sent, ended: event.moment, status: attempt.status, metrics: event.metrics)
+                    summary: attempt.summary, began: sent, ended: event.moment, status: attempt.status,
+                    metrics: event.metrics)
                 attempt.hops.append(hop)
             }
         default: break
         }
     }
+}
+
+extension NetworkEvent {
+    fileprivate var summary: String? { request.map { "\($0.summary)" } }
 }
 
 extension TracedOperation.Attempt {
