@@ -125,7 +125,7 @@ package struct AdmissionMachine: Sendable, Equatable {
     package enum Action: Sendable, Equatable {
         /// Ask for this step.
         case take(Step)
-        /// Nothing more stands in the way.
+        /// No step remains.
         case admit
     }
 

@@ -89,7 +89,9 @@ struct SegmentMetadata: Codable, Sendable, Equatable {
 
     private static let title = "opget segments 1 "
 
-    /// FNV-1a: against accidents; whoever can write to the metadata file can write to the file.
+    /// Returns the FNV-1a sum, which detects accidents only.
+    ///
+    /// A user who can write to the metadata file can also write to the file.
     static func hash(_ bytes: some Sequence<UInt8>) -> String {
         let hash = bytes.reduce(UInt64(0xCBF2_9CE4_8422_2325)) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
         let digits = String(hash, radix: 16)

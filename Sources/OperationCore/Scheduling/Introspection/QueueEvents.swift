@@ -9,7 +9,7 @@
 ///         switch update {
 ///         case .snapshot(let state): print("begins with \(state)")
 ///         case .event(let event): print(event)
-///         case .missed(let count, let state): print("\(count) events were dropped; goes on with \(state)")
+///         case .missed(let count, let state): print("\(count) events were dropped; the state is \(state)")
 ///         }
 ///     }
 /// }
