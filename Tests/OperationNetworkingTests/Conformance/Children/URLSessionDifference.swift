@@ -26,108 +26,117 @@ struct URLSessionDifference: Sendable {
 
     static let all: [URLSessionDifference] = [
         group(
-            .ends, "Foundation takes trailers for a second head, and traps.",
+            .ends, "Foundation interprets trailers as the headers of a second response, and traps.",
             "trailers after a chunked body are delivered separately from the headers",
             "an empty chunked body with trailers is accepted",
             "a response that arrives byte by byte is delivered completely",
             "a connection is reused after every kind of body",
             "cancel races with a chunked response and its trailers, and each task ends once"),
         group(
-            .ends, "Foundation traps when the connection ends before the head does.",
+            .ends, "Foundation traps if the connection ends before the headers are complete.",
             "a response truncated after the status line fails the request",
             "headers truncated before the empty line fail the request"),
         group(
-            .ends, "Foundation counts lengths as floating-point numbers, and traps when it converts this one back.",
+            .ends,
+            "Foundation stores lengths as floating-point numbers, and traps when it converts a very large one to Int.",
             "the largest possible Content-Length fails without a crash"),
         group(
-            .ends, "Foundation resolves the address before it asks anybody, and traps when it has no host.",
+            .ends,
+            "Foundation resolves the location before it calls the delegate, and traps if the resolved URL has no host.",
             "the location \"//[::1]/\" is delivered unchanged",
             "the location \"//a%20b/\" is delivered unchanged",
             "the location \"//%00/\" is delivered unchanged",
             "the location \"//a%2Fb/x\" is delivered unchanged",
             "the location \"//[::1%25eth0]/\" is delivered unchanged"),
         group(
-            .hangs, "libcurl reads on without an end, and Foundation tells nothing meanwhile.",
+            .hangs, "libcurl reads trailers without a limit, and Foundation reports nothing while libcurl reads them.",
             "endless trailers fail the request"),
         group(
-            .hangs, "A stream is written to a file before anything is sent, so no request goes out.",
+            .hangs,
+            "OperationKit writes the stream to a file before it sends the request, so the server receives no request.",
             "canceling a task whose body producer has no bytes ends it"),
         group(
-            .unreliable, "Foundation cannot slow a server down. What comes is kept in memory, up to a bound.",
+            .unreliable,
+            "Foundation cannot make the server pause. OperationKit keeps the received bytes in memory, up to 64 MiB.",
             "a suspended task delivers nothing, and the server stops sending"),
         group(
-            .wrong, "Foundation wants a blank behind each colon, and fails.",
+            .wrong, "Foundation requires a space after each colon, and fails without it.",
             "a header needs no space after the colon",
             "a header value may be empty"),
         group(
-            .wrong, "Foundation wants words behind each status, and fails.",
+            .wrong, "Foundation requires a reason phrase after each status code, and fails without it.",
             "a status line needs no reason phrase"),
         group(
-            .wrong, "Foundation wants lines to end in CRLF, and fails.",
+            .wrong, "Foundation requires CRLF at the end of each line, and fails without it.",
             "header lines may end in a bare line feed"),
         group(
-            .wrong, "Foundation wants heads to be UTF-8, and fails.",
+            .wrong, "Foundation requires headers in UTF-8, and fails if it receives other bytes.",
             "a header value that is not UTF-8 is read as Latin-1"),
         group(
-            .wrong, "Foundation does not tell the words behind a status.",
+            .wrong, "Foundation does not provide the reason phrase.",
             "the reason phrase of a status line is delivered"),
         group(
-            .wrong, "Foundation does not tell the version, nor whether a connection was used again.",
+            .wrong, "Foundation reports neither the HTTP version nor whether a connection was reused.",
             "an HTTP/1.0 response is accepted",
             "metrics report bytes, times, version and connection reuse"),
         group(
             .wrong,
-            "Foundation keeps fields in a dictionary: their order is lost, and values of one name are joined or lost.",
+            "Foundation stores headers in a dictionary, which loses their order, and joins or loses repeated headers.",
             "repeated headers stay separate and in order",
             "Set-Cookie headers with unusual characters are delivered",
             "headers are sent in order, including repeated headers"),
         group(
-            .wrong, "Foundation decompresses whatever it knows, asked or not.",
+            .wrong, "Foundation decompresses every body whose encoding it supports, regardless of the request.",
             "a request with its own Accept-Encoding receives the body undecoded",
             "a request with decodesContent set to false receives the body undecoded"),
         group(
-            .wrong, "libcurl takes such a line for the end of the head, and Foundation shows no lines.",
+            .wrong,
+            "libcurl interprets a carriage return at the start of a line as the end of the headers.",
             "a header line that begins with a carriage return is rejected"),
         group(
-            .wrong, "libcurl takes a packed body that is cut short for a whole one.",
+            .wrong, "libcurl accepts a truncated compressed body as complete.",
             "a truncated gzip body with a correct Content-Length is rejected"),
         group(
-            .wrong, "How much of a packed body was received is not told, only how long it is to be.",
+            .wrong,
+            "For a compressed body, Foundation reports the expected length, but not the number of received bytes.",
             "a decompression bomb fails with expansionTooLarge before it fills memory"),
         group(
-            .wrong, "The size of a head is estimated: its first line is not told.",
+            .wrong,
+            "Foundation does not provide the status line, so OperationKit can only estimate the size of the headers.",
             "maximumHeaderSize limits the size of the headers"),
         group(
-            .wrong, "Foundation gives no way to wait for the server.",
+            .wrong, "Foundation has no option to wait for 100 Continue.",
             "a body with expectsContinue waits for 100 Continue"),
         group(
-            .unreliable, "Foundation gives no way to wait for the server: after a second the body is sent.",
+            .unreliable, "Foundation cannot wait for 100 Continue. After one second, it sends the body.",
             "the body is not sent if the server refuses instead of sending 100 Continue"),
         group(
-            .wrong, "Foundation does not tell when the connection is ready.",
+            .wrong, "Foundation does not report when a connection is ready.",
             "a connection that the server never accepts exceeds the connect limit"),
         group(
-            .wrong, "libcurl takes dots out of paths unless it is told not to.",
+            .wrong, "By default, libcurl removes dot segments from paths.",
             "the target /a/./b/../c is sent unchanged"),
         group(
-            .wrong, "Foundation adds Accept-Language.",
+            .wrong, "Foundation adds the Accept-Language header.",
             "a session adds no unexpected headers"),
         group(
-            .wrong, "Foundation takes no address of IPv6 for a host.",
+            .wrong, "Foundation does not accept an IPv6 address as a host.",
             "an IPv6 address is sent in the Host header"),
         group(
             .unreliable,
-            "libcurl does not look at what came on a connection that was kept, and takes it for the next answer.",
+            "libcurl does not check idle connections for received bytes, and interprets them as the next response.",
             "bytes that arrive on an idle connection are not delivered as a response"),
         group(
             .unreliable,
-            "A connection is given back a little after its request is told to be over; another may be made meanwhile.",
+            "Foundation may open a connection before it releases the connection of a request that has ended.",
             "a session opens no more connections than its limit allows"),
         group(
-            .unreliable, "Foundation cannot hold a response: it may be complete before the task is cancelled.",
+            .unreliable,
+            "Foundation cannot pause a response, so the response may be complete before the task is canceled.",
             "canceling a task that its receiver holds ends it"),
         group(
-            .unreliable, "Foundation hands over without a bound what comes, so a cancellation is far back in its line.",
+            .unreliable,
+            "Foundation enqueues received bytes without a limit, and processes a cancellation only after these bytes.",
             "after cancel returns, a task delivers only its end"),
     ].flatMap { $0 }
 }
