@@ -1,4 +1,4 @@
-"""What the scripts of the Apple gate share: the platforms, the toolchain, the cache and the calls of the compiler."""
+"""Shared code of the scripts for Apple platforms: the platforms, the toolchain, the cache and the compiler calls."""
 
 import hashlib
 import os
@@ -13,7 +13,7 @@ PACKAGE = FOLDER.parent.parent
 DECLARATIONS = FOLDER / "declarations"
 CACHE = PACKAGE / ".build" / "apple"
 
-# The triple of each platform, with the minimum version of Package.swift.
+# The triple of each platform, with the minimum version from Package.swift.
 PLATFORMS = {
     "macos": "x86_64-apple-macosx15.0",
     "ios": "arm64-apple-ios18.0",
@@ -22,7 +22,7 @@ PLATFORMS = {
     "visionos": "arm64-apple-xros2.0",
 }
 
-# The folder of a platform's modules in a resource directory, as the compiler looks for it.
+# The folder of a platform's modules in a resource directory, in which the compiler looks for them.
 MODULE_FOLDERS = {
     "macosx": "macosx",
     "ios": "iphoneos",
@@ -33,7 +33,7 @@ MODULE_FOLDERS = {
 
 
 class Triple:
-    """A target triple, and the places in the cache that belong to it."""
+    """A target triple with its folders in the cache."""
 
     def __init__(self, text):
         self.text = PLATFORMS.get(text, text)
@@ -44,24 +44,24 @@ class Triple:
         self.resources = self.folder / "resources"
         self.modules = self.resources / MODULE_FOLDERS[self.system]
         self.sdk = self.folder / "sdk"
-        # Modules and headers of our own declarations.
+        # The modules and headers of our own declarations.
         self.declarations = self.folder / "declarations"
         self.clangModules = self.folder / "clang-modules"
 
     def modulePath(self, module):
-        """Where the compiler looks for a module of the standard library."""
+        """Returns the path at which the compiler looks for a module of the standard library."""
         system = "macos" if self.system == "macosx" else self.system
         return self.modules / f"{module}.swiftmodule" / f"{self.architecture}-apple-{system}.swiftmodule"
 
 
 class Toolchain:
-    """The Swift toolchain whose compiler is first in the search path."""
+    """The Swift toolchain whose compiler is first in PATH."""
 
     def __init__(self):
         compiler = shutil.which("swiftc")
         if compiler is None:
             sys.exit("error: swiftc is not in the search path.")
-        # SwiftPM's and swiftly's names are links: the resources are beside the real program.
+        # The program can be a symbolic link of SwiftPM or swiftly, but the resources are next to the real program.
         self.root = pathlib.Path(os.path.realpath(compiler)).parent.parent
         self.frontend = self.root / "bin" / "swift-frontend"
         self.resources = self.root / "lib" / "swift"
@@ -69,7 +69,7 @@ class Toolchain:
             [self.frontend, "-version"], capture_output=True, text=True, check=True).stdout.splitlines()[0]
 
     def interfaces(self):
-        """The folder with the textual interfaces of the standard library, and the name of one in a module's folder."""
+        """Returns the folder with the textual interfaces of the standard library, and the name of an interface in a module's folder."""
         for system in ("linux", "macosx"):
             for interface in sorted((self.resources / system).glob("Swift.swiftmodule/*.swiftinterface")):
                 if ".private." not in interface.name:
@@ -78,7 +78,7 @@ class Toolchain:
 
 
 def digest(*parts):
-    """A short name for the given text, bytes and files (folders with all that is in them)."""
+    """Returns a short hash of the given text, bytes, files and folders with their content."""
     state = hashlib.sha256()
     for part in parts:
         if isinstance(part, pathlib.Path):
@@ -93,7 +93,7 @@ def digest(*parts):
 
 
 def run(command, quiet=False):
-    """Runs a command and returns whether it succeeded, and what it printed."""
+    """Runs a command and returns whether it succeeded, with its output."""
     result = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                             errors="replace")
     if result.returncode != 0 and not quiet:
@@ -103,7 +103,7 @@ def run(command, quiet=False):
 
 
 class Stopwatch:
-    """Prints one line with the time that a step took."""
+    """Prints a line with the duration of a step."""
 
     def __init__(self):
         self.started = time.monotonic()

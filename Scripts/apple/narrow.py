@@ -1,21 +1,21 @@
-"""Turns the standard library's interface of a system with 64-bit pointers into one of a system with 32-bit pointers.
+"""Converts the standard library's interface for 64-bit pointers into an interface for 32-bit pointers.
 
-The toolchain's interfaces are those of Linux on 64 bits, where the bodies of inlinable functions name the built-in type of `Int`. watchOS on
-arm64_32 has an `Int` of 32 bits. The edits replace the built-in types where a body takes the value of an `Int` or a `UInt`, or makes one.
+The toolchain's interfaces are for 64-bit Linux, where the bodies of inlinable functions contain the built-in type of `Int`. On watchOS with
+arm64_32, an `Int` has 32 bits. The edits replace the built-in types where a body reads or creates the value of an `Int` or a `UInt`.
 """
 
 import re
 
 
 def _builtins(text, widths):
-    """Renames the integer types in the names of built-in functions, e.g. `Builtin.add_Int64` to `Builtin.add_Int32`."""
+    """Renames the integer types in the names of built-in functions, for example `Builtin.add_Int64` to `Builtin.add_Int32`."""
     def renamed(match):
         return re.sub(r"Int(64|128)\b|Int(64|128)(?=_)", lambda width: f"Int{widths[width.group(1) or width.group(2)]}", match.group(0))
     return re.sub(r"\bBuiltin\.\w+", renamed, text)
 
 
 def _declaration(lines, start):
-    """The index of the line after the declaration that begins at an index and ends with a brace in the first column."""
+    """Returns the index of the line after a declaration that begins at an index and ends with a brace in the first column."""
     index = start
     if lines[start].rstrip().endswith("}"):
         return start + 1
@@ -25,10 +25,10 @@ def _declaration(lines, start):
 
 
 def _integer(text, isSigned):
-    """The declaration of `Int` or `UInt`, or an extension of it, with 32 bits."""
+    """Returns the declaration or an extension of `Int` or `UInt` with 32 bits."""
     text = _builtins(text, {"64": "32", "128": "64"})
     text = re.sub(r"\b63\b", "31", re.sub(r"\b64\b", "32", text))
-    # The limits of conversions from floating-point values, the first that is out of range on each side.
+    # The limits of conversions from floating-point values, which are the first values out of range on each side.
     text = re.sub(r"-922337\d+\.0", "-2147483904.0" if isSigned else "-1.0", text)
     text = re.sub(r"\b9223372036854775808\.0", "2147483648.0", text)
     text = re.sub(r"\b18446744073709551616\.0", "4294967296.0", text)
@@ -37,23 +37,23 @@ def _integer(text, isSigned):
 
 
 def _otherTypes(text):
-    """The places in the declarations of other types that take the value of an `Int` or a `UInt`, or make one."""
-    # `_lowWord` and `init(_truncatingBits:)` of the other integers.
+    """Edits the declarations of other types that read or create the value of an `Int` or a `UInt`."""
+    # `_lowWord` and `init(_truncatingBits:)` of the other integer types.
     text = re.sub(r"(return UInt\(\s*Builtin\.)[sz]extOrBitCast_Int64_Int64\(", r"\1truncOrBitCast_Int64_Int32(", text)
     text = re.sub(r"(return UInt\(\s*Builtin\.[sz]extOrBitCast_Int(?:8|16|32))_Int64\(", r"\1_Int32(", text)
     text = re.sub(r"Builtin\.truncOrBitCast_Int64_Int64\(bits\._value\)", "Builtin.zextOrBitCast_Int32_Int64(bits._value)", text)
     text = re.sub(r"(Builtin\.truncOrBitCast)_Int64_(Int(?:8|16|32)\(bits\._value\))", r"\1_Int32_\2", text)
     text = text.replace("UInt(Builtin.trunc_Int128_Int64(_value))", "UInt(Builtin.trunc_Int128_Int32(_value))")
-    # Floating-point values that are made of an `Int`.
+    # Floating-point values that are created from an `Int`.
     text = re.sub(r"(init\(_ v: Swift\.U?Int\) \{\s*_value = Builtin\.[us]itofp)_Int64", r"\1_Int32", text)
     text = re.sub(r"(Builtin\.[us]itofp)_Int64(_FPIEEE\d+\(extended\._value\))", r"\1_Int32\2", text)
-    # Where a pointer says that it is of Objective-C: on 32 bits, one of the low bits.
+    # The bit that marks an Objective-C pointer, which is one of the low bits on 32-bit systems.
     text = text.replace("return 0x4000_0000_0000_0000", "return 0x0000_0002")
     return text.replace("return Int(Builtin.assumeNonNegative_Int64(x._value))", "return Int(Builtin.assumeNonNegative_Int32(x._value))")
 
 
 def _atomics(text):
-    """The storage of atomic values that are as wide as a pointer, or two of them."""
+    """Edits the storage of atomic values that are as wide as one or two pointers."""
     lines = text.replace("Int.AtomicRepresentation(0._value)", "Int.AtomicRepresentation((0 as Int)._value)").split("\n")
     result, index = [], 0
     while index < len(lines):
@@ -70,7 +70,7 @@ def _atomics(text):
 
 
 def narrowed(module, text):
-    """The interface of a module with an `Int` of 32 bits."""
+    """Returns the interface of a module with an `Int` of 32 bits."""
     if module == "Synchronization":
         return _atomics(text)
     if module != "Swift":
@@ -86,7 +86,7 @@ def narrowed(module, text):
             block = "\n".join(lines[index:end])
             if integer:
                 block = _integer(block, integer.group(1) == "Int")
-                # A word of the built-in functions has 32 or 64 bits, as the system has.
+                # The word size of built-in functions is that of the system, 32 or 64 bits.
                 block = re.sub(r"[sz]extOrBitCast_Word_Int32", "truncOrBitCast_Word_Int32", block)
                 block = block.replace(
                     "truncOrBitCast_Int32_Word", "sextOrBitCast_Int32_Word" if integer.group(1) == "Int" else "zextOrBitCast_Int32_Word")

@@ -1,7 +1,7 @@
-"""Makes a catalog of articles from the Markdown of the repository, so that nothing is written twice.
+"""Creates a catalog of articles from the Markdown files of the repository, so that each page exists only once.
 
-What GitHub shows and what DocC takes differ in a few points, which are put right here: links between files and to
-headings, comments, and pages of the same name in different folders. Names of public types become links to their pages.
+GitHub and DocC differ in a few points, which this module adapts: links between files and to headings, comments, and pages with the
+same name in different folders. Names of public types become links to their pages.
 """
 
 import re
@@ -14,23 +14,23 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 FRONT = "README.md"
 CONTENTS = "Docs/README.md"
 ABOUT = ["CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"]
-# The groups of the front page, each with its folder, in the order in which people ask.
+# The groups of the front page, each with its folder, in the order in which readers need them.
 GROUPS = {
     "Get started": "Tutorials",
     "Recipes": "HowTo",
     "Guides": "Guides",
     "Migrate": "Migration",
 }
-# Pages for contributors, which are read in the repository.
+# Pages for contributors, which are only in the repository.
 INTERNAL = ("Docs/Design/", "Docs/Decisions/")
 
 FENCE = re.compile(r"\s*(```+|~~~+)")
 COMMENT = re.compile(r"<!--.*?-->", re.S)
 HEADING = re.compile(r"(#{1,6}) +(.*?)\s*$")
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\(([^()\s]+)\)")
-# A link whose text goes over two lines.
+# A link whose text spans two lines.
 WRAPPED = re.compile(r"\[([^\[\]\n]*)\n *([^\[\]\n]*)\]\(([^()\s]+)\)")
-# A link to a file that was not understood as one.
+# A link to a file that was not recognized.
 LEFT_OVER = re.compile(r"\]\([^()\s]*\.md[^()\s]*\)")
 CODE = re.compile(r"`([^`\n]+)`")
 
@@ -40,7 +40,7 @@ class Page:
     path: str  # in the repository
     name: str  # in the catalog
     lines: list = field(default_factory=list)
-    anchors: dict = field(default_factory=dict)  # what GitHub calls a heading, and what DocC calls it
+    anchors: dict = field(default_factory=dict)  # the anchor of a heading on GitHub and in DocC
 
     @property
     def title(self):
@@ -49,8 +49,8 @@ class Page:
 
 class Site:
     def __init__(self, types, source_url=""):
-        self.types = types  # the name of a public type, and the module that has it
-        self.source_url = source_url  # where the files of the repository are shown; none if it is empty
+        self.types = types  # the name of a public type, and its module
+        self.source_url = source_url  # the URL of the repository's files, or empty if there is none
         self.problems = []
         self.pages = {page.path: page for page in map(read_page, pages_of_repository())}
         self.images = {}
@@ -100,9 +100,9 @@ class Site:
         if target is None:
             if not (ROOT / path).exists():
                 self.problems.append(f"{place}: error: the link leads nowhere: {address}")
-            # A file of the repository that is no page of the site.
+            # A file of the repository that is not a page of the site.
             return f"[{text}]({self.source_url.rstrip('/')}/{path})" if self.source_url else text
-        # DocC has no anchors on the page at the root.
+        # DocC does not support anchors on the root page.
         if not anchor or target.path == FRONT:
             return f"[{text}](doc:{target.name})"
         if anchor not in target.anchors:
@@ -119,7 +119,7 @@ class Site:
         return f"![{text}]({source.name})"
 
     def linked_types(self, line):
-        """The line with the names of public types as links, but for those that are in a link already."""
+        """Returns the line with links for the names of public types, except names that are already in a link."""
         parts, position = [], 0
         for match in re.finditer(r"\[[^\]]*\]\([^)]*\)", line):
             parts += [self.linked(line[position : match.start()]), match[0]]
@@ -143,14 +143,14 @@ class Site:
                 key=lambda page: (not page.path.endswith("/README.md"), order.get(page.path, len(order)), page.path))
             if pages:
                 lines += ["", f"### {title}", "", *(f"- <doc:{page.name}>" for page in pages)]
-        # A folder that is new here comes with these.
+        # A folder that is missing in the list above comes after the other folders.
         others = [page for page in self.pages.values() if self.is_in_no_group(page)]
         if others:
             lines += ["", "### About the project", "", *(f"- <doc:{page.name}>" for page in others)]
         return "\n".join(lines) + "\n"
 
     def order(self):
-        """Where a page stands in the contents, or in those of its folder."""
+        """Returns the position of a page in the table of contents, or in the contents of its folder."""
         linked = []
         for list_page in (CONTENTS, *(f"Docs/{folder}/README.md" for folder in GROUPS.values())):
             for line in self.pages[list_page].lines if list_page in self.pages else ():
@@ -166,9 +166,9 @@ class Site:
 
 
 def with_reference(text, modules):
-    """The front page with links to the libraries behind its first paragraph.
+    """Returns the front page with links to the libraries after its first paragraph.
 
-    They are no topics of it: a library in the list of another page would be shown there without what is in it.
+    The libraries are not topics of the front page, because DocC would then show them without their content.
     """
     end = text.index("\n\n", text.index("}\n") + 3)
     return f"{text[:end]}\n\nReference: {', '.join(f'``/{module}``' for module in modules)}.{text[end:]}"
@@ -201,14 +201,14 @@ def read_page(path):
 
 
 def with_whole_links(text):
-    """The text with each link in one line: what stood before the link's end is moved up, and the count of lines kept."""
+    """Returns the text with each link in one line. The number of lines stays the same."""
     parts = re.split(r"(^\s*```.*?^\s*```[^\n]*$)", text, flags=re.S | re.M)
     parts[::2] = [WRAPPED.sub(lambda link: f"[{link[1]} {link[2]}]({link[3]})\n", part) for part in parts[::2]]
     return "".join(parts)
 
 
 def name_of(path):
-    """The name of a page in the catalog: that of its file, with that of its folder where it is not a guide."""
+    """Returns the name of a page in the catalog, from its file name and, unless it is a guide, its folder name."""
     if path == FRONT:
         return "OperationKit"
     parts = Path(path).with_suffix("").parts[1:] or (Path(path).stem,)
@@ -225,7 +225,7 @@ def without_comments(text):
 
 
 def plain(words):
-    """The words of a heading without its marks."""
+    """Returns the text of a heading without markup."""
     return LINK.sub(lambda match: match[2], words).replace("`", "").replace("**", "")
 
 
@@ -235,6 +235,6 @@ def plain_heading(line):
 
 
 def fragment(words):
-    """What DocC calls a heading in an address."""
+    """Returns the URL fragment of a heading in DocC."""
     words = re.sub(r"[\"'’“”`]", "", words.strip())
     return quote(re.sub(r"[\s]+", "-", words), safe="-_.,:;!?=+~*$&@/")

@@ -1,4 +1,4 @@
-"""Adds a header, a logo and a search to the site that docc made. The search works without a server and without a network."""
+"""Adds a header, a logo and a search to the site that docc created. The search works without a server or a network."""
 
 import json
 from pathlib import Path
@@ -7,7 +7,7 @@ PARTS = Path(__file__).resolve().parent / "site"
 
 
 def finish(site, base_path):
-    """Returns the number of pages that can be found."""
+    """Adds the search and returns the number of pages that users can find."""
     header = (PARTS / "header.html").read_text(encoding="utf-8").replace("BASE", base_path.rstrip("/"))
     for page in site.glob("**/index.html"):
         text = page.read_text(encoding="utf-8")
@@ -23,10 +23,10 @@ def finish(site, base_path):
 
 
 def entry(path):
-    """The title, kind, address and text of a page: all of an article, and the summary of a symbol."""
+    """Returns the title, kind, URL and text of a page, which is the whole text of an article or the summary of a symbol."""
     page = json.loads(path.read_text(encoding="utf-8"))
     data = page.get("metadata", {})
-    # Groups of members that a type has by its protocols have no text.
+    # Groups of members that a type inherits from protocols have no text.
     if "title" not in data or path.stem.endswith("-implementations"):
         return None
     isArticle = page.get("kind") == "article"
@@ -39,7 +39,7 @@ def entry(path):
 
 
 def words(node):
-    """The texts of a tree of content, in order."""
+    """Returns the texts in a tree of content, in order."""
     if isinstance(node, list):
         for part in node:
             yield from words(part)

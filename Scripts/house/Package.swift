@@ -2,7 +2,7 @@
 
 import PackageDescription
 
-// The programs that Scripts/count-house measures.
+// The package with the programs that Scripts/count-house measures.
 let package = Package(
     name: "House",
     platforms: [.macOS(.v15)],

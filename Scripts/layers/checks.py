@@ -1,14 +1,14 @@
-"""Holds the sources of a module against the table of the layers."""
+"""Compares the sources of a module with the table of layers."""
 
 from collections import defaultdict
 
 from .swift_names import SwiftFile
 
-GROUND = "."  # what stands in the module's own folder, and in none of its rooms
+GROUND = "."  # the files directly in the module's folder, outside its rooms
 
 
 def check(module, root):
-    """The problems of a module, as lines, and what it says between its rooms: (room, other) to names."""
+    """Returns the problems of a module as lines, and the names that its rooms use of each other: (room, other) to names."""
     folder = root / "Sources" / module.name
     if not folder.is_dir():
         return [f"the table has a module {module.name}, and Sources has none"], {}
@@ -34,9 +34,9 @@ def check(module, root):
 
 
 def check_members(module, root, references):
-    """The problems of a module with members, which are called without a type being named.
+    """Returns the problems of a module with members, which code can use without the name of their type.
 
-    Where the table has a line for two rooms, its reason is good for the members of what it names, too.
+    If the table has an exception for two rooms, the exception also applies to the members of the named types.
     """
     problems, used = [], set()
     for path, line, name, room, other in between_rooms(module, root, references):
@@ -51,7 +51,7 @@ def check_members(module, root, references):
 
 
 def between_rooms(module, root, references):
-    """Each reference inside a module: (file, line, name, its room, room of its declaration)."""
+    """Returns each reference between rooms of a module: (file, line, name, its room, room of its declaration)."""
     folder = root / "Sources" / module.name
     for path, line, name, home in references:
         if path.is_relative_to(folder) and home.is_relative_to(folder):

@@ -1,7 +1,7 @@
-"""Reads what the compiler noted while it built: who refers to which declaration, members included.
+"""Reads the references to declarations, including members, from the index of a debug build.
 
-It is the index that Swift writes beside a debug build, read by the library of the toolchain that is made for that
-(libIndexStore). It knows what was compiled on this platform, and nothing of what stands between `#if` for others.
+The compiler writes the index, and libIndexStore of the toolchain reads it. The index contains only code that was compiled on this
+platform, without code in an `#if` for other platforms.
 """
 
 import ctypes
@@ -46,11 +46,11 @@ FUNCTIONS = {
 
 
 class NoIndex(Exception):
-    """Why there is no index to go by."""
+    """The reason why no usable index exists."""
 
 
 def references(root):
-    """(file, line, name, file of its declaration) for each reference from one file of Sources to another."""
+    """Returns (file, line, name, file of its declaration) for each reference from one file of Sources to another."""
     index = Index(root)
     homes, found = {}, []
     for path, records in index.files():
@@ -58,7 +58,7 @@ def references(root):
             for identifier, name, line, roles in index.occurrences(record):
                 if roles & DEFINITION:
                     homes[identifier] = path
-                elif roles & REFERENCE and ":" not in name.split("(")[0]:  # the others are getters and setters
+                elif roles & REFERENCE and ":" not in name.split("(")[0]:  # other names are getters and setters
                     found.append((path, line, name, identifier))
     return [
         (path, line, name, homes[identifier])
@@ -84,7 +84,7 @@ class Index:
         return getattr(self.library, f"indexstore_{name}")(*arguments)
 
     def files(self):
-        """Each file of Sources that the build knows, with the names of its records."""
+        """Returns each file of Sources in the build, with the names of its records."""
         sources = {str(path) for path in (self.root / "Sources").rglob("*.swift")}
         known = {}
         for unit in self.units():

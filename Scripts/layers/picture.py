@@ -1,6 +1,6 @@
-"""Draws the table of the layers as an SVG: the floors of each library, its rooms, and what they name upward.
+"""Draws the table of layers as an SVG with the layers of each library, their rooms, and the exceptions.
 
-It is drawn for light and dark pages: it has a ground of its own, and its colours follow the reader's setting.
+The picture works on light and dark pages, because it has its own background, and its colors follow the reader's setting.
 """
 
 import html

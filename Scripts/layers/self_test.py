@@ -1,4 +1,4 @@
-"""Tries the check on small houses of which it is known what is wrong with them."""
+"""Tries the check on small modules whose problems are known."""
 
 import tempfile
 from pathlib import Path
@@ -15,7 +15,7 @@ floor Cellar: what is below | Shed: beside it
 """
 ALLOWED = "upward Cellar names Tile of Roof: the drain begins there\n"
 
-# The cellar, beneath `struct Tile` of the roof and beside `struct Rake` of the shed, and what is said of it.
+# The content of the room Cellar, and the expected problems. Roof contains `struct Tile`, and Shed contains `struct Rake`.
 CELLARS = {
     "struct Drain { let from: Tile }": ["Cellar/Drain.swift:1: Cellar names Tile of Roof"],
     "\n\nfunc drain(_ rake: Rake) {}": ["Cellar/Drain.swift:3: Cellar names Rake of Shed"],

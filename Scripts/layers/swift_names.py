@@ -1,7 +1,7 @@
-"""Reads the names in a Swift file: those that it declares for its module, and those that it says.
+"""Reads the names in a Swift file: the names that it declares for its module, and the names that it uses.
 
-It is a lexer: comments (nested, too) and the words of strings (raw and long ones, too) are left out, what is
-interpolated stays. It knows no types, so it sees names of types, and not the calls of members.
+The reader is a lexer. It skips comments, including nested comments, and the text of strings, including raw and multiline
+strings, but not interpolations. It does not resolve types, so it finds names of types, but not members.
 """
 
 import re
@@ -14,15 +14,15 @@ NOT_A_NAME = {"func", "var", "let", "subscript", "override", "init"}
 
 
 class SwiftFile:
-    """The names of one file, each with its line."""
+    """The names in one file, with their lines."""
 
     def __init__(self, text):
         self.line_starts = [0] + [match.end() for match in re.finditer("\n", text)]
         self.tokens = list(tokens(text))
         self.imports = []  # (module, line)
-        self.declared = set()  # the types at the top, which the whole module sees
-        self.types = 0  # of all kinds, those inside others and private ones too, without other names for a type
-        self.hidden = set()  # types inside others, private ones, and generic parameters: they mean what is in this file
+        self.declared = set()  # the types at the top level, which are visible in the whole module
+        self.types = 0  # the number of types, including nested and private types, but without type aliases
+        self.hidden = set()  # nested types, private types and generic parameters, which are visible only in this file
         self.read_declarations()
 
     def line(self, position):
@@ -37,7 +37,7 @@ class SwiftFile:
             following = words[index + 1] if index + 1 < len(words) else ""
             before = words[index - 1] if index else ""
             if word == "import" and depth == 0 and before != ".":
-                # `import struct Foundation.URL` names the module second.
+                # In `import struct Foundation.URL`, the module is the second name.
                 module = words[index + 2] if following in DECLARING | NOT_A_NAME else following
                 self.imports.append((module, self.line(position)))
             elif word in DECLARING and before != "." and following.isidentifier() and following not in NOT_A_NAME:
@@ -49,7 +49,7 @@ class SwiftFile:
                 self.hidden |= parameters(words, index + (1 if word != "func" else 2))
 
     def said(self):
-        """The names with a capital that are said, and where; not those of members."""
+        """Returns the used names that begin with a capital letter, with their positions, except names of members."""
         words = [word for _, word in self.tokens]
         for index, (position, word) in enumerate(self.tokens):
             if not word[0].isupper() or word in self.hidden:
@@ -60,7 +60,7 @@ class SwiftFile:
 
 
 def parameters(words, index):
-    """The generic parameters of a declaration, if its name is followed by some."""
+    """Returns the generic parameters that follow the name of a declaration."""
     names = set()
     if index >= len(words) or words[index] != "<":
         return names
@@ -79,9 +79,9 @@ def parameters(words, index):
 
 
 def tokens(text):
-    """The (position, word) of a text, without comments and the words of strings."""
+    """Returns (position, word) for each word of a text, without comments and the text of strings."""
     position = 0
-    interpolations = []  # of each one that is open: [brackets open in it, end of the string around it, its hashes]
+    interpolations = []  # for each open interpolation: [open brackets in it, end of the enclosing string, its hashes]
     while match := TOKEN.search(text, position):
         comment, block, quotes, name = match.groups()
         position = match.end()
@@ -118,7 +118,7 @@ def after_block_comment(text, position):
 
 
 def after_words(text, position, ending, hashes):
-    """Where a string's words end, and whether by an interpolation."""
+    """Returns where the text of a string ends, and whether an interpolation ends it."""
     escape = "\\" + hashes
     while position < len(text):
         if text.startswith(ending, position):

@@ -1,4 +1,4 @@
-"""Reads the table of the layers, `Docs/Design/layers.txt`, whose head tells its form."""
+"""Reads the table of layers, `Docs/Design/layers.txt`, whose header describes its format."""
 
 import re
 
@@ -8,17 +8,17 @@ class BadTable(Exception):
 
 
 class Module:
-    """One library: what it may import, its floors from the roof down, and what may be named against their order."""
+    """A library, with its allowed imports, its layers from top to bottom, and the exceptions to their order."""
 
     def __init__(self, name):
         self.name = name
         self.imports = set()
-        self.floors = []  # lists of rooms, each with its words
+        self.floors = []  # lists of rooms, each with its description
         self.upward = {}  # (room, other room) to (names, why)
         self.kept = []  # (words, rooms, why)
 
     def height(self, room):
-        """How far above the ground a room is; nil of one that the table does not know."""
+        """Returns the height of a room above the lowest layer, or None if the table does not contain the room."""
         for index, floor in enumerate(self.floors):
             if any(name == room for name, _ in floor):
                 return len(self.floors) - index

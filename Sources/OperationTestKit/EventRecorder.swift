@@ -3,7 +3,7 @@
 
 import OperationCore
 
-/// A recorder that stores events in their order, from any thread, and lets a test wait for them.
+/// A thread-safe recorder that stores events in order and lets a test wait for them.
 ///
 /// ```swift
 /// import OperationNetworking
@@ -27,7 +27,7 @@ public final class EventRecorder<Event: Sendable>: Sendable {
     /// Creates an empty recorder.
     public init() {}
 
-    /// The recorded events, in their order.
+    /// The recorded events, in order.
     public var events: [Event] { state.withLock { $0.events } }
 
     /// The number of recorded events.
@@ -35,7 +35,7 @@ public final class EventRecorder<Event: Sendable>: Sendable {
 
     /// Removes all recorded events.
     ///
-    /// A test that waits for a number of events then waits for that number of new events.
+    /// Afterward, ``events(atLeast:)`` counts only new events.
     public func forget() { _ = state.withLock { exchange(&$0.events, with: []) } }
 
     /// The number of waiting tests.
@@ -52,7 +52,7 @@ public final class EventRecorder<Event: Sendable>: Sendable {
 
     /// Waits until at least `count` events are recorded, and returns all recorded events.
     ///
-    /// If the task is canceled, for example by the time limit of a test, the method returns the events so far.
+    /// If the current task is canceled, for example by a time limit of the test, the method returns the events so far.
     public func events(atLeast count: Int) async -> [Event] {
         let waiter = Waiter(until: count)
         let isNow = state.withLock { state in

@@ -4,9 +4,9 @@
 import Foundation
 import OperationCore
 
-/// A gate that is closed until you open it, for tests that would otherwise sleep.
+/// A gate at which threads and tasks wait until a test opens it.
 ///
-/// Threads and tasks can wait at the gate. After it is opened, it stays open.
+/// Use a gate in a test that would otherwise sleep. After you open a gate, it stays open.
 ///
 /// ```swift
 /// import OperationCore
@@ -41,10 +41,10 @@ public final class Gate: Sendable {
     /// A Boolean value that indicates whether the gate is open.
     public var isOpen: Bool { state.withLock { $0.isOpen } }
 
-    /// The number of threads and tasks that wait at the gate.
+    /// The number of threads and tasks that are waiting at the gate.
     public var waitingCount: Int { state.withLock { $0.waiting.count } }
 
-    /// Opens the gate, which lets all current and later threads and tasks pass.
+    /// Opens the gate permanently and resumes all waiting threads and tasks.
     public func open() {
         let waiting = state.withLock { state in
             state.isOpen = true
@@ -61,19 +61,19 @@ public final class Gate: Sendable {
         semaphore.wait()
     }
 
-    /// Waits until the gate is open, even if the task is canceled.
+    /// Waits until the gate is open, even if the current task is canceled.
     ///
-    /// Use this method in the code that the gate holds back. In a test that waits for an event, use
-    /// ``passage(within:fileID:line:)`` to set a limit. Otherwise, the test hangs if the gate is never opened.
+    /// Use this method in code that must wait for the test. In the test itself, use ``passage(within:fileID:line:)``,
+    /// because a test without a limit hangs if the gate stays closed.
     public func passage() async {
         await withCheckedContinuation { continuation in
             whenOpen { continuation.resume() }
         }
     }
 
-    /// Waits until the gate is open, the limit is reached or the task is canceled.
+    /// Waits until the gate is open, the limit is reached, or the current task is canceled.
     ///
-    /// - Throws: An ``UnmetExpectation`` if the gate is still closed.
+    /// - Throws: An ``UnmetExpectation`` if the gate is still closed when the wait ends.
     public func passage(
         within limit: Duration, fileID: String = #fileID, line: Int = #line
     ) async throws(UnmetExpectation) {

@@ -4,7 +4,7 @@
 import Foundation
 import OperationCore
 
-/// A counter of tracked objects that are still alive, for tests of memory leaks.
+/// A counter of tracked objects that have not been deallocated, for tests of memory leaks.
 ///
 /// ```swift
 /// let census = LiveObjects()
@@ -28,10 +28,10 @@ public final class LiveObjects: Sendable {
 
     private let entries = Locked<[Entry]>([])
 
-    /// Creates a counter without objects.
+    /// Creates a counter that tracks no objects yet.
     public init() {}
 
-    /// Starts tracking an object without keeping it alive, and returns the object.
+    /// Starts tracking an object without keeping a strong reference to it, and returns the object.
     @discardableResult
     public func track<Object: AnyObject>(_ object: Object) -> Object {
         let entry = Entry(object)
@@ -39,13 +39,14 @@ public final class LiveObjects: Sendable {
         return object
     }
 
-    /// The number of tracked objects that are alive.
+    /// The number of tracked objects that have not been deallocated.
     public var count: Int { alive.count }
 
-    /// Returns the number of tracked objects that stay alive after other threads have had time to release them.
+    /// Waits until all tracked objects are deallocated or a limit is reached, and returns the number of remaining
+    /// objects.
     ///
-    /// A thread that has just reported the end of its work may still hold an object for a moment. This method yields
-    /// to other threads until all objects are freed or the limit is reached.
+    /// Use this method if another thread might keep a reference for a moment after it has reported the end of its work.
+    /// The method blocks the current thread.
     ///
     /// - Parameter limit: The maximum time to wait. The default is 30 seconds.
     @available(*, noasync, message: "This method blocks the thread. Call it inside TestThread.run.")
@@ -55,7 +56,7 @@ public final class LiveObjects: Sendable {
         return count
     }
 
-    /// The names of the types of the living objects.
+    /// The type names of the tracked objects that have not been deallocated.
     public var types: [String] { alive.map(\.type) }
 
     private var alive: [Entry] {

@@ -3,7 +3,7 @@
 
 import OperationCore
 
-/// A clock that advances only when a test advances it.
+/// A clock whose time changes only when a test advances the clock.
 ///
 /// ```swift
 /// let clock = ManualClock()
@@ -15,8 +15,8 @@ import OperationCore
 /// print(operation.state)  // cancelled
 /// ```
 ///
-/// The clock calls the due actions on the thread that advances the clock, one after another in the order of their
-/// times. During a call, ``now`` is the time at which the action was due.
+/// When a test advances the clock, the clock calls the actions that become due on the same thread, in the order of
+/// their times. During each call, ``now`` is the time at which the action was due.
 public final class ManualClock: OperationClock {
     private struct State {
         var now: OperationInstant
@@ -26,7 +26,7 @@ public final class ManualClock: OperationClock {
 
     private let state: Locked<State>
 
-    /// Creates a clock with a start time.
+    /// Creates a clock that starts at a given time.
     public init(start: OperationInstant = OperationInstant(offset: .zero)) {
         state = Locked(State(now: start))
     }
@@ -34,29 +34,30 @@ public final class ManualClock: OperationClock {
     /// The current time of the clock.
     public var now: OperationInstant { state.withLock { $0.now } }
 
-    /// The number of pending actions, which is 0 if no timer is left.
+    /// The number of scheduled actions that were neither called nor canceled.
     public var pendingCount: Int { state.withLock { $0.heap.count } }
 
-    /// The time at which the next action is due, or `nil` if there is none.
+    /// The time at which the next action is due, or `nil` if no action is pending.
     public var nextDue: OperationInstant? { state.withLock { $0.heap.nextDue } }
 
-    /// Advances the clock by a duration, and calls the actions that become due, including actions that are scheduled
-    /// during the calls.
+    /// Advances the clock by a duration and calls all actions that become due.
+    ///
+    /// The method also calls actions that become due after another action schedules them during the call.
     public func advance(by duration: Duration) {
         advance(to: now.advanced(by: duration))
     }
 
-    /// Advances the clock to a time, and calls the actions that become due.
+    /// Advances the clock to a time and calls all actions that become due.
     ///
-    /// If the time has already passed, the clock does not change.
+    /// If the time is in the past, the clock keeps its current time.
     public func advance(to goal: OperationInstant) {
         while let action = nextAction(until: goal) { action() }
         state.withLock { $0.now = max($0.now, goal) }
     }
 
-    /// Advances the clock to the next time at which an action is due.
+    /// Advances the clock to the time of the next pending action and calls the actions that are due at this time.
     ///
-    /// - Returns: A Boolean value that indicates whether there was an action.
+    /// - Returns: A Boolean value that indicates whether an action was pending.
     @discardableResult
     public func advanceToNext() -> Bool {
         guard let nextDue else { return false }
@@ -64,9 +65,14 @@ public final class ManualClock: OperationClock {
         return true
     }
 
-    /// Schedules an action for a time.
+    /// Schedules an action that the clock calls when its time reaches the given instant.
     ///
-    /// If the time has already passed, the clock calls the action when it is next advanced.
+    /// If the instant is in the past, the clock calls the action when a test next advances the clock.
+    ///
+    /// - Parameters:
+    ///   - instant: The time at which the action is due.
+    ///   - action: A closure that the clock calls on the thread that advances the clock.
+    /// - Returns: A timer with which you can cancel the action.
     public func schedule(
         at instant: OperationInstant, _ action: @escaping @Sendable () -> Void
     ) -> any OperationTimer {
@@ -78,9 +84,10 @@ public final class ManualClock: OperationClock {
         return Timer(clock: self, id: id)
     }
 
-    /// Waits until at least a number of actions are pending, so that the code under test has reached its pause.
+    /// Waits until at least `count` actions are pending.
     ///
-    /// If the task is canceled, for example by the time limit of a test, the method returns.
+    /// Use this method to wait until the code under test has started a timer. If the current task is canceled, for
+    /// example by a time limit of the test, the method returns.
     ///
     /// ```swift
     /// import OperationNetworking
@@ -93,7 +100,7 @@ public final class ManualClock: OperationClock {
     /// }
     /// ```
     ///
-    /// The timeout and the deadline of an operation are also actions, which are pending from its start.
+    /// The timeout and the deadline of an operation also count as pending actions after the operation starts.
     public func pending(atLeast count: Int) async {
         let waiter = Waiter(until: count)
         let isNow = state.withLock { state in

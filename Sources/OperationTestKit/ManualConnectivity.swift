@@ -3,7 +3,7 @@
 
 import OperationNetworking
 
-/// A connectivity monitor whose state a test sets.
+/// A connectivity monitor that reports the state that a test sets.
 ///
 /// ```swift
 /// import OperationNetworking
@@ -19,7 +19,7 @@ import OperationNetworking
 public final class ManualConnectivity: ConnectivityMonitor {
     private let board: ConnectivityBoard
 
-    /// Creates a monitor with an initial state.
+    /// Creates a monitor with an initial state, which is satisfied by default.
     public init(_ connectivity: Connectivity = .satisfied) {
         board = ConnectivityBoard(connectivity)
     }
@@ -27,10 +27,10 @@ public final class ManualConnectivity: ConnectivityMonitor {
     /// The current state of the network.
     public var connectivity: Connectivity { board.connectivity }
 
-    /// The number of observers, which is 0 if all observations have ended.
+    /// The number of observers, which is 0 after all observations have ended.
     public var observerCount: Int { board.listenerCount }
 
-    /// Sets the state, and notifies the observers on the current thread.
+    /// Sets the state of the network and notifies the observers on the current thread.
     public func write(_ connectivity: Connectivity) { board.write(connectivity) }
 
     /// Calls a closure with the current state, and again whenever the state changes.

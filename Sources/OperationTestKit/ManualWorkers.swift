@@ -3,7 +3,7 @@
 
 import OperationCore
 
-/// Simulated threads of queues, which run only when a test lets them perform a step.
+/// Simulated worker threads of queues, which a test runs step by step.
 ///
 /// ```swift
 /// let workers = ManualWorkers()
@@ -15,11 +15,12 @@ import OperationCore
 /// assert(sum.outcome?.result == 2)
 /// ```
 ///
-/// All steps run on the thread of the test, so the body of an operation must not wait for another operation.
+/// All steps run on the thread that calls ``step(_:)`` or ``runAll()``. The body of an operation must not block until
+/// another operation ends, because the wait would never end.
 public final class ManualWorkers: Sendable {
     private let source: Source
 
-    /// Creates workers that no queue uses yet.
+    /// Creates simulated threads that no queue uses yet.
     public init() {
         source = Source(areBodiesShort: false)
     }
@@ -29,21 +30,26 @@ public final class ManualWorkers: Sendable {
         source = Source(areBodiesShort: areBodiesShort)
     }
 
-    /// Creates a queue that uses these workers as its threads.
+    /// Creates a queue whose operations run only when a test calls ``step(_:)`` or ``runAll()``.
+    ///
+    /// - Parameters:
+    ///   - name: The name of the queue. The default is `manual`.
+    ///   - width: The maximum number of operations that run at the same time. The default is `nil`, which sets no
+    ///     limit.
     public func makeQueue(_ name: String = "manual", width: Int? = nil) -> QueueManager {
         // Slots are released early, so that tests cover the consequences.
         QueueManager(engine: QueueEngine(name: name, width: width, source: source, leastSlots: 2))
     }
 
-    /// The number of threads that currently work for the queues.
+    /// The number of simulated threads that currently work for the queues.
     public var count: Int { source.seats.withLock { $0.count } }
 
-    /// Lets a thread perform a step.
+    /// Runs one step of a simulated thread.
     ///
-    /// A thread that finds nothing to do ends, which is also a step.
+    /// If the thread finds no work, it ends. This also counts as a step.
     ///
     /// - Parameter index: The index of the thread. The default is 0.
-    /// - Returns: A Boolean value that indicates whether there is a thread with this index.
+    /// - Returns: A Boolean value that indicates whether a thread with this index exists.
     @discardableResult
     public func step(_ index: Int = 0) -> Bool {
         let seat = source.seats.withLock { $0.indices.contains(index) ? $0[index] : nil }
@@ -62,7 +68,7 @@ public final class ManualWorkers: Sendable {
         source.seats.withLock { $0.indices.contains(index) ? ObjectIdentifier($0[index]) : nil }
     }
 
-    /// Lets the threads run until none of them has anything to do.
+    /// Runs steps of the simulated threads until all threads have ended.
     public func runAll() {
         while step() {}
     }

@@ -3,7 +3,7 @@
 
 import Foundation
 
-/// A random number generator that produces the same numbers for the same seed, on all platforms and in all versions.
+/// A random number generator that produces the same numbers for the same seed on all platforms and in all versions.
 ///
 /// ```swift
 /// import OperationTestKit
@@ -13,18 +13,18 @@ import Foundation
 /// let isRare = generator.chance(1, in: 10)
 /// ```
 ///
-/// The generator uses SplitMix64, which is small and fast. It is suitable for schedules, but not for secrets.
+/// The generator uses the SplitMix64 algorithm. Do not use it to create secrets.
 public struct SeededGenerator: RandomNumberGenerator, Sendable {
     private var state: UInt64
 
     /// Creates a generator from a seed.
     ///
-    /// Print the seed of a failed run, so that you can repeat the run.
+    /// If a test fails, print the seed, so that you can repeat the test with the same numbers.
     public init(seed: UInt64) {
         state = seed
     }
 
-    /// Returns the next number.
+    /// Returns the next random number.
     public mutating func next() -> UInt64 {
         state &+= 0x9E37_79B9_7F4A_7C15
         var mixed = state
@@ -33,7 +33,7 @@ public struct SeededGenerator: RandomNumberGenerator, Sendable {
         return mixed ^ (mixed >> 31)
     }
 
-    /// Returns `true` in about `numerator` of `denominator` calls.
+    /// Returns `true` with a probability of `numerator` divided by `denominator`.
     public mutating func chance(_ numerator: Int, in denominator: Int) -> Bool {
         Int.random(in: 0..<denominator, using: &self) < numerator
     }

@@ -4,9 +4,9 @@
 import Foundation
 import OperationCore
 
-/// A group of threads that run closures at the same moment, to provoke races without sleeping.
+/// A group of threads that run closures at the same time, to provoke race conditions.
 ///
-/// The threads are reused, so that a round takes microseconds and a test can run a hundred thousand rounds.
+/// The team reuses its threads. A round therefore takes only microseconds, and a test can run many rounds.
 ///
 /// ```swift
 /// import OperationCore
@@ -26,7 +26,7 @@ import OperationCore
 public final class ThreadTeam: Sendable {
     private let members: [Member]
 
-    /// Creates a team with a number of threads.
+    /// Creates a team with the given number of threads.
     public init(count: Int) {
         members = (0..<count).map { _ in Member() }
     }
@@ -35,12 +35,13 @@ public final class ThreadTeam: Sendable {
         for member in members { member.dismiss() }
     }
 
-    /// The number of threads.
+    /// The number of threads in the team.
     public var count: Int { members.count }
 
-    /// Runs all closures at the same time, each on its own thread, and blocks until all of them have returned.
+    /// Runs all closures at the same time, each on its own thread, and blocks until all closures have returned.
     ///
-    /// There must not be more closures than threads. Only one call may run at a time.
+    /// If there are more closures than threads, the program stops. Do not call this method again before it has
+    /// returned.
     @available(*, noasync, message: "This method blocks the thread. Call it inside TestThread.run.")
     public func run(_ bodies: [@Sendable () -> Void]) {
         precondition(
@@ -86,14 +87,13 @@ public final class ThreadTeam: Sendable {
     }
 }
 
-/// A namespace for running blocking code on a separate thread, so that a test does not block Swift's shared thread
-/// pool.
+/// A namespace for running blocking code on a separate thread instead of Swift's cooperative thread pool.
 public enum TestThread {
-    /// Runs a closure on a new thread and waits for its result.
+    /// Runs a closure on a new thread and returns its result.
     ///
     /// - Parameters:
     ///   - stackSize: The size, in bytes, of the thread's stack. The default is `nil`, which uses the system's default.
-    ///   - body: The closure to run.
+    ///   - body: The closure to run on the new thread.
     /// - Returns: The result of the closure.
     /// - Throws: The error that the closure throws.
     public static func run<Result: Sendable>(

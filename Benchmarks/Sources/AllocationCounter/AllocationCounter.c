@@ -11,8 +11,8 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
-// The program's own definitions of these functions come before those of the C library, which keeps its own under these
-// names.
+// The program's definitions of these functions take precedence over those of the C library, which also exports them
+// under the following names.
 extern void *__libc_malloc(size_t);
 extern void *__libc_calloc(size_t, size_t);
 extern void *__libc_realloc(void *, size_t);

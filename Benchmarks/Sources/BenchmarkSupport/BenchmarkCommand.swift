@@ -3,9 +3,9 @@
 
 import Foundation
 
-/// What every benchmark is on the command line: `[--check] [--smoke] [--only PART] [--json FILE]`.
+/// The command line of each benchmark: `[--check] [--smoke] [--only PART] [--json FILE]`.
 package struct BenchmarkCommand {
-    /// Some figures that are measured together, and the name by which they are asked for.
+    /// A named group of figures that are measured together.
     package struct Part {
         let name: String
         let measure: (Scale) -> [Figure]
@@ -28,7 +28,7 @@ package struct BenchmarkCommand {
         self.init(name, parts: [Part("all", workload)])
     }
 
-    /// Runs the workload as the arguments of the process ask for; ends the process.
+    /// Runs the parts of the benchmark that the arguments select, and ends the process.
     package func main() -> Never {
         var arguments = Array(CommandLine.arguments.dropFirst())
         let isCheck = take("--check", from: &arguments)
@@ -57,7 +57,7 @@ package struct BenchmarkCommand {
         }
         let missed = report.figures.filter { !$0.isMet }
         for figure in missed { print("MISSED: \(figure.name): \(figure.judged), target \(figure.target.text)") }
-        // What could not be measured is no proof of anything.
+        // A part without measurements must not count as a success.
         for part in unmeasured { print("MISSED: \(part): nothing could be measured") }
         exit(isCheck && !(missed.isEmpty && unmeasured.isEmpty) ? 1 : 0)
     }

@@ -5,10 +5,10 @@ import Dispatch
 import Foundation
 import Synchronization
 
-/// As many as run at once where a workload does not ask for something else; the same on all sides.
+/// The default width of all queues, which is the same for OperationKit and its peers.
 package let coreCount = ProcessInfo.processInfo.activeProcessorCount
 
-/// Counts what ran, on whatever thread.
+/// A thread-safe counter of executed operations.
 package final class Counter: Sendable {
     private let count = Atomic(0)
 
@@ -16,20 +16,20 @@ package final class Counter: Sendable {
 
     package var value: Int { count.load(ordering: .acquiring) }
 
-    /// Counts one more, or that many; returns the new count.
+    /// Adds one or more to the count, and returns the new count.
     @discardableResult
     package func add(_ number: Int = 1) -> Int {
         count.wrappingAdd(number, ordering: .acquiringAndReleasing).newValue
     }
 }
 
-/// Ends the benchmark where a workload did not do its work: its time would mean nothing.
+/// Ends the benchmark if a workload did not complete, because its time would be meaningless.
 package func check(_ value: Int, is expected: Int, _ what: String) {
     if value == expected { return }
     fatalError("\(what): \(value), and not \(expected)")
 }
 
-/// Does what nothing should refuse here.
+/// Runs work that must not fail in a benchmark, and returns its result.
 package func must<Result>(_ work: () throws -> Result) -> Result {
     do {
         return try work()
@@ -38,7 +38,7 @@ package func must<Result>(_ work: () throws -> Result) -> Result {
     }
 }
 
-/// Runs a task on the threads of Swift's own pool and waits for it.
+/// Runs a task on Swift's cooperative thread pool and waits until the task ends.
 package func withTask(_ work: @escaping @Sendable () async -> Void) {
     let end = DispatchSemaphore(value: 0)
     Task.detached {

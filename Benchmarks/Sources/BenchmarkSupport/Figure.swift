@@ -1,7 +1,7 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-/// One line of the table: what ours took, what the peer took, and what is asked for.
+/// A line of the table, with the measured value, the value of the peer and the target.
 package struct Figure: Encodable, Sendable {
     package enum Target: Sendable {
         case atMost(Double)
@@ -22,20 +22,20 @@ package struct Figure: Encodable, Sendable {
     package var ours: Double
     package var peer: Double?
     package var target: Target = .none
-    /// The ratio where there is a peer, else ours.
+    /// The ratio to the peer, or the measured value if there is no peer.
     package var value: Double
 
-    /// A figure judged by how it stands to a peer in the same run.
+    /// Returns a figure whose target is a ratio to a peer in the same run.
     package static func ratio(_ name: String, unit: String, _ pair: Pair, target: Target) -> Figure {
         Figure(name: name, unit: unit, ours: pair.ours, peer: pair.peer, target: target, value: pair.ratio)
     }
 
-    /// A figure judged by how many times faster than the peer ours is.
+    /// Returns a figure whose target is a speedup compared with the peer.
     package static func speedup(_ name: String, unit: String, _ pair: Pair, target: Target = .none) -> Figure {
         Figure(name: name, unit: unit, ours: pair.ours, peer: pair.peer, target: target, value: 1 / pair.ratio)
     }
 
-    /// A figure judged by itself.
+    /// Returns a figure whose target is a value, without a peer.
     package static func plain(_ name: String, unit: String, _ value: Double, target: Target = .none) -> Figure {
         Figure(name: name, unit: unit, ours: value, peer: nil, target: target, value: value)
     }
@@ -65,7 +65,7 @@ package struct Figure: Encodable, Sendable {
 }
 
 extension Double {
-    /// Three digits or so.
+    /// The value with about three digits.
     package var short: String {
         let digits = abs(self) >= 100 ? 0 : abs(self) >= 10 ? 1 : 2
         let factor = [1.0, 10, 100][digits]

@@ -4,9 +4,9 @@
 import AllocationCounter
 import Dispatch
 
-/// How large a run is.
+/// The size of a run.
 package struct Scale: Sendable {
-    /// How many operations a round makes.
+    /// The number of operations in each round.
     package var count: Int
     package var rounds: Int
 
@@ -15,17 +15,17 @@ package struct Scale: Sendable {
 
     package var isSmoke: Bool { count <= Scale.smoke.count }
 
-    /// The size for a workload that needs another one; a smoke run stays small.
+    /// Returns the size for a workload that needs another size, unless this is a smoke run.
     package func sized(_ count: Int, rounds: Int) -> Scale {
         isSmoke ? Scale(count: min(count, Scale.smoke.count), rounds: 1) : Scale(count: count, rounds: rounds)
     }
 }
 
-/// What ours and the peer took, in the same run.
+/// The measurements of OperationKit and a peer in the same run.
 package struct Pair: Sendable {
     package var ours: Double
     package var peer: Double
-    /// The median of the rounds' own ratios: each compares two neighbours in time.
+    /// The median of the ratios of all rounds, in which each ratio compares two consecutive measurements.
     package var ratio: Double
 
     package init(ours: Double, peer: Double, ratio: Double) {
@@ -35,17 +35,17 @@ package struct Pair: Sendable {
     }
 }
 
-/// Times both, one after the other in each round, and gives nanoseconds per item.
+/// Measures both sides, one after the other in each round, and returns the nanoseconds per item.
 package func compare(
     _ scale: Scale, ours: (_ count: Int) -> Void, peer: (_ count: Int) -> Void
 ) -> Pair {
-    // Once without the clock: first uses are not what is measured.
+    // A first run without measurement excludes the cost of first uses.
     ours(scale.count / 10)
     peer(scale.count / 10)
     var oursTimes: [Double] = []
     var peerTimes: [Double] = []
     for round in 0..<scale.rounds {
-        // Whoever comes first finds other caches than who comes second, so they take turns.
+        // The order changes in each round, because the state of the caches depends on the order.
         if round.isMultiple(of: 2) {
             oursTimes.append(time(scale.count, ours))
             peerTimes.append(time(scale.count, peer))
@@ -58,7 +58,7 @@ package func compare(
     return Pair(ours: median(oursTimes), peer: median(peerTimes), ratio: median(ratios))
 }
 
-/// The same for a peer so slow that it runs once, amid the rounds of ours.
+/// Measures a peer that is so slow that it runs only once, between the rounds of OperationKit.
 package func compareWithSlow(
     _ scale: Scale, ours: (_ count: Int) -> Void, peer: (_ count: Int) -> Void
 ) -> Pair {
@@ -70,9 +70,10 @@ package func compareWithSlow(
     return Pair(ours: median(times), peer: peerTime, ratio: median(times) / peerTime)
 }
 
-/// Times the same work on many items and on few: `ours` is what each of the many took, `peer` each of the few.
+/// Measures the same work for many items and for few items.
 ///
-/// Few are over soon and disturbed by little things, so they are repeated and their median counts.
+/// In the result, `ours` is the time per item for many items, and `peer` is the time per item for few items. The
+/// measurement of few items is repeated, and the median counts, because a short measurement is easily disturbed.
 package func growth(_ scale: Scale, few: Int, _ work: (_ count: Int) -> Void) -> Pair {
     work(few)
     let rounds = (0..<scale.rounds).map { _ in
@@ -89,7 +90,7 @@ private func time(_ count: Int, _ body: (Int) -> Void) -> Double {
     return Double(DispatchTime.now().uptimeNanoseconds - start) / Double(count)
 }
 
-/// Nanoseconds per item of work that handles that many.
+/// Returns the nanoseconds per item for work on a number of items.
 package func timeOf(_ count: Int, _ work: () -> Void) -> Double {
     time(count) { _ in work() }
 }
@@ -99,7 +100,7 @@ package func median(_ values: [Double]) -> Double {
     return sorted[sorted.count / 2]
 }
 
-/// Blocks and bytes per item that are left after `make` made that many, while they are alive.
+/// Returns the blocks and bytes per item that remain allocated while the created items are alive.
 package func footprint<Item>(_ count: Int, _ make: () -> Item) -> (blocks: Double, bytes: Double) {
     var items: [Item] = []
     items.reserveCapacity(count + 1)
@@ -114,7 +115,7 @@ package func footprint<Item>(_ count: Int, _ make: () -> Item) -> (blocks: Doubl
     return withExtendedLifetime(items) { (blockCount, byteCount) }
 }
 
-/// Blocks per item that `work` allocates, freed ones included.
+/// Returns the blocks per item that the work allocates, including blocks that are already freed.
 package func allocations(_ count: Int, _ work: () -> Void) -> Double {
     work()
     let blocks = allocation_counter_blocks()

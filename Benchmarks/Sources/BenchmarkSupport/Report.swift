@@ -3,7 +3,7 @@
 
 import Foundation
 
-/// What a run prints and writes.
+/// The results that a run prints and writes to a file.
 package struct Report: Encodable {
     package var workload: String
     package var figures: [Figure]

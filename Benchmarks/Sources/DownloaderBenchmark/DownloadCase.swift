@@ -5,27 +5,27 @@ import BenchmarkSupport
 import Foundation
 import NetworkBenchmarkSupport
 
-/// Some files that all programs download, and what that took each of them.
+/// A set of files that all programs download, and the measurements of each program.
 struct DownloadCase {
     let name: String
     let urls: [String]
-    /// What is downloaded, in the order of the URLs: a run counts only if each file has come with just these bytes.
+    /// The original files, in the order of the URLs, with which the downloaded bytes must agree.
     let originals: [URL]
     let jobs: Int
     let segments: Int
     let folder: URL
-    /// Whether there is room for one run's files only.
+    /// A Boolean value that indicates whether the disk has room for the files of only one run.
     let isLarge: Bool
-    /// How many times as long as the best peer ours may take.
+    /// The maximum ratio of opget's time to the time of the fastest peer.
     let bound: Double
 
-    /// The time on the clock beside the best of the peers, and the processor time beside that one's.
+    /// Returns the wall time compared with the fastest peer, and the processor time compared with the same peer.
     func figures(rounds: Int, isJudged: Bool) -> [Figure] {
         var times: [Downloader: [Usage]] = [:]
         let programs = Downloader.allCases.filter { $0.isThere && $0.can(self) }
         for missing in Downloader.allCases where !missing.isThere { print("\(missing.rawValue) is missing") }
         for round in 0..<rounds {
-            // Whoever comes first finds other caches than who comes second, so they take turns.
+            // The order changes in each round, because the state of the caches depends on the order.
             let shift = round % max(programs.count, 1)
             for program in programs[shift...] + programs[..<shift] {
                 guard let usage = run(program) else {
@@ -55,7 +55,7 @@ struct DownloadCase {
         ]
     }
 
-    /// Whether there are the files, with their bytes, and nothing else.
+    /// Returns whether the folder contains exactly the downloaded files with the correct bytes.
     private func isWhole(_ folder: URL) -> Bool {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
         guard Set(names) == Set(originals.map(\.lastPathComponent)) else { return false }
@@ -70,7 +70,7 @@ struct DownloadCase {
 
     private func rounded(_ value: Double) -> Double { (value * 1_000).rounded() / 1_000 }
 
-    /// What a process took.
+    /// The time that a process used.
     struct Usage {
         let wall: Double
         let processor: Double
@@ -78,8 +78,8 @@ struct DownloadCase {
 
     private func run(_ program: Downloader) -> Usage? {
         let files = FileManager.default
-        // Nothing is removed before small files are written: some file systems take long to find a place for a new file
-        // where one was removed lately. Large ones would fill the disk.
+        // Small files are written to a new folder, because some file systems are slow to create files where other files
+        // were removed recently. Large files would fill the disk.
         let folder = self.folder.appendingPathComponent(isLarge ? "again" : UUID().uuidString)
         if isLarge { try? files.removeItem(at: folder) }
         guard (try? files.createDirectory(at: folder, withIntermediateDirectories: true)) != nil else { return nil }
@@ -92,7 +92,7 @@ struct DownloadCase {
         process.standardOutput = FileHandle.nullDevice
         process.standardError = FileHandle.nullDevice
         let input = process.standardInput as? Pipe
-        // To wait until it exits looks only now and then.
+        // `waitUntilExit()` checks the state of the process too rarely for a measurement.
         let ended = DispatchSemaphore(value: 0)
         process.terminationHandler = { _ in ended.signal() }
         let before = ProcessTime.microsecondsOfChildren

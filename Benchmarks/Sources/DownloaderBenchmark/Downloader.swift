@@ -4,7 +4,7 @@
 import Foundation
 import NetworkBenchmarkSupport
 
-/// A program that downloads.
+/// A program that downloads files.
 enum Downloader: String, CaseIterable {
     case opget, curl, wget, aria2c
 
@@ -16,7 +16,8 @@ enum Downloader: String, CaseIterable {
         return paths.contains { FileManager.default.isExecutableFile(atPath: "\($0)/\(rawValue)") }
     }
 
-    /// wget knows one file at a time, and neither it nor curl a file in pieces.
+    /// Returns whether the program supports a case, because wget downloads only one file at a time, and neither wget
+    /// nor curl downloads a file in segments.
     func can(_ work: DownloadCase) -> Bool {
         switch self {
         case .opget, .aria2c: true
@@ -24,7 +25,7 @@ enum Downloader: String, CaseIterable {
         }
     }
 
-    /// The list that it reads from its standard input.
+    /// Returns the list of URLs that the program reads from standard input.
     func list(_ work: DownloadCase) -> String {
         switch self {
         case .curl: work.urls.map { "url = \"\($0)\"\nremote-name\n" }.joined()

@@ -5,13 +5,14 @@ import BenchmarkSupport
 import Foundation
 import NetworkBenchmarkSupport
 
-/// opget beside curl, wget and aria2c: the same files from an nginx on this machine, each program in a process of its own.
+/// A benchmark that compares opget with curl, wget and aria2c, which download the same files from a local nginx.
 ///
-/// What it needs is installed and built by `Scripts/prepare-downloader-benchmark`, which it calls itself.
+/// Each program runs in its own process. The benchmark calls `Scripts/prepare-downloader-benchmark`, which installs and
+/// builds the required programs.
 @main
 enum DownloaderBenchmark {
     static func main() {
-        // A program that ends before it has read its list is one that failed, and ends nothing else.
+        // A program that ends before it has read its list has failed, but must not end the benchmark.
         signal(SIGPIPE, SIG_IGN)
         let parts = ["large", "pieces", "small", "middle"].map { name in
             BenchmarkCommand.Part(name) { workload(name, $0) }
@@ -48,7 +49,7 @@ enum DownloaderBenchmark {
                 folder: out,
                 isLarge: part != "small", bound: 1.2)
         }
-        /// Files of the same bytes.
+        /// Writes files with identical content and returns their names.
         func write(_ count: Int, of size: Int) throws -> [String] {
             let root = server.folder.appendingPathComponent("root")
             let bytes = Data((0..<size).map { UInt8(truncatingIfNeeded: $0 &* 17) })

@@ -5,7 +5,7 @@ import BenchmarkSupport
 import Foundation
 import OperationCore
 
-/// A tree of groups with many children that wait is cancelled at its root; the peer is what it took to build it.
+/// Returns the time to cancel a tree of groups with many waiting children, compared with the time to build the tree.
 func cancellationFigures(_ scale: Scale) -> [Figure] {
     let scale = scale.sized(100_000, rounds: 11)
     return [
@@ -26,21 +26,21 @@ private func cancellation(_ scale: Scale, begins: Bool) -> Pair {
         ratio: median(times.map { $0.cancelling / $0.building }))
 }
 
-/// Nanoseconds a child.
+/// Returns the nanoseconds per child for building and for canceling a tree.
 ///
-/// Building begins with the first operation made, and ends when the tree waits to run; cancelling ends when each of the
-/// tree has ended.
+/// Building begins with the first operation and ends when the tree is ready to run. Canceling ends when all operations
+/// of the tree have ended.
 private func cancelTree(_ count: Int, begins: Bool) -> (building: Double, cancelling: Double) {
     let counter = Counter()
     let queue = QueueManager("benchmark", width: coreCount)
-    // On hold, the queue starts nothing: all that is in the tree is pending.
+    // A suspended queue starts no operations, so all operations of the tree are pending.
     queue.isSuspended = !begins
     let children = QueueManager("children", width: coreCount)
     children.isSuspended = true
     let start = DispatchTime.now().uptimeNanoseconds
     let root = tree(count, counter, children)
     must { try queue.add(root) }
-    // Seldom asked: it takes the lock of the queue that is being filled.
+    // The interval is long, because each check takes the lock of the queue to which operations are added.
     if begins { while children.counts.ready < count { usleep(100) } }
     let built = DispatchTime.now().uptimeNanoseconds
     root.cancel()
@@ -55,7 +55,7 @@ private func cancelTree(_ count: Int, begins: Bool) -> (building: Double, cancel
     return (Double(built - start) / Double(count), Double(end - built) / Double(count))
 }
 
-/// Ten branches at each node, as in skynet.
+/// Returns a tree in which each node has ten branches, as in skynet.
 private func tree(_ count: Int, _ counter: Counter, _ queue: QueueManager) -> TypedOperation<Int, GroupFailure> {
     let width = min(count, 10)
     let parts = (0..<width).map { ($0 + 1) * count / width - $0 * count / width }

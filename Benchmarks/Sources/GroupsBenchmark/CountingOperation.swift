@@ -4,9 +4,9 @@
 import BenchmarkSupport
 import OperationCore
 
-/// A child that does next to nothing.
+/// A child that only increments a counter.
 final class CountingOperation: SyncOperation<Int, Never>, @unchecked Sendable {
-    // Sendable: the counter is.
+    // Sendable: the counter is Sendable.
 
     private let counter: Counter
 

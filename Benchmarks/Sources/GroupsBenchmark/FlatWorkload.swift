@@ -4,9 +4,10 @@
 import BenchmarkSupport
 import OperationCore
 
-/// A group of n children, and the n operations in the queue without a group around them.
+/// Returns the time for a group of n children, compared with the same n operations in a queue without a group.
 ///
-/// Each round runs as many of both, in groups of n one after another, on one queue as wide as there are cores.
+/// Each round runs the same number of operations on both sides, in consecutive groups of n operations. Both sides use
+/// one queue whose width is the number of cores.
 func flatFigures(_ scale: Scale) -> [Figure] {
     [10, 100, 1_000, 10_000, 100_000].map { size in
         let scale = scale.sized(100_000, rounds: 11)

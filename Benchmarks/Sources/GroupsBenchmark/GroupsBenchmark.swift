@@ -3,9 +3,10 @@
 
 import BenchmarkSupport
 
-/// Many operations as one: what a group costs beside its children, and beside the task groups of the language.
+/// A benchmark that measures the cost of groups, compared with their children alone and with Swift's task groups.
 ///
-/// Columns: nanoseconds a child, or a leaf of the tree. The children do next to nothing, so that what is seen is the group.
+/// The columns contain nanoseconds per child or per leaf of the tree. The children do very little work, so that the
+/// result shows the cost of the group.
 @main
 enum GroupsBenchmark {
     static func main() {

@@ -4,7 +4,7 @@
 import BenchmarkSupport
 import OperationCore
 
-/// A tree in which each node has ten below it, and the leaves' numbers are added up on the way back (skynet).
+/// Returns the time for a tree in which each node has ten children and adds their results (skynet).
 func skynetFigures(_ scale: Scale) -> [Figure] {
     let leaves = scale.sized(100_000, rounds: 11)
     return [
@@ -17,7 +17,7 @@ func skynetFigures(_ scale: Scale) -> [Figure] {
     ]
 }
 
-/// The part of the tree below a node: the numbers of its leaves.
+/// The part of the tree below a node, as the range of the numbers of its leaves.
 private struct Branch: Sendable {
     var first: Int
     var count: Int
@@ -34,9 +34,9 @@ private struct Branch: Sendable {
     static func sum(_ count: Int) -> Int { count * (count - 1) / 2 }
 }
 
-/// A leaf: it gives its number.
+/// A leaf whose result is its number.
 private final class Leaf: SyncOperation<Int, GroupFailure>, @unchecked Sendable {
-    // Sendable: nothing in it changes.
+    // Sendable: the class has no mutable state.
 
     private let number: Int
 

@@ -4,10 +4,12 @@
 import BenchmarkSupport
 import OperationCore
 
-/// The slowest of many runs of a large group without a width, and the median run of the same group with a width.
+/// Returns the slowest of many runs of a large group without a width, compared with the median for the group with a
+/// width.
 ///
-/// Without a width all children are ready at the same time, and threads ask for them as fast as they can. If they waited for
-/// each other's locks, few runs would show it, but those would take many times as long.
+/// Without a width, all children are ready at the same time, and threads request them as fast as possible. If the
+/// threads blocked each other with locks, only a few runs would show this, but these runs would take many times as
+/// long.
 func unlimitedFigures(_ scale: Scale) -> [Figure] {
     let scale = scale.sized(40_000, rounds: 81)
     runAlone(scale.count / 10, width: nil)
@@ -27,7 +29,7 @@ func unlimitedFigures(_ scale: Scale) -> [Figure] {
     ]
 }
 
-/// Runs the group without a queue of its own.
+/// Runs the group without its own queue.
 private func runAlone(_ count: Int, width: Int?) {
     let counter = Counter()
     must {

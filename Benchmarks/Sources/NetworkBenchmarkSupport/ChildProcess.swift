@@ -3,38 +3,38 @@
 
 import Foundation
 
-/// A program that measures something, or is measured.
+/// A child process that measures something, or that is measured.
 package final class ChildProcess {
     private let process = Process()
     private let input = Pipe()
     private let output = Pipe()
 
-    /// Starts a program, or this one in another role; nil if it cannot be started.
+    /// Starts a program, or this program in another role, and returns nil if this fails.
     package init?(_ arguments: [String], program: String? = nil) {
         let own = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
         process.executableURL = program.map { URL(fileURLWithPath: $0) } ?? own
         process.arguments = arguments
-        // All of it stays on this machine.
+        // Without the proxy variables, all requests stay on this computer.
         process.environment = ProcessInfo.processInfo.environment.filter { !$0.key.lowercased().hasSuffix("_proxy") }
         process.standardInput = input
         process.standardOutput = output
         guard (try? process.run()) != nil else { return nil }
     }
 
-    /// The numbers that it prints until its end.
+    /// Returns the numbers that the process prints until it ends.
     package func numbers() -> [Double] {
         let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
         process.waitUntilExit()
         return text.split(whereSeparator: \.isWhitespace).compactMap { Double($0) }
     }
 
-    /// Waits until it prints something.
+    /// Waits until the process prints something.
     package func waitForWord() { _ = output.fileHandleForReading.availableData }
 
-    /// Lets it go on.
+    /// Lets the process continue.
     package func goOn() { input.fileHandleForWriting.write(Data("\n".utf8)) }
 
-    /// Bytes of memory that are its own.
+    /// The number of bytes of private memory.
     package var memory: Int { ProcessMemory.bytes("RssAnon", of: "\(process.processIdentifier)") }
 
     package func kill() {

@@ -4,7 +4,7 @@
 import Dispatch
 import Synchronization
 
-/// How many requests are still to be begun, and how many to be ended.
+/// The number of requests that have not begun, and the number of requests that have not ended.
 package final class Countdown: Sendable {
     private struct State {
         var toBegin: Int
@@ -19,7 +19,7 @@ package final class Countdown: Sendable {
         state = Mutex(State(toBegin: count, toEnd: count))
     }
 
-    /// False if all were begun.
+    /// Takes a request that has not begun, and returns false if all requests have begun.
     package func takeOne() -> Bool {
         state.withLock { state in
             guard state.toBegin > 0 else { return false }
@@ -37,7 +37,7 @@ package final class Countdown: Sendable {
         if isLast { isOver.signal() }
     }
 
-    /// Waits for the last; gives the number of failures.
+    /// Waits until all requests have ended, and returns the number of failures.
     package func wait() -> Int {
         isOver.wait()
         return state.withLock { $0.failed }

@@ -3,18 +3,18 @@
 
 import Foundation
 
-/// An nginx with one worker on this machine, which serves two files of 100 bytes and a large one, and takes files.
+/// A local nginx with one worker, which serves two files of 100 bytes and a large file, and accepts uploads.
 package final class LocalNginx {
-    /// The folder in which it works; what is in `root` is served.
+    /// The folder of the server, whose subfolder `root` contains the served files.
     package let folder: URL
     private let port = Int.random(in: 20_000...29_999)
     private let process = Process()
 
-    /// What `small.json` is: 100 bytes.
+    /// The content of `small.json`, which has 100 bytes.
     package static let json =
         #"{"id":1234567,"title":"Kind of Blue","artist":"Miles Davis","year":1959,"isLive":false,"minutes":45}"#
 
-    /// Starts it; nil if there is none.
+    /// Starts nginx, or returns nil if nginx is not installed.
     package init?(largeSize: Int) {
         let environment = ProcessInfo.processInfo.environment
         let paths = [environment["TRANSPORT_NGINX"], "/usr/sbin/nginx", "/usr/local/sbin/nginx", "/usr/bin/nginx"]

@@ -3,18 +3,18 @@
 
 import Foundation
 
-/// What must be there before anything can be measured.
+/// The preparation that a benchmark needs before it can measure.
 package enum Preparation {
-    /// The folder of the package.
+    /// The root folder of the package.
     package static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent().deletingLastPathComponent()
 
-    /// The bare C program.
+    /// The C program that uses libcurl directly.
     package static let peer = root.appendingPathComponent("Benchmarks/.build/transport-peer").path
 
-    /// Installs and builds what is missing; false if that is impossible here.
+    /// Installs and builds missing programs, and returns false if this is not possible.
     ///
-    /// - Parameter script: What does that, by its path in the package.
+    /// - Parameter script: The path of the script in the package that installs and builds the programs.
     package static func run(_ script: String = "Scripts/prepare-transport-benchmark") -> Bool {
         let process = Process()
         process.executableURL = root.appendingPathComponent(script)

@@ -3,9 +3,9 @@
 
 import Foundation
 
-/// What the system allows a process.
+/// The limits of a process.
 package enum ProcessLimits {
-    /// Lets this process, and those that it starts, have as many descriptors as the system allows.
+    /// Raises the limit of file descriptors for this process and its children as far as the system allows.
     package static func raiseFileLimit() {
         var limit = rlimit()
         #if canImport(Glibc)

@@ -3,9 +3,9 @@
 
 import Foundation
 
-/// What the system says of the memory of a process.
+/// The memory of a process, according to the system.
 package enum ProcessMemory {
-    /// One of the values of `/proc/…/status`, in bytes; 0 where there is none.
+    /// Returns a value from `/proc/…/status` in bytes, or 0 if the value is missing.
     package static func bytes(_ name: String, of process: String = "self") -> Int {
         let text = (try? String(contentsOfFile: "/proc/\(process)/status", encoding: .utf8)) ?? ""
         let line = text.split(separator: "\n").first { $0.hasPrefix("\(name):") }

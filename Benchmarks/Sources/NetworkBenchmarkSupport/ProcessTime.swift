@@ -3,12 +3,12 @@
 
 import Foundation
 
-/// What this process has taken of the processors.
+/// The processor time of this process and its children.
 package enum ProcessTime {
-    /// User and system time of all its threads so far.
+    /// The user and system time of all threads of this process.
     package static var microseconds: Double { microseconds(ofChildren: false) }
 
-    /// User and system time of the processes that it started and that have ended.
+    /// The user and system time of the child processes that have ended.
     package static var microsecondsOfChildren: Double { microseconds(ofChildren: true) }
 
     private static func microseconds(ofChildren: Bool) -> Double {

@@ -4,7 +4,7 @@
 import Foundation
 import Synchronization
 
-/// Takes connections on this machine, and never says a word.
+/// A local server that accepts connections and never responds.
 package final class SilentServer: Sendable {
     package let port: UInt16
     private let listener: Int32
@@ -37,10 +37,10 @@ package final class SilentServer: Sendable {
         }.start()
     }
 
-    /// How many connections it has taken since the last time it was emptied.
+    /// The number of connections that the server has accepted since it was last emptied.
     package var count: Int { sockets.withLock { $0.count } }
 
-    /// Ends all connections.
+    /// Closes all connections.
     package func empty() {
         sockets.withLock { sockets in
             for socket in sockets { close(socket) }

@@ -8,10 +8,11 @@ import OperationNetworking
     import FoundationNetworking
 #endif
 
-/// Does with the answer of a task what an operation does: keeps the body, makes the response object and the result.
+/// A receiver that processes a response as an operation does: it stores the body, and creates the response object and
+/// the result.
 final class AlbumReceiver: NetworkReceiver {
     private let whenDone: @Sendable (Album?) -> Void
-    // Sendable: only used in the calls of one task, which come one after the other.
+    // Sendable: the property is used only in the calls of one task, which are consecutive.
     private nonisolated(unsafe) var head: ResponseHead?
     private nonisolated(unsafe) var data = Data()
 

@@ -9,9 +9,9 @@ import OperationNetworking
     import FoundationNetworking
 #endif
 
-/// By what a request is carried out.
+/// The way in which a request is sent.
 enum Carrier: String {
-    /// A task of the session, with a receiver that does what an operation does at the end.
+    /// A task of the session, with a receiver that does the same as an operation at the end.
     case task
     /// An operation in a `QueueManager`.
     case manager
@@ -19,12 +19,12 @@ enum Carrier: String {
     case queue
     /// An operation of a subclass that overrides `evaluate(result:response:)`, in a `QueueManager`.
     case subclass
-    /// The operation of an endpoint, in a `QueueManager`: it decodes by itself, and needs no response object for that.
+    /// The operation of an endpoint in a `QueueManager`, which decodes the body and needs no response object.
     case endpoint
-    /// An operation in a `QueueManager` over the session that follows redirects, as the default one does.
+    /// An operation in a `QueueManager` over the session that follows redirects, as in the default session.
     case exchange
 
-    /// A session for so many requests at a time; the same for all but one.
+    /// Returns a session for a number of simultaneous requests, which is the same for all cases except `exchange`.
     func makeSession(inFlight: Int) -> any NetworkSession {
         #if OPERATIONKIT_LIBCURL
             var configuration = CurlSession.Configuration()
@@ -40,7 +40,7 @@ enum Carrier: String {
         return self == .exchange ? ExchangeSession(over: session) : session
     }
 
-    /// Makes the operation for a request.
+    /// Returns an operation for a request.
     func makeOperation(_ request: NetworkRequest, _ session: any NetworkSession) -> NetworkDataOperation<Album> {
         func made<Session: NetworkSession>(_ session: Session) -> NetworkDataOperation<Album> {
             if self == .endpoint { return Self.endpointOperation(request, session) }
@@ -57,14 +57,14 @@ extension Carrier {
     ) -> NetworkDataOperation<Album> {
         let base = NetworkBase(request.url) { base in
             base.session = session
-            // The server does not say of what type it is.
+            // The server does not send the content type.
             base.headers = ["Accept": "*/*"]
         }
         return base.get("", as: Album.self)
     }
 }
 
-/// What every answer is decoded to.
+/// The result that each response is decoded to.
 struct Album: Decodable, Sendable {
     let id: Int
     let title: String
@@ -77,7 +77,7 @@ struct Album: Decodable, Sendable {
 }
 
 private final class AlbumOperation: NetworkDataOperation<Album>, @unchecked Sendable {
-    // Sendable: it has no state.
+    // Sendable: the class has no state.
 
     override func evaluate(result: Data, response: HTTPURLResponse) throws -> Album { try Album(result) }
 }

@@ -6,7 +6,8 @@ import Foundation
 import OperationCore
 import OperationNetworking
 
-/// Begins many requests at once to a server that never answers, and prints how many bytes of the heap they hold.
+/// A client that sends many requests at the same time to a server that never responds, and prints the used bytes of
+/// heap.
 struct HoldingClient {
     let carrier: Carrier
     let request: NetworkRequest
@@ -23,12 +24,12 @@ struct HoldingClient {
         session = carrier.makeSession(inFlight: count + 1)
     }
 
-    /// Prints when it is told to that all of them are under way.
+    /// Prints the bytes when the parent process reports that the server has received all requests.
     func run() {
         let manager = QueueManager(width: count + 1)
         let queue = OperationQueue()
         queue.maxConcurrentOperationCount = count + 1
-        // The first one does what is done once.
+        // The first request includes the cost of first uses.
         begin(manager, queue)
         usleep(300_000)
         allocation_counter_set_counting(1)

@@ -6,7 +6,7 @@ import NetworkBenchmarkSupport
 import OperationCore
 import OperationNetworking
 
-/// Moves one large file by an operation, and prints by how many bytes the process grew at most.
+/// A client that transfers a large file in an operation, and prints the maximum growth of the process in bytes.
 struct LargeOperation {
     let url: URL
     let file: URL
@@ -19,7 +19,7 @@ struct LargeOperation {
 
     /// Downloads to the file.
     func download() {
-        // First uses are not what is measured.
+        // A first request excludes the cost of first uses.
         let small = url.deletingLastPathComponent().appendingPathComponent("small")
         _ = download(small, to: file.appendingPathExtension("first"))
         report { download(url, to: file) }
@@ -31,7 +31,7 @@ struct LargeOperation {
         return (try? operation.startAndWait()) != nil
     }
 
-    /// Sends the file in a form of four parts, a quarter of it in each.
+    /// Uploads the file in a multipart form of four parts, each of which is a quarter of the file.
     func upload() {
         _ = upload({ $0.add("first", Data(count: 100), fileName: "first") }, to: url.appendingPathExtension("first"))
         report { upload(addQuarters, to: url) }

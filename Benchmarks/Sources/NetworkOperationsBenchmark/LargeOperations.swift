@@ -5,7 +5,7 @@ import BenchmarkSupport
 import Foundation
 import NetworkBenchmarkSupport
 
-/// By how much a process grows while it moves a large file.
+/// Returns the growth of a process while it transfers a large file.
 func largeOperations(_ scale: Scale) -> [Figure] {
     let size = scale.isSmoke ? 64 << 20 : 1 << 30
     guard Preparation.run(), let server = LocalNginx(largeSize: size) else {

@@ -5,9 +5,9 @@ import BenchmarkSupport
 import Foundation
 import NetworkBenchmarkSupport
 
-/// Network operations, beside the tasks of the session beneath them, with an nginx on this machine.
+/// A benchmark that compares network operations with tasks of their session, against a local nginx.
 ///
-/// What it needs is installed by `Scripts/prepare-transport-benchmark`, which it calls itself.
+/// The benchmark calls `Scripts/prepare-transport-benchmark`, which installs the required programs.
 @main
 enum NetworkOperationsBenchmark {
     static func main() {
@@ -31,7 +31,7 @@ enum NetworkOperationsBenchmark {
         }
     }
 
-    /// What a process is that the benchmark starts, so that time and memory are its alone.
+    /// The role of a child process, which runs separately so that its time and memory can be measured.
     enum Role: String {
         case client = "--client"
         case download = "--download"

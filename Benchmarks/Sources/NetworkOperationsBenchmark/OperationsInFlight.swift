@@ -6,7 +6,7 @@ import BenchmarkSupport
 import Foundation
 import NetworkBenchmarkSupport
 
-/// The heap of operations that all wait for an answer, beyond that of the tasks beneath them.
+/// Returns the heap of operations that wait for a response, without the heap of their tasks.
 func operationsInFlight(_ scale: Scale) -> [Figure] {
     guard allocation_counter_is_available() == 1 else { return [] }
     let count = scale.isSmoke ? 500 : 5_000
@@ -32,7 +32,7 @@ func operationsInFlight(_ scale: Scale) -> [Figure] {
     ].compactMap { $0 }
 }
 
-/// Bytes of the heap for each.
+/// Returns the bytes of heap per request.
 private func measure(_ carrier: Carrier, _ server: SilentServer, _ count: Int) -> Double? {
     let role = NetworkOperationsBenchmark.Role.hold.rawValue
     guard let child = ChildProcess([role, carrier.rawValue, "http://127.0.0.1:\(server.port)/", "\(count)"]) else {
@@ -47,7 +47,7 @@ private func measure(_ carrier: Carrier, _ server: SilentServer, _ count: Int) -
         print("\(carrier) failed: \(server.count) requests instead of \(count + 1)")
         return nil
     }
-    // The requests themselves are sent right after their connections were taken.
+    // A client sends each request directly after its connection is accepted.
     sleep(1)
     child.goOn()
     guard let bytes = child.numbers().first else { return nil }

@@ -7,12 +7,12 @@ import NetworkBenchmarkSupport
 import OperationCore
 import OperationNetworking
 
-/// Sends so many small requests, so many at a time, and prints what that took: seconds, microseconds of processor time,
-/// failures.
+/// A client that sends small requests, a number of them at a time, and prints the seconds, the microseconds of
+/// processor time and the failures.
 ///
-/// It is run in a process of its own, so that the processor time is its alone.
+/// The client runs in its own process, so that its processor time can be measured.
 struct SmallClient {
-    /// So many operations are given to a queue at once.
+    /// The number of operations that are added to a queue together.
     private static let wave = 1_000
 
     let carrier: Carrier
@@ -31,7 +31,7 @@ struct SmallClient {
     }
 
     func run() {
-        // First uses are not what is measured.
+        // First requests exclude the cost of first uses.
         _ = send(max(count / 10, 100))
         let start = DispatchTime.now().uptimeNanoseconds
         let before = ProcessTime.microseconds
@@ -41,7 +41,7 @@ struct SmallClient {
         print("\(seconds) \(processor) \(failed)")
     }
 
-    /// How many failed.
+    /// Sends requests and returns the number of failures.
     private func send(_ count: Int) -> Int {
         switch carrier {
         case .task: return sendByTasks(count)

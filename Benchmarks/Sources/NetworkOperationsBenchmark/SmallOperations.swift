@@ -4,7 +4,7 @@
 import BenchmarkSupport
 import NetworkBenchmarkSupport
 
-/// Small requests with JSON, sixteen at a time, through operations and without.
+/// Returns the time for small JSON requests, sixteen at a time, with and without operations.
 func smallOperations(_ scale: Scale) -> [Figure] {
     guard Preparation.run(), let server = LocalNginx(largeSize: 0) else {
         print("SKIPPED: there is no nginx, and it cannot be installed (see above).")
@@ -15,7 +15,7 @@ func smallOperations(_ scale: Scale) -> [Figure] {
     let carriers = [Carrier.task, .manager, .queue, .subclass, .endpoint, .exchange]
     var costs: [Carrier: [Double]] = [:]
     for round in 0..<(scale.isSmoke ? 3 : 7) {
-        // Whoever comes first finds other caches than who comes later, so they take turns.
+        // The order changes in each round, because the state of the caches depends on the order.
         for index in carriers.indices {
             let carrier = carriers[(index + round) % carriers.count]
             guard let cost = measure(carrier, server, count) else { return [] }
@@ -27,7 +27,7 @@ func smallOperations(_ scale: Scale) -> [Figure] {
         let pair = Pair(ours: median(ours), peer: median(bare), ratio: median(zip(ours, bare).map { $0 / $1 }))
         return .ratio("CPU per small request, \(name), to a task", unit: "µs", pair, target: target)
     }
-    /// So few requests as in a smoke run show that it works, and nothing else.
+    /// A smoke run sends too few requests for a target.
     func atMost(_ bound: Double) -> Figure.Target { scale.isSmoke ? .none : .atMost(bound) }
     return [
         figure("QueueManager", .manager, atMost(1.3)),
@@ -38,7 +38,7 @@ func smallOperations(_ scale: Scale) -> [Figure] {
     ].compactMap { $0 }
 }
 
-/// Microseconds of processor time for each request.
+/// Returns the microseconds of processor time per request.
 private func measure(_ carrier: Carrier, _ server: LocalNginx, _ count: Int) -> Double? {
     let role = NetworkOperationsBenchmark.Role.client.rawValue
     let child = ChildProcess([role, carrier.rawValue, server.url("small.json"), "\(count)", "16"])

@@ -5,9 +5,9 @@ import BenchmarkSupport
 import Foundation
 import OperationCore
 
-/// The smallest asynchronous operation of ours.
+/// The smallest asynchronous operation of OperationKit.
 private final class EmptyOperation: AsyncOperation<Int, Never>, @unchecked Sendable {
-    // Sendable: it has no state.
+    // Sendable: the class has no state.
 
     override func main() {}
 }
@@ -23,7 +23,7 @@ enum OperationsBenchmark {
     }
 }
 
-/// One operation by hand: make, start, finish, deliver, free.
+/// Returns the time to create, start, finish, deliver and release one operation.
 private func operationsWorkload(_ scale: Scale) -> [Figure] {
     let queue = DispatchQueue(label: "callbacks")
     let bare = compare(scale) { count in
@@ -85,8 +85,9 @@ private func operationsWorkload(_ scale: Scale) -> [Figure] {
     ]
 }
 
-/// Makes a batch while the queue stands still, then lets the queue deliver it: so that what is timed is the work of both
-/// sides, and not how often the one thread happens to wake the other.
+/// Creates a batch of operations while the queue is suspended, and then lets the queue deliver the batch.
+///
+/// The measured time then contains the work of both sides, and does not depend on how often one thread wakes the other.
 private func inBatches(of count: Int, on queue: DispatchQueue, _ make: (Int) -> Void) {
     var made = 0
     while made < count {

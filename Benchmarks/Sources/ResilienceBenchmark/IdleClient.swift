@@ -9,22 +9,22 @@ import OperationExporters
 import OperationNetworking
 import OperationTestKit
 
-/// What is set on each operation.
+/// The policies that are set on each operation.
 enum IdlePolicies: String, CaseIterable {
     case none = "nothing"
     case retry = "retry"
     case offline = "offline policy"
     case authentication = "authentication"
     case all = "all three"
-    /// No policies, but what sees to it that something is known.
+    /// A meter without policies.
     case meter = "a meter"
     case trace = "a timeline"
 
     var observes: Bool { [.meter, .trace].contains(self) }
 }
 
-/// Asks for something again and again, sixteen requests at a time, on a network that is there and with a credential
-/// that is valid.
+/// A client that sends the same request repeatedly, sixteen at a time, with an available network and a valid
+/// credential.
 struct IdleClient {
     let policies: IdlePolicies
     private let session = StubSession()
@@ -39,7 +39,7 @@ struct IdleClient {
         "token"
     }
 
-    /// nil if there is no such request.
+    /// Creates a client, or returns nil if the request cannot be created.
     init?(_ policies: IdlePolicies) {
         guard let url = URL(string: "http://example.com/"), let request = try? NetworkRequest(url: url) else {
             return nil
@@ -49,14 +49,14 @@ struct IdleClient {
         session.route("GET", "/") { _ in .text("Hello") }
     }
 
-    /// Sends so many, and waits for the last; gives the number of those that failed.
+    /// Sends a number of requests, waits for the last one, and returns the number of failures.
     func send(_ count: Int) -> Int {
         let countdown = Countdown(count)
         for _ in 0..<16 { begin(countdown) }
         return countdown.wait()
     }
 
-    /// Each that ends begins the next.
+    /// Begins a request, whose end begins the next request.
     private func begin(_ countdown: Countdown) {
         guard countdown.takeOne() else { return }
         let operation = NetworkDataOperation(request: request, urlSession: session) { data, _ in data.count }

@@ -5,14 +5,14 @@ import AllocationCounter
 import BenchmarkSupport
 import NetworkBenchmarkSupport
 
-/// What policies cost that are set and have nothing to do, on the stub session.
+/// Returns the cost of policies that are set but have no effect, with a stub session.
 func idlePolicies(_ scale: Scale) -> [Figure] {
     let count = scale.isSmoke ? 200 : 20_000
     let clients = IdlePolicies.allCases.compactMap { IdleClient($0) }
     var times: [[Double]] = clients.map { _ in [] }
     var failures = 0
     for round in 0..<(scale.isSmoke ? 3 : 21) {
-        // They take turns in coming first.
+        // The order changes in each round, because the state of the caches depends on the order.
         for index in clients.indices.map({ ($0 + round) % clients.count }) {
             failures += clients[index].send(count / 10)
             let before = ProcessTime.microseconds
@@ -29,7 +29,7 @@ func idlePolicies(_ scale: Scale) -> [Figure] {
     }
     var figures: [Figure] = []
     for (index, client) in clients.enumerated().dropFirst() {
-        /// Those that are set one by one are told, and not judged.
+        /// The figures for individual policies have no target.
         func target(_ bound: Double) -> Figure.Target {
             client.policies == .all && !scale.isSmoke ? .atMost(bound) : .none
         }
@@ -40,7 +40,7 @@ func idlePolicies(_ scale: Scale) -> [Figure] {
         figures.append(
             .plain("\(name): allocations of a request", unit: "", blocks[index] - blocks[0], target: target(4)))
     }
-    // Requests that do not get through would be cheap ones.
+    // Requests that fail would be cheaper than requests that succeed.
     if clients.isEmpty { failures = 1 }
     figures.append(.plain("requests that failed", unit: "", Double(failures), target: .atMost(0)))
     return figures

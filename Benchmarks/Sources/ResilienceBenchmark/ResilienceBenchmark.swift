@@ -3,8 +3,8 @@
 
 import BenchmarkSupport
 
-/// What it costs that requests get through: retry and offline policies that have nothing to do, operations that wait
-/// for the network, and a storm of timers.
+/// A benchmark of the resilience features, with retry and offline policies that have no effect, operations that wait
+/// for the network, and a large number of timers.
 @main
 enum ResilienceBenchmark {
     static func main() {

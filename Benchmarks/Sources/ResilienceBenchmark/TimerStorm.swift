@@ -5,7 +5,8 @@ import BenchmarkSupport
 import OperationCore
 import OperationTestKit
 
-/// Pauses that begin and end on the manual clock, as when a hundred thousand operations repeat at once.
+/// Returns the time for pauses that begin and end on the manual clock, as if 100,000 operations retried at the same
+/// time.
 func timerStorm(_ scale: Scale) -> [Figure] {
     let pair = growth(scale.sized(100_000, rounds: 5), few: 1_000) { count in
         let clock = ManualClock()

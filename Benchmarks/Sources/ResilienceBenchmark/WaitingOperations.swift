@@ -9,7 +9,7 @@ import OperationCore
 import OperationNetworking
 import OperationTestKit
 
-/// What operations take that wait for the network, and at what pace they go on.
+/// Returns the memory of operations that wait for the network, and the pace at which they resume.
 func waitingOperations(_ scale: Scale) -> [Figure] {
     let count = scale.isSmoke ? 1_000 : 100_000
     let clock = ManualClock(), network = ManualConnectivity(.unsatisfied), session = StubSession()

@@ -5,14 +5,14 @@ import BenchmarkSupport
 import Foundation
 import OperationCore
 
-/// Many operations that wait are cancelled together.
+/// Returns the time to cancel many waiting operations at the same time.
 func cancellationFigures(_ scale: Scale) -> [Figure] {
     let scale = scale.sized(4_000, rounds: 3)
     return [
         .speedup(
             "cancel storm, a chain, by the queue: OperationQueue", unit: "ns",
             compare(scale, ours: runCancelAll, peer: runPeerCancelAll)),
-        // Foundation does not pass a cancellation on.
+        // Foundation does not cancel the dependents of a canceled operation.
         .speedup(
             "cancel storm, a chain, by its first: no peer, by the queue", unit: "ns",
             compare(scale, ours: runCancelFirst, peer: runPeerCancelAll)),
@@ -33,7 +33,7 @@ private func runCancelAll(_ count: Int) {
     check(counter.value, is: 0, "operations that ran")
 }
 
-/// The chain passes the cancellation of its first one on by itself.
+/// Cancels only the first operation of a chain, which cancels the others.
 func runCancelFirst(_ count: Int) {
     let counter = Counter()
     let operations = (0..<count).map { _ in CountingOperation(counter) }

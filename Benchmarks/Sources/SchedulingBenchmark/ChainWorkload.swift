@@ -5,7 +5,7 @@ import BenchmarkSupport
 import Foundation
 import OperationCore
 
-/// Operations each of which waits for the one before.
+/// Returns the time for operations, each of which depends on the previous operation.
 func chainFigures(_ scale: Scale) -> [Figure] {
     let short = GraphRace(.chain, width: nil)
     let narrow = GraphRace(.chain, width: 1, isPeerFedOneByOne: true)
@@ -26,7 +26,7 @@ func chainFigures(_ scale: Scale) -> [Figure] {
     ]
 }
 
-/// Plain operations of Foundation in a queue of ours.
+/// Runs plain operations of Foundation in a `QueueManager`.
 private func runBlockChain(_ count: Int) {
     let counter = Counter()
     withQueue { queue in for operation in blockChain(count, counter) { try queue.add(operation) } }

@@ -5,7 +5,7 @@ import BenchmarkSupport
 import Foundation
 import OperationCore
 
-/// Closures that are added without making an operation of each.
+/// Returns the time for closures that are added to a queue without operations.
 func closureFigures(_ scale: Scale) -> [Figure] {
     let scale = scale.sized(100_000, rounds: 15)
     return [

@@ -5,7 +5,8 @@ import BenchmarkSupport
 import Foundation
 import OperationCore
 
-/// Asynchronous operations that all run at once and are finished by somebody else, the last one first.
+/// Returns the time for asynchronous operations that all run at the same time, and that another thread finishes in
+/// reverse order.
 func completionFigures(_ scale: Scale) -> [Figure] {
     [
         .speedup(
@@ -15,7 +16,7 @@ func completionFigures(_ scale: Scale) -> [Figure] {
 }
 
 private final class OpenOperation: AsyncOperation<Int, Never>, @unchecked Sendable {
-    // Sendable: the gate is.
+    // Sendable: the gate is Sendable.
 
     private let gate: Gate
 
@@ -26,9 +27,9 @@ private final class OpenOperation: AsyncOperation<Int, Never>, @unchecked Sendab
     override func main() { gate.pass() }
 }
 
-/// The least that an asynchronous subclass of `Foundation.Operation` must do.
+/// The minimum implementation of an asynchronous subclass of `Foundation.Operation`.
 private final class PeerOpenOperation: Operation, @unchecked Sendable {
-    // Sendable: the flags are only changed by one thread at a time here.
+    // Sendable: only one thread at a time changes the flags in this benchmark.
 
     private let gate: Gate
     private var isRunning = false
@@ -59,7 +60,7 @@ private final class PeerOpenOperation: Operation, @unchecked Sendable {
     }
 }
 
-/// Opens when as many passed as are to come.
+/// A gate that opens when a number of operations have called `pass()`.
 private final class Gate: Sendable {
     private let counter = Counter()
     private let count: Int

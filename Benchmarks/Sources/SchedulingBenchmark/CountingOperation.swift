@@ -5,9 +5,9 @@ import BenchmarkSupport
 import Foundation
 import OperationCore
 
-/// Ours: a typed result, which is the count after it counted itself.
+/// The operation of OperationKit, whose typed result is the count after the operation has incremented the counter.
 final class CountingOperation: SyncOperation<Int, Never>, @unchecked Sendable {
-    // Sendable: the counter is.
+    // Sendable: the counter is Sendable.
 
     private let counter: Counter
 
@@ -18,11 +18,11 @@ final class CountingOperation: SyncOperation<Int, Never>, @unchecked Sendable {
     override func main() { finish(withResult: counter.add()) }
 }
 
-/// The peer: the least that a subclass of `Foundation.Operation` must do, without a result that others can read safely.
+/// The peer, which is a minimal subclass of `Foundation.Operation` without a result that other threads can read safely.
 ///
-/// In an `OperationQueue` it is faster than a `BlockOperation`, which has an array of blocks and a lock of its own.
+/// In an `OperationQueue`, the class is faster than a `BlockOperation`, which has an array of blocks and its own lock.
 final class PeerOperation: Operation, @unchecked Sendable {
-    // Sendable: the counter is, and `count` is written once, before the operation ends.
+    // Sendable: the counter is Sendable, and `count` is written once, before the operation ends.
 
     private let counter: Counter
     private(set) var count = 0

@@ -5,10 +5,10 @@ import BenchmarkSupport
 import Foundation
 import OperationCore
 
-/// What one edge of a large graph takes, and what one of a small graph takes.
+/// Returns the time per edge of a large graph, compared with the time per edge of a small graph.
 ///
-/// The edges come in an order in which the search for cycles has something to do. The operations do not run, and they are
-/// made and released outside of the time that is measured.
+/// The edges are added in an order in which the search for cycles has work to do. The operations do not run, and the
+/// measurement excludes their creation and release.
 func edgesFigures(_ scale: Scale) -> [Figure] {
     let scale = scale.sized(64_000, rounds: 5)
     var middle = scale
@@ -22,11 +22,13 @@ func edgesFigures(_ scale: Scale) -> [Figure] {
 }
 
 enum EdgeShape: CaseIterable {
-    /// Two chains, then each of the second waits for its neighbour of the first, in any order.
+    /// Two chains, with an edge in random order from each operation of the second chain to its neighbor in the first
+    /// chain.
     case ladder
-    /// Layers of 50, each operation waiting for three of the layer before; edges in any order.
+    /// Layers of 50 operations, each of which depends on three operations of the previous layer, with edges in random
+    /// order.
     case layers
-    /// The same, with operations that were made in any order, too.
+    /// The same layers, with operations that are also created in random order.
     case layersMadeInAnyOrder
 
     var name: String {
@@ -37,7 +39,7 @@ enum EdgeShape: CaseIterable {
         }
     }
 
-    /// Which operation waits for which.
+    /// Returns the edges, each with a dependent operation and its dependency.
     func edges(_ count: Int) -> [(downstream: Int, upstream: Int)] {
         var random = FixedRandom()
         switch self {
@@ -62,7 +64,7 @@ private func growthOfEdges(_ scale: Scale, _ shape: EdgeShape) -> Figure {
     let few = max(scale.count / 64, 100)
     let graphs = [few, scale.count].map { (count: $0, edges: shape.edges($0)) }
     let rounds = (0..<scale.rounds).map { _ in
-        // A small graph is over soon and disturbed by little things: the median of some counts.
+        // A measurement of a small graph is easily disturbed, so the median of several counts is used.
         (
             median((0..<9).map { _ in timeOfEdges(graphs[0].count, graphs[0].edges) }),
             timeOfEdges(graphs[1].count, graphs[1].edges)
@@ -98,14 +100,14 @@ private func timeOfPeerEdges(_ count: Int, _ edges: [(downstream: Int, upstream:
     let time = timeOf(edges.count) {
         for edge in edges { operations[edge.downstream].addDependency(operations[edge.upstream]) }
     }
-    // Foundation lets go of a long chain in a recursion.
+    // Foundation releases a long chain recursively.
     for edge in edges { operations[edge.downstream].removeDependency(operations[edge.upstream]) }
     return time
 }
 
-// What one operation has many of.
+// Many members of one operation.
 
-/// What one of many observers, state loops and conditions of an operation takes to come and go, and what one of few takes.
+/// Returns the time to add and remove one of many observers, state loops or conditions, compared with one of a few.
 func memberFigures(_ scale: Scale) -> [Figure] {
     let scale = scale.sized(40_000, rounds: 5)
     let few = max(scale.count / 40, 100)

@@ -1,24 +1,24 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-/// Which operations wait for which, by number; each waits only for lower numbers.
+/// A graph of dependencies between numbered operations, each of which depends only on operations with lower numbers.
 ///
-/// Made before the clock runs: how it was thought up is not what is measured.
+/// The graph is created before the measurement, because its creation does not count.
 struct Graph {
     enum Shape { case chain, tree, wavefront, traversal, fan }
 
     private(set) var count = 0
-    /// Where in `sources` those of each node begin, and after the last one where all end.
+    /// The index in `sources` at which the dependencies of each node begin, followed by the end of the last node.
     private var starts: [Int] = [0]
     private var sources: [Int32] = []
-    /// Whether the last one runs after all others.
+    /// A Boolean value that indicates whether the last operation runs after all others.
     private(set) var hasOneEnd = false
 
     private init(hasOneEnd: Bool = false) {
         self.hasOneEnd = hasOneEnd
     }
 
-    /// What a node waits for.
+    /// Returns the dependencies of a node.
     subscript(node: Int) -> ArraySlice<Int32> { sources[starts[node]..<starts[node + 1]] }
 
     private mutating func append(after upstream: some Sequence<Int>) {
@@ -28,9 +28,9 @@ struct Graph {
     }
 }
 
-// The shapes, as in taskflow's benchmarks.
+// The shapes of graphs, as in taskflow's benchmarks.
 extension Graph {
-    /// That many nodes, or as many below as make the shape complete.
+    /// Creates a graph with a number of nodes, or with fewer nodes if the shape requires this.
     init(_ shape: Shape, _ count: Int) {
         switch shape {
         case .chain: self = .chain(count)
@@ -41,21 +41,21 @@ extension Graph {
         }
     }
 
-    /// Each after the one before.
+    /// Returns a chain in which each node depends on the previous node.
     static func chain(_ count: Int) -> Graph {
         var graph = Graph(hasOneEnd: true)
         for node in 0..<count { graph.append(after: node > 0 ? [node - 1] : []) }
         return graph
     }
 
-    /// Each before two others, numbered as in a heap.
+    /// Returns a binary tree in which two nodes depend on each node, numbered as in a heap.
     static func tree(_ count: Int) -> Graph {
         var graph = Graph()
         for node in 0..<count { graph.append(after: node > 0 ? [(node - 1) / 2] : []) }
         return graph
     }
 
-    /// A square in which each is after its left and its upper neighbour.
+    /// Returns a square in which each node depends on its left and upper neighbors.
     static func wavefront(side: Int) -> Graph {
         var graph = Graph(hasOneEnd: true)
         for row in 0..<side {
@@ -67,7 +67,7 @@ extension Graph {
         return graph
     }
 
-    /// Levels as wide as they are many, each node before one to four of the next level.
+    /// Returns a square of levels, in which one to four nodes of the next level depend on each node.
     static func traversal(side: Int) -> Graph {
         var graph = Graph()
         var random = FixedRandom()
@@ -76,7 +76,7 @@ extension Graph {
             var upstream = [[Int]](repeating: [], count: side)
             for node in 0..<side {
                 for offset in 0...Int(random.next() % 4) {
-                    // A stride that is no divisor of usual sides reaches another node each time.
+                    // The stride is not a divisor of common sizes, so it leads to a different node each time.
                     upstream[(node + offset * 7) % side].append((level - 1) * side + node)
                 }
             }
@@ -86,7 +86,7 @@ extension Graph {
         return graph
     }
 
-    /// One, then many that wait for it, then one that waits for the many.
+    /// Returns a graph with one node, many nodes that depend on it, and a last node that depends on all of these.
     static func fan(_ count: Int) -> Graph {
         var graph = Graph(hasOneEnd: true)
         for node in 0..<count - 1 { graph.append(after: node > 0 ? [0] : []) }
@@ -95,7 +95,7 @@ extension Graph {
     }
 }
 
-/// The same numbers each time (SplitMix64).
+/// A generator that produces the same numbers in each run (SplitMix64).
 struct FixedRandom: RandomNumberGenerator {
     private var state: UInt64 = 0
 

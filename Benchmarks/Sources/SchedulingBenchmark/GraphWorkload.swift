@@ -5,10 +5,11 @@ import BenchmarkSupport
 import Foundation
 import OperationCore
 
-/// Operations that wait for each other in the ways of a tree, a wavefront, a random graph, and of one before and after all.
+/// Returns the times for a tree, a wavefront, a random graph, and a fan-out with a fan-in.
 ///
-/// Foundation's time grows with the square of those that wait as soon as it has a slot to spare: half a millisecond each
-/// at the default width. So each shape has the width, and the way of adding, at which Foundation was found at its best.
+/// If Foundation has a free slot, its time grows with the square of the number of waiting operations, and reaches half
+/// a millisecond per operation at the default width. The benchmark therefore uses the width and the method of adding
+/// with which Foundation is fastest for each shape.
 func graphFigures(_ scale: Scale) -> [Figure] {
     let scale = scale.sized(16_384, rounds: 7)
     return [
@@ -19,7 +20,7 @@ func graphFigures(_ scale: Scale) -> [Figure] {
     ]
 }
 
-/// The same graph in a queue of ours and in Foundation's.
+/// A race of the same graph in a `QueueManager` and in an `OperationQueue`.
 struct GraphRace {
     private let shape: Graph.Shape
     private let width: Int?

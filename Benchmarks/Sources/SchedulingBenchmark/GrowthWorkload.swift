@@ -5,7 +5,9 @@ import BenchmarkSupport
 import Foundation
 import OperationCore
 
-/// What one of a million takes, and what one of ten thousand takes: more than twice as much would not be linear.
+/// Returns the time per operation for a million operations, compared with the time for ten thousand operations.
+///
+/// If the ratio were more than 2, the growth would not be linear.
 func growthFigures(_ scale: Scale) -> [Figure] {
     let scale = scale.sized(1_000_000, rounds: 3)
     return [

@@ -6,7 +6,7 @@ import Foundation
 import OperationCore
 import Synchronization
 
-/// Operations that do not wait for each other.
+/// Returns the time for operations without dependencies.
 func independentFigures(_ scale: Scale) -> [Figure] {
     let scale = scale.sized(100_000, rounds: 7)
     return [
@@ -42,9 +42,9 @@ private func runIndependentAtOnce(_ count: Int) {
     check(counter.value, is: count, "operations that ran")
 }
 
-/// The least that any queue could take: operations are made here, and started and freed by another thread.
+/// Runs operations with the minimum cost of any queue, which means that another thread starts and releases them.
 ///
-/// That thread gets a hundred at a time, so that handing them over costs next to nothing.
+/// The other thread receives 100 operations at a time, so that the cost of passing them to this thread is small.
 private func runHandedOver(_ count: Int) {
     let counter = Counter()
     let boxes = Boxes()
@@ -67,7 +67,7 @@ private func runHandedOver(_ count: Int) {
     check(counter.value, is: count, "operations that ran")
 }
 
-/// Boxes of operations on their way from one thread to another.
+/// A channel that passes arrays of operations from one thread to another.
 private final class Boxes: Sendable {
     private let boxes = Mutex<[[CountingOperation]]>([])
     private let filled = DispatchSemaphore(value: 0)
@@ -78,12 +78,12 @@ private final class Boxes: Sendable {
         filled.signal()
     }
 
-    /// Nothing more comes.
+    /// Closes the channel after the last array.
     func close() {
         filled.signal()
     }
 
-    /// Nil after the last one.
+    /// Returns the next array, or nil after the last one.
     func next() -> [CountingOperation]? {
         filled.wait()
         return boxes.withLock { $0.popLast() }

@@ -5,7 +5,7 @@ import BenchmarkSupport
 import Foundation
 import OperationCore
 
-/// What an operation takes that waits in a queue for another one.
+/// Returns the memory of an operation that waits in a queue for another operation.
 func memoryFigures(_ scale: Scale) -> [Figure] {
     let count = scale.sized(100_000, rounds: 1).count
     let foundation = footprint(count) { Operation() }
@@ -41,7 +41,7 @@ private func waitingFootprint(_ count: Int) -> (blocks: Double, bytes: Double) {
 }
 
 private func peerWaitingFootprint(_ count: Int) -> (blocks: Double, bytes: Double) {
-    // Run, they would take minutes; in the test of time they do.
+    // The operations do not run here, because they would take minutes. Another workload measures their time.
     let queue = OperationQueue()
     queue.isSuspended = true
     let counter = Counter()

@@ -7,7 +7,7 @@ import Foundation
 import OperationCore
 import Synchronization
 
-/// Operations of different priorities, and few urgent ones in a flood of others.
+/// Returns the times for operations with different priorities, and for a few urgent operations among many others.
 func priorityFigures(_ scale: Scale) -> [Figure] {
     let count = scale.sized(100_000, rounds: 1).count
     let ours = (0..<(scale.isSmoke ? 1 : 5)).map { _ in floodDelays(count) }
@@ -53,28 +53,29 @@ private func runPeerMixed(_ count: Int) {
     check(counter.value, is: count, "Foundation's operations that ran")
 }
 
-/// The flood, and how long urgent ones took to begin.
+/// Many operations with low priority, and the delays after which urgent operations began.
 private final class Flood: Sendable {
-    /// How long a body of the flood works, in microseconds.
+    /// The duration of the body of an operation with low priority, in microseconds.
     static let bodyLength = 20.0
 
     let counter = Counter()
     private let delays = Mutex<[Double]>([])
 
-    /// The body of one of the many.
+    /// Runs the body of an operation with low priority.
     func work() {
         let end = now() + Self.bodyLength
         while now() < end {}
         counter.add()
     }
 
-    /// The body of an urgent one that was added at that moment.
+    /// Records the delay of an urgent operation that was added at the given time.
     func note(_ added: Double) {
         let delay = now() - added
         delays.withLock { $0.append(delay) }
     }
 
-    /// Adds an urgent one each millisecond as long as the flood of that many lasts; returns how many.
+    /// Adds an urgent operation each millisecond until `count` others have run, and returns the number of urgent
+    /// operations.
     func addUrgent(until count: Int, _ add: (_ added: Double) -> Void) -> Int {
         var added = 0
         while counter.value < count {
@@ -85,7 +86,7 @@ private final class Flood: Sendable {
         return added
     }
 
-    /// The delays, of which there must be that many, in microseconds.
+    /// Returns the delays in microseconds, and checks their number.
     func delays(_ count: Int) -> [Double] {
         delays.withLock { delays in
             check(delays.count, is: count, "urgent operations that ran")
@@ -97,12 +98,12 @@ private final class Flood: Sendable {
 }
 
 extension [Double] {
-    /// The value that so many of a hundred do not exceed, of a sorted list.
+    /// Returns a percentile of a sorted list.
     fileprivate func percentile(_ percent: Int) -> Double { self[(count - 1) * percent / 100] }
 }
 
 private final class FloodOperation: SyncOperation<Void, Never>, @unchecked Sendable {
-    // Sendable: nothing in it changes.
+    // Sendable: the class has no mutable state.
 
     private let body: @Sendable () -> Void
 

@@ -3,16 +3,17 @@
 
 import BenchmarkSupport
 
-/// Many operations in a queue: made, added, run and freed, ours against those that one would use instead.
+/// A benchmark that creates, adds, runs and releases many operations in a queue, compared with alternatives.
 ///
-/// Columns: nanoseconds an item unless another unit is given; where a target says "≥", the ratio is the peer's time ÷ ours.
+/// The columns contain nanoseconds per item unless the line shows another unit. If a target contains "≥", the ratio is
+/// the peer's time ÷ the time of OperationKit.
 @main
 enum SchedulingBenchmark {
     static func main() {
         BenchmarkCommand("scheduling", parts: parts).main()
     }
 
-    // Priorities come last: once a process has had an operation of low priority, each link costs a little more.
+    // Priorities come last, because each dependency costs more after a process has run an operation of low priority.
     private static var parts: [BenchmarkCommand.Part] {
         [
             .init("independent", independentFigures), .init("closures", closureFigures),

@@ -5,7 +5,7 @@ import BenchmarkSupport
 import Foundation
 import OperationCore
 
-/// Bodies that make operations: a tree in which each node has ten below it, and the leaves add up their numbers (skynet).
+/// Returns the times for a tree of operations whose bodies create other operations and add their results (skynet).
 func spawningFigures(_ scale: Scale) -> [Figure] {
     let leaves = scale.sized(100_000, rounds: 5)
     return [
@@ -18,14 +18,14 @@ func spawningFigures(_ scale: Scale) -> [Figure] {
         .speedup(
             "spawn by startAndWait in bodies: nested TaskGroups", unit: "ns",
             compare(leaves, ours: runJoining, peer: runTaskSpawning)),
-        // In an OperationQueue of that width this would wait for ever.
+        // In an `OperationQueue` of this width, the workload would wait forever.
         .speedup(
             "spawn by adding, and wait for each in the body: nested TaskGroups", unit: "ns",
             compare(leaves.sized(1_000, rounds: 5), ours: runWaiting, peer: runTaskSpawning)),
     ]
 }
 
-/// The part of the tree below a node: the numbers of its leaves.
+/// The part of the tree below a node, as the range of the numbers of its leaves.
 private struct Branch {
     var first: Int
     var count: Int
@@ -36,9 +36,9 @@ private struct Branch {
     static func sum(_ count: Int) -> Int { count * (count - 1) / 2 }
 }
 
-/// Adds its parts to the queue and ends.
+/// An operation that adds its child operations to the queue and ends.
 private final class SpawningOperation: SyncOperation<Void, Never>, @unchecked Sendable {
-    // Sendable: nothing in it changes.
+    // Sendable: the class has no mutable state.
 
     private let branch: Branch
     private let queue: QueueManager
@@ -67,7 +67,7 @@ func runSpawning(_ count: Int) {
 }
 
 private final class PeerSpawningOperation: Operation, @unchecked Sendable {
-    // Sendable: nothing in it changes.
+    // Sendable: the class has no mutable state.
 
     private let branch: Branch
     private let queue: OperationQueue
@@ -97,9 +97,9 @@ private func runPeerSpawning(_ count: Int) {
     check(sum.value, is: Branch.sum(count), "sum of the leaves")
 }
 
-/// Starts its parts where it runs, one after another, and adds up their results.
+/// An operation that starts its child operations on its own thread, one after another, and adds their results.
 private final class JoiningOperation: SyncOperation<Int, Never>, @unchecked Sendable {
-    // Sendable: nothing in it changes.
+    // Sendable: the class has no mutable state.
 
     private let branch: Branch
 
@@ -118,7 +118,7 @@ private final class JoiningOperation: SyncOperation<Int, Never>, @unchecked Send
 private func runJoining(_ count: Int) {
     let sum = Counter()
     withQueue { queue in
-        // The branches of the first level side by side, so that all cores have something to do.
+        // The branches of the first level run at the same time, so that all cores are busy.
         for part in Branch(first: 0, count: count).parts {
             try queue.add { sum.add(must { try JoiningOperation(part).startAndWait() }) }
         }
@@ -126,9 +126,9 @@ private func runJoining(_ count: Int) {
     check(sum.value, is: Branch.sum(count), "sum of the leaves")
 }
 
-/// Adds its parts to the queue and waits for each, its slot given up meanwhile.
+/// An operation that adds its child operations to the queue and waits for each of them, without holding its slot.
 private final class WaitingOperation: SyncOperation<Int, Never>, @unchecked Sendable {
-    // Sendable: nothing in it changes.
+    // Sendable: the class has no mutable state.
 
     private let branch: Branch
     private let queue: QueueManager

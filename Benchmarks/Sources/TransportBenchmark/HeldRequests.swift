@@ -4,7 +4,7 @@
 import Foundation
 import OperationNetworking
 
-/// Begins many requests at once to a server that never answers, and waits to be ended.
+/// A client that sends many requests at the same time to a server that never responds, and runs until it is terminated.
 struct HeldRequests {
     let url: URL
     let count: Int

@@ -5,7 +5,7 @@ import BenchmarkSupport
 import Foundation
 import NetworkBenchmarkSupport
 
-/// The memory of many requests that all wait for an answer, each over a connection of its own.
+/// Returns the memory of many requests that wait for a response, each over its own connection.
 func heldRequests(_ scale: Scale) -> [Figure] {
     let count = scale.isSmoke ? 200 : 10_000
     let server = SilentServer()
@@ -31,7 +31,7 @@ func heldRequests(_ scale: Scale) -> [Figure] {
     return [figure] + bare
 }
 
-/// By how many KiB a process grew for each of the requests that it began.
+/// Returns the growth of a process in KiB for each request that it has sent.
 private func growth(_ child: ChildProcess?, _ server: SilentServer, _ count: Int) -> Double? {
     guard let child else { return nil }
     defer {
@@ -43,7 +43,7 @@ private func growth(_ child: ChildProcess?, _ server: SilentServer, _ count: Int
     child.goOn()
     for _ in 0..<3_000 where server.count < count { usleep(10_000) }
     guard server.count == count else { return nil }
-    // The requests themselves are sent right after their connections were taken.
+    // A client sends each request directly after its connection is accepted.
     sleep(1)
     return Double(child.memory - before) / Double(count) / 1_024
 }

@@ -7,7 +7,7 @@ import NetworkBenchmarkSupport
 import OperationCore
 import OperationNetworking
 
-/// Moves one large file, and prints what that took: seconds, and by how many bytes the process grew at most.
+/// A client that transfers a large file, and prints the seconds and the maximum growth of the process in bytes.
 struct LargeTransfer {
     let url: URL
     let file: URL
@@ -18,9 +18,9 @@ struct LargeTransfer {
         file = URL(fileURLWithPath: arguments[1])
     }
 
-    /// Downloads to the file, which is not brought to the disk: the curl command does not do that either.
+    /// Downloads to the file without synchronizing it to the disk, as the curl command does.
     func download() {
-        // First uses are not what is measured.
+        // A first request excludes the cost of first uses.
         let small = url.deletingLastPathComponent().appendingPathComponent("small")
         _ = download(small, to: file.appendingPathExtension("first"))
         report { download(url, to: file) }
@@ -35,7 +35,7 @@ struct LargeTransfer {
         return (try? operation.startAndWait()) != nil
     }
 
-    /// Sends the file.
+    /// Uploads the file.
     func upload() {
         _ = upload(.data(Data(count: 100)), to: url.appendingPathExtension("first"))
         report {

@@ -5,12 +5,12 @@ import BenchmarkSupport
 import Foundation
 import NetworkBenchmarkSupport
 
-/// A large file, to disk and from disk.
+/// Returns the times for a large download to the disk and a large upload from the disk.
 func largeTransfers(_ server: LocalNginx, _ scale: Scale) -> [Figure] {
     let file = server.folder.appendingPathComponent("received").path
     var ours: [Double] = [], theirs: [Double] = [], downloading: [Double] = [], uploading: [Double] = []
     for round in 0..<(scale.isSmoke ? 1 : 5) {
-        // Whoever comes first finds other caches than who comes second, so they take turns.
+        // The order changes in each round, because the state of the caches depends on the order.
         for isOurs in round.isMultiple(of: 2) ? [true, false] : [false, true] {
             try? FileManager.default.removeItem(atPath: file)
             if isOurs, let numbers = own(.download, server.url("large"), file) {

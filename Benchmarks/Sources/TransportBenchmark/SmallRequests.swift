@@ -4,13 +4,13 @@
 import BenchmarkSupport
 import NetworkBenchmarkSupport
 
-/// What one process of a client took for each request.
+/// The cost of one client process for each request.
 private struct Cost {
     var seconds: Double
     var processor: Double
 }
 
-/// Small requests with keep-alive, sixteen at a time and one at a time.
+/// Returns the times for small requests over kept connections, sixteen at a time and one at a time.
 func smallRequests(_ server: LocalNginx, _ scale: Scale) -> [Figure] {
     let rounds = scale.isSmoke ? 1 : 7
     let count = scale.isSmoke ? 500 : 40_000
@@ -19,14 +19,14 @@ func smallRequests(_ server: LocalNginx, _ scale: Scale) -> [Figure] {
     return figures(many, one, scale)
 }
 
-/// The costs of ours and of each peer, in the same round next to each other.
+/// Returns the costs of OperationKit and of each peer, measured one after another in each round.
 private func measure(
     _ server: LocalNginx, count: Int, inFlight: Int, rounds: Int, peers: [String]
 ) -> [String: [Cost]] {
     var costs: [String: [Cost]] = [:]
     for _ in 0..<rounds {
         for kind in ["curl"] + peers {
-            // URLSession is slow; a tenth shows its cost as well.
+            // URLSession is slow, and a tenth of the requests is enough to measure its cost.
             let own = kind == "urlsession" ? max(count / 10, 100) : count
             if let cost = run(kind, server, count: own, inFlight: inFlight) { costs[kind, default: []].append(cost) }
         }
@@ -54,7 +54,7 @@ private func figures(_ many: [String: [Cost]], _ one: [String: [Cost]], _ scale:
         else { return nil }
         return Pair(ours: median(ours), peer: median(others), ratio: median(zip(ours, others).map { $0 / $1 }))
     }
-    /// So few requests as in a smoke run are the start of a process and nothing else.
+    /// A smoke run sends so few requests that its time is mostly the start of a process.
     func target(_ bound: Double) -> Figure.Target { scale.isSmoke ? .none : .atLeast(bound) }
     let processor = { (cost: Cost) in cost.processor }
     let wall = { (cost: Cost) in cost.seconds * 1e6 }

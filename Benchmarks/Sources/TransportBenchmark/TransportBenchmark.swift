@@ -5,10 +5,10 @@ import BenchmarkSupport
 import Foundation
 import NetworkBenchmarkSupport
 
-/// Requests to an nginx on this machine, by `CurlSession`, by `URLSession`, by a bare C program on libcurl, and by the
-/// curl command.
+/// A benchmark of requests to a local nginx with `CurlSession`, `URLSession`, a C program on libcurl, and the curl
+/// command.
 ///
-/// What it needs is installed and built by `Scripts/prepare-transport-benchmark`, which it calls itself.
+/// The benchmark calls `Scripts/prepare-transport-benchmark`, which installs and builds the required programs.
 @main
 enum TransportBenchmark {
     static func main() {
@@ -26,7 +26,7 @@ enum TransportBenchmark {
         }
     }
 
-    /// What a process is that the benchmark starts, so that time and memory are its alone.
+    /// The role of a child process, which runs separately so that its time and memory can be measured.
     enum Role: String {
         case client = "--client"
         case download = "--download"

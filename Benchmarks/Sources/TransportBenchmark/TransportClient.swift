@@ -10,9 +10,10 @@ import OperationNetworking
     import FoundationNetworking
 #endif
 
-/// Sends so many small requests, so many at a time, each begun by the end of another, and prints what that took.
+/// A client that sends small requests, a number of them at a time, and prints the time and the failures.
 ///
-/// It is run in a process of its own, so that the processor time is its alone.
+/// Each request that ends begins the next request. The client runs in its own process, so that its processor time can
+/// be measured.
 struct TransportClient {
     let url: URL
     let count: Int
@@ -68,12 +69,12 @@ struct TransportClient {
 }
 
 #if OPERATIONKIT_LIBCURL
-    /// Keeps the body of one response, and begins the next request.
+    /// A receiver that stores the body of a response and begins the next request.
     private final class Collector: NetworkReceiver {
         private let url: URL
         private let session: CurlSession
         private let rest: Countdown
-        // Sendable: only used in the calls of one task, which come one after the other.
+        // Sendable: the property is used only in the calls of one task, which are consecutive.
         private nonisolated(unsafe) var data = Data()
         private nonisolated(unsafe) var status = 0
 

@@ -1,8 +1,9 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-// A client of a small service, all of it: AlbumClient <URL> <cover to upload> <folder for covers>
-// Scripts/try-album-client runs it against a server in Python.
+// A complete client of a small service: AlbumClient <URL> <cover to upload> <folder for covers>
+//
+// Scripts/try-album-client runs the client against a server in Python.
 
 import Foundation
 import OperationNetworking

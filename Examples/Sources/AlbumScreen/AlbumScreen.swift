@@ -12,8 +12,8 @@ public struct Album: Decodable, Equatable, Sendable {
 
 /// The view model of a screen that shows a list of albums.
 ///
-/// Everything in it belongs to the main actor, so its closures are added with `onMainActor`. It is compiled in the Swift 5 and
-/// in the Swift 6 language mode.
+/// The view model runs on the main actor, so it adds its closures with `onMainActor`. The package compiles this file in
+/// the Swift 5 and in the Swift 6 language mode.
 @MainActor
 public final class AlbumScreen {
     public enum State: Equatable {
@@ -26,7 +26,7 @@ public final class AlbumScreen {
     public private(set) var state = State.empty {
         didSet { onChange?(state) }
     }
-    /// What a view sets to draw itself again.
+    /// A closure that a view sets, so that the view can redraw itself when the state changes.
     public var onChange: ((State) -> Void)?
 
     private let service: NetworkBase
@@ -37,11 +37,11 @@ public final class AlbumScreen {
     }
 
     deinit {
-        // The screen is gone, so nothing waits for the albums any more.
+        // The screen no longer exists, so nothing needs the albums.
         request?.cancel()
     }
 
-    /// Loads the list, in place of one that is being loaded.
+    /// Loads the list of albums, and cancels an earlier request that is still in progress.
     public func load() {
         request?.cancel()
         state = .loading(fraction: nil)
@@ -56,7 +56,7 @@ public final class AlbumScreen {
 
     /// Stops loading.
     ///
-    /// After it has returned, nothing changes the state any more. A list that was loaded stays.
+    /// After this method returns, no request changes the state. An album list that was loaded before stays visible.
     public func cancel() {
         request?.cancel()
         if case .loading = state { state = .empty }

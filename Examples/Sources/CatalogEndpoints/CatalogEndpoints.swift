@@ -19,7 +19,7 @@ public struct Album: Codable, Equatable, Sendable {
 
 public struct AlbumList: Equatable, Sendable {
     public let albums: [Album]
-    /// How many albums the service has; it says so in a header.
+    /// The total number of albums in the service, from a header of the response.
     public let total: Int?
 }
 
@@ -93,7 +93,9 @@ public final class UploadCover: CatalogOperation<Album>, @unchecked Sendable {
     public override func makeBody() throws -> RequestBody { .file(try FileRegion(file)).withContentType("image/png") }
 }
 
-/// A download: its superclass is another than that of the other requests, and it shares the catalog with them.
+/// An operation that downloads a cover.
+///
+/// This operation has another superclass than the other requests, but uses the same catalog.
 public final class DownloadCover: NetworkDownloadOperation<URL>, @unchecked Sendable {
     private let (id, catalog): (Int, Catalog)
 

@@ -25,13 +25,13 @@ public final class CatalogScreen {
     public private(set) var state = State.empty {
         didSet { onChange?(state) }
     }
-    /// How much of a cover was sent, from 0 to 1; `nil` while none is sent.
+    /// The fraction of a cover that was sent, from 0 to 1, or `nil` if no upload is in progress.
     public private(set) var sentFraction: Double?
-    /// What a view sets to draw itself again.
+    /// A closure that a view sets, so that the view can redraw itself when the state changes.
     public var onChange: ((State) -> Void)?
 
     private let catalog: Catalog
-    // When the screen is freed, so is the token, and that cancels the operations of the screen.
+    // When the screen is deallocated, so is the token. The token then cancels the operations of the screen.
     private let work = OperationOwnerToken()
     private var search: SearchAlbums?
 
@@ -42,7 +42,7 @@ public final class CatalogScreen {
         start(ListAlbums(catalog)) { $0.state = .loaded($1.albums) }
     }
 
-    /// Searches for a text, in place of the last search.
+    /// Searches for a text, and cancels the previous search.
     public func search(for text: String) {
         search?.cancel()
         state = .loading
@@ -68,9 +68,9 @@ public final class CatalogScreen {
         }
     }
 
-    /// Stops all work of the screen.
+    /// Cancels all operations of the screen.
     ///
-    /// After it has returned, nothing changes the screen any more.
+    /// After this method returns, no operation changes the screen.
     public func close() {
         work.cancelOperations()
         (state, sentFraction) = (.empty, nil)

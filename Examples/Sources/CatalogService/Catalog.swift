@@ -4,15 +4,17 @@
 import Foundation
 import OperationNetworking
 
-/// The service: its address, how a user signs in, and how it describes its errors.
+/// A catalog service, with its URL, authentication and error format.
 public struct Catalog: Sendable {
     public let base: NetworkBase
 
+    /// Creates a catalog service.
+    ///
     /// - Parameters:
-    ///   - url: The address of the service.
+    ///   - url: The URL of the service.
     ///   - session: The session that sends the requests, such as a `StubSession` in a test.
-    ///   - token: The token that was stored at the last sign-in.
-    ///   - refresh: Fetches a new token. It is called once, however many requests were rejected.
+    ///   - token: The token that the app stored at the last sign-in.
+    ///   - refresh: A closure that fetches a new token. It is called once, even if the server rejects several requests.
     public init(
         at url: URL, session: any NetworkSession = DefaultNetworkSession.standard, token: String? = nil,
         refresh: @escaping @Sendable () async throws -> String
@@ -30,7 +32,7 @@ public struct Catalog: Sendable {
         }
     }
 
-    /// Makes a request of the service, and encodes its path and its query.
+    /// Creates a request to the service, with a percent-encoded path and query.
     public func request(
         _ path: String, method: String = "GET", query: [String: String] = [:], accepts: String = "application/json",
         body: RequestBody = .none
@@ -43,22 +45,22 @@ public struct Catalog: Sendable {
         return request
     }
 
-    /// Throws the error that the body of a response describes, although its status is a success.
+    /// Throws the error that a JSON body describes, even if the status code reports success.
     ///
-    /// The error of a token that has expired makes the operation fetch a new one and send its request again.
+    /// If the error says that the token has expired, the operation fetches a new token and sends its request again.
     public func check(_ head: ResponseHead, _ body: @autoclosure () throws -> Data) throws {
         guard head.headers["Content-Type"]?.hasPrefix("application/json") == true else { return }
         if let problem = try CatalogProblem.read(body()) { throw problem }
     }
 }
 
-/// An error as the service describes it: `{"error": "There is no such album."}`.
+/// An error in the format of the service, such as `{"error": "There is no such album."}`.
 public struct CatalogProblem: Error, Decodable, Equatable {
     public let error: String
 
     public init(error: String) { self.error = error }
 
-    /// Reads the error in a body; `nil` if there is none.
+    /// Returns the error in a body, or `nil` if the body does not contain an error.
     static func read(_ body: Data) throws -> CatalogProblem? {
         guard let problem = try? JSONDecoder().decode(CatalogProblem.self, from: body) else { return nil }
         if problem.error == "token expired" { throw NetworkError(.credentialRejected) }
@@ -67,6 +69,6 @@ public struct CatalogProblem: Error, Decodable, Equatable {
 }
 
 extension NetworkError {
-    /// What the service itself said about the failure, with whatever status.
+    /// The error that the service described in the response, regardless of the status code.
     public var catalogProblem: CatalogProblem? { apiError() ?? cause as? CatalogProblem }
 }

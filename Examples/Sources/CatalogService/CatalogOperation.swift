@@ -4,11 +4,11 @@
 import Foundation
 import OperationNetworking
 
-/// The base class of the requests of the catalog, except downloads.
+/// The base class of all requests to the catalog, except downloads.
 ///
-/// It is abstract: a subclass overrides ``path``, and what else differs from a GET without a query and a body.
+/// Each subclass must override ``path``. By default, the request is a GET request without a query or a body.
 open class CatalogOperation<ResultType: Sendable>: NetworkDataOperation<ResultType>, @unchecked Sendable {
-    // Sendable: it adds only a constant.
+    // Sendable: the class adds only a constant.
 
     public let catalog: Catalog
 
@@ -21,7 +21,7 @@ open class CatalogOperation<ResultType: Sendable>: NetworkDataOperation<ResultTy
 
     open var method: String { "GET" }
 
-    /// The path, which is appended to the URL of the service; a subclass must override it.
+    /// The path that the operation appends to the URL of the service, which each subclass must override.
     open var path: String {
         get throws { throw CatalogProblem(error: "\(type(of: self)) must override path.") }
     }
@@ -30,9 +30,9 @@ open class CatalogOperation<ResultType: Sendable>: NetworkDataOperation<ResultTy
 
     open func makeBody() throws -> RequestBody { .none }
 
-    /// Makes the result.
+    /// Creates the result from a response.
     ///
-    /// The default decodes the body from JSON, and ignores it if the result is `NoContent`.
+    /// The default implementation decodes the body from JSON, or ignores the body if the result is `NoContent`.
     open func read(_ response: NetworkResponse<Data>) throws -> ResultType {
         try super.evaluate(result: response.body, head: response.head)
     }

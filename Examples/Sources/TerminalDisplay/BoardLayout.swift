@@ -3,17 +3,17 @@
 
 import OperationCore
 
-/// Makes lines of a board, for a terminal of a size: a function without memory.
+/// A layout that creates the lines of a board for a terminal of a given size, and stores no state.
 struct BoardLayout: Sendable {
     let style: DisplayStyle
     let size: TerminalSize
 
-    /// The last column stays free: where it is written to, terminals differ in what comes next.
+    /// The last column stays empty, because terminals behave differently after a character in the last column.
     private var width: Int { max(size.columns - 1, 1) }
 
-    // What goes on.
+    // Active rows.
 
-    /// The lines of what goes on: never more than the terminal has, less one for the cursor.
+    /// Returns the lines of the active rows, which leave at least one line of the terminal for the cursor.
     func live(_ board: DisplayBoard, at now: OperationInstant) -> [DisplayLine] {
         guard !board.isIdle else { return [] }
         let room = max(size.rows - 1, 1)
@@ -35,7 +35,7 @@ struct BoardLayout: Sendable {
         return lines
     }
 
-    /// Which columns there is room for.
+    /// The columns for which the terminal has enough room.
     private struct Columns {
         var hasBar = false
         var hasPercent = false
@@ -51,7 +51,7 @@ struct BoardLayout: Sendable {
             hasAmount = width >= 66
         }
 
-        /// What they take up, with two blanks before each.
+        /// The total width of the columns, including two spaces before each column.
         var width: Int {
             (hasPercent ? 6 : 0) + (hasAmount ? 9 : 0) + (hasRate ? 11 : 0) + (hasTime ? 9 : 0) + (hasBar ? 2 : 0)
         }
@@ -61,7 +61,7 @@ struct BoardLayout: Sendable {
         let columns = Columns(width)
         let room = max(width - columns.width, 1)
         guard columns.hasBar else { return min(longest, room) }
-        // Three fifths for names, the rest for bars, which are good at any length.
+        // Names get three fifths of the width, because bars are readable at any length.
         return min(longest, max(room * 3 / 5, 8), max(room - 4, 1))
     }
 
@@ -81,7 +81,7 @@ struct BoardLayout: Sendable {
         }
         if columns.hasBar {
             line.add("  ")
-            // Of a bar that would be too long, nobody gets more.
+            // The limit keeps bars from becoming too long.
             addBar(row, min(max(width - nameWidth - columns.width, 1), 40), at: now, to: &line)
         }
         if columns.hasPercent {
@@ -106,7 +106,7 @@ struct BoardLayout: Sendable {
     private func addBar(_ row: ProgressRow, _ length: Int, at now: OperationInstant, to line: inout DisplayLine) {
         func run(_ sign: Character, _ count: Int) -> String { String(repeating: sign, count: max(count, 0)) }
         guard let total = row.total else {
-            // Something that goes to and fro, for nobody knows how far it is.
+            // The total is unknown, so a part of the bar moves back and forth.
             let piece = max(length / 4, 1)
             let way = max(length - piece, 1)
             let step = Int(now.offset.inSeconds * 8) % (2 * way)
@@ -122,9 +122,9 @@ struct BoardLayout: Sendable {
         line.add(run(style.trackSign, length - filled), .track)
     }
 
-    // Of all together.
+    // Summary.
 
-    /// One line about all: how many ended, how much came, how fast, how long it will take.
+    /// Returns one line about all rows: the number of ended rows, the received bytes, the rate and the remaining time.
     func summary(_ board: DisplayBoard, at now: OperationInstant) -> DisplayLine {
         var line = DisplayLine("\(board.endedCount) of \(board.count) done")
         if board.failedCount > 0 { add("\(board.failedCount) failed", .bad, to: &line) }
@@ -134,7 +134,7 @@ struct BoardLayout: Sendable {
         return line.columns <= width ? line : fitted(line.text, .plain)
     }
 
-    /// Adds a piece, where there is room for it.
+    /// Adds a piece of text if there is enough room.
     private func add(_ text: String, _ role: DisplayLine.Role = .plain, to line: inout DisplayLine) {
         guard line.columns + 2 + DisplayText.columns(of: text) <= width else { return }
         line.add("  ")
@@ -145,9 +145,9 @@ struct BoardLayout: Sendable {
         DisplayLine(DisplayText.shortened(text, to: width, ellipsis: style.ellipsis), role)
     }
 
-    // What stays.
+    // Permanent lines.
 
-    /// The lines of something that is said once: broken at the terminal's width, or whole where there is no terminal.
+    /// Returns the lines of a permanent message, which are wrapped only in a terminal.
     func lines(_ note: DisplayBoard.Note) -> [DisplayLine] {
         switch note {
         case .text(let text, let role):
@@ -176,7 +176,7 @@ struct BoardLayout: Sendable {
             return line
         }
         let room = width - line.columns
-        // As much of its name as there is room for beside the most that can be said; at least some of it.
+        // The name gets the room that the longest possible ending leaves, but at least a few columns.
         let end = ends.first { min(DisplayText.columns(of: name), 16) + 2 + DisplayText.columns(of: $0) <= room }
         let nameRoom = room - (end.map { DisplayText.columns(of: $0) + 2 } ?? 0)
         line.add(DisplayText.shortened(name, to: nameRoom, ellipsis: style.ellipsis))
@@ -188,7 +188,7 @@ struct BoardLayout: Sendable {
         let name = DisplayText.cleaned(row.name)
         let text = row.note.isEmpty ? name : "\(name): \(row.note)"
         var lines = broken(style.badSign + " " + text, indent: 2).map { DisplayLine($0) }
-        // Its sign has a colour of its own.
+        // The sign has its own color.
         if let first = lines.first?.text, first.hasPrefix(style.badSign) {
             var line = DisplayLine(style.badSign, .bad)
             line.add(String(first.dropFirst(style.badSign.count)))

@@ -3,17 +3,17 @@
 
 import OperationCore
 
-/// What there is to show: rows that go on, and what is to be said once.
+/// A board that contains rows with progress, and messages to print once.
 ///
-/// A value: whoever changes it says what time it is.
+/// A board is a value. The caller passes the current time with each change.
 public struct DisplayBoard: Sendable {
-    /// Something that is written once and stays.
+    /// A message that the display prints once and that stays on the screen.
     enum Note: Sendable, Hashable {
         case text(String, DisplayLine.Role)
         case ended(ProgressRow, elapsed: Duration)
     }
 
-    /// A row that is shown at present.
+    /// A row that is in progress.
     struct Active: Sendable {
         var row: ProgressRow
         var rate: Double?
@@ -26,49 +26,49 @@ public struct DisplayBoard: Sendable {
     }
 
     private var entries: [Int: Entry] = [:]
-    /// Those that have begun and not ended, in the order in which they began.
+    /// The rows that have begun and not ended, in the order in which they began.
     private var begun: [Int] = []
     private var notes: [Note] = []
     private var lastID = 0
     private var all = RateMeter()
-    /// What came in all, without what was there before.
+    /// The number of bytes that all rows received, without the bytes of earlier runs.
     private var received: Int64 = 0
-    /// What is still to come, as far as that is known.
+    /// The number of bytes that are still missing, without the rows whose total is unknown.
     private var missing: Int64 = 0
-    /// How many rows that have not ended do not know how much there will be.
+    /// The number of active rows whose total is unknown.
     private var unknown = 0
 
-    /// How many rows were added.
+    /// The number of rows that were added.
     public private(set) var count = 0
-    /// How many of them ended.
+    /// The number of rows that have ended.
     public private(set) var endedCount = 0
-    /// How many of those failed.
+    /// The number of rows that have failed.
     public private(set) var failedCount = 0
 
-    /// Makes an empty board.
+    /// Creates an empty board.
     public init() {}
 
-    /// Whether there is nothing that goes on.
+    /// A Boolean value that indicates whether no row is in progress.
     public var isIdle: Bool { begun.isEmpty }
 
-    /// How many have not begun.
+    /// The number of rows that have not begun.
     var waitingCount: Int { entries.count - begun.count }
 
-    /// How much came in all, without what was there before.
+    /// The number of bytes that all rows received, without the bytes of earlier runs.
     var receivedBytes: Int64 { received }
 
-    /// Adds a row, and returns the number by which it is changed.
+    /// Adds a row, and returns the ID with which you can change the row.
     public mutating func add(_ row: ProgressRow, at now: OperationInstant) -> Int {
         lastID += 1
         count += 1
-        // Counted as one that waits; what else it is, is a change.
+        // The new row counts as waiting. The following change sets the other values.
         entries[lastID] = Entry(row: ProgressRow(row.name))
         unknown += 1
         change(lastID, at: now) { $0 = row }
         return lastID
     }
 
-    /// Changes a row; one that ended stays as it is.
+    /// Changes a row, unless the row has ended.
     public mutating func change(_ id: Int, at now: OperationInstant, _ body: (inout ProgressRow) -> Void) {
         guard var entry = entries[id] else { return }
         let old = entry.row
@@ -103,36 +103,36 @@ public struct DisplayBoard: Sendable {
         notes.append(.ended(entry.row, elapsed: (entry.began ?? now).duration(to: now)))
     }
 
-    /// Says something, once.
+    /// Adds a message to print once.
     public mutating func say(_ text: String, _ role: DisplayLine.Role = .plain) {
         notes.append(.text(text, role))
     }
 
-    /// Takes what is to be said.
+    /// Removes and returns the messages to print.
     mutating func takeNotes() -> [Note] {
         defer { notes = [] }
         return notes
     }
 
-    /// The first rows that go on, at most so many.
+    /// Returns the first rows that are in progress, up to a limit.
     func active(_ limit: Int, at now: OperationInstant) -> [Active] {
         begun.prefix(max(limit, 0)).compactMap { entries[$0] }
             .map { Active(row: $0.row, rate: $0.meter.rate(at: now)) }
     }
 
-    /// How many go on.
+    /// The number of rows that are in progress.
     var activeCount: Int { begun.count }
 
-    /// How fast all goes on together.
+    /// Returns the total number of bytes per second of all rows.
     func rate(at now: OperationInstant) -> Double? { all.rate(at: now) }
 
-    /// How long it will take, if that can be told.
+    /// Returns the time until all rows end, or nil if the time cannot be estimated.
     func timeLeft(at now: OperationInstant) -> Duration? {
         guard unknown == 0 else { return nil }
         return Self.timeLeft(missing, rate(at: now))
     }
 
-    /// How long so much takes at a rate; nil where it does not come to an end.
+    /// Returns the time in which the missing bytes arrive at the given rate, or nil if the rate is too low or unknown.
     static func timeLeft(_ missing: Int64, _ rate: Double?) -> Duration? {
         guard let rate, rate > 0 else { return nil }
         let seconds = Double(missing) / rate

@@ -1,24 +1,24 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-/// One line as it is to be shown: pieces of text, each of which plays a part.
+/// A line of text whose pieces have different roles.
 public struct DisplayLine: Sendable, Hashable {
-    /// What a piece of text is.
+    /// The role of a piece of text, which determines its color.
     public enum Role: Sendable, Hashable {
-        /// Text like any other.
+        /// Ordinary text.
         case plain
-        /// What is there of something.
+        /// The completed part of a bar, or a title.
         case bar
-        /// What is missing of it.
+        /// The remaining part of a bar.
         case track
-        /// What went well.
+        /// A success.
         case good
-        /// What did not.
+        /// A failure.
         case bad
-        /// What matters less.
+        /// Less important text.
         case faint
 
-        /// The number of the terminal's rendition; nil for none.
+        /// The number of the terminal's color or style, or nil for ordinary text.
         var rendition: Int? {
             switch self {
             case .plain: nil
@@ -30,7 +30,7 @@ public struct DisplayLine: Sendable, Hashable {
         }
     }
 
-    /// A piece of text.
+    /// A piece of text with a role.
     struct Piece: Sendable, Hashable {
         var text: String
         var role: Role
@@ -38,23 +38,23 @@ public struct DisplayLine: Sendable, Hashable {
 
     private(set) var pieces: [Piece] = []
 
-    /// Makes a line of one piece.
+    /// Creates a line with one piece of text.
     public init(_ text: String = "", _ role: Role = .plain) {
         add(text, role)
     }
 
-    /// Adds a piece at the end.
+    /// Adds a piece of text at the end.
     public mutating func add(_ text: String, _ role: Role = .plain) {
         if !text.isEmpty { pieces.append(Piece(text: text, role: role)) }
     }
 
-    /// The text alone.
+    /// The text of all pieces.
     public var text: String { pieces.map(\.text).joined() }
 
-    /// How many columns it takes up.
+    /// The number of terminal columns that the line occupies.
     public var columns: Int { pieces.reduce(0) { $0 + DisplayText.columns(of: $1.text) } }
 
-    /// The text with what colours it, if it is to be coloured.
+    /// Returns the text, with the escape sequences for its colors if the terminal uses color.
     func encoded(usesColor: Bool) -> String {
         guard usesColor else { return text }
         return pieces.map { piece in

@@ -3,42 +3,42 @@
 
 import Foundation
 
-/// Where a display writes to.
+/// An output to which a display writes.
 public protocol DisplayOutput: Sendable {
-    /// How large it is now; asked before each frame.
+    /// The current size of the output, which the display reads before each frame.
     var size: TerminalSize { get }
 
-    /// Writes all of a text, in one piece where that is possible.
+    /// Writes a text, in a single piece if possible.
     func write(_ text: String)
 }
 
-/// A file descriptor, such as that of the standard error.
+/// An output that writes to a file descriptor, such as standard error.
 public struct DescriptorOutput: DisplayOutput {
     private let descriptor: Int32
 
-    /// Makes an output of a descriptor, which stays its owner's.
+    /// Creates an output for a file descriptor, which the output does not close.
     public init(_ descriptor: Int32) {
         self.descriptor = descriptor
     }
 
-    /// The standard error, where progress belongs: what a program gives is on the standard output.
+    /// Standard error, which is for progress, so that standard output contains only the results of a program.
     public static let standardError = DescriptorOutput(2)
-    /// The standard output.
+    /// Standard output.
     public static let standardOutput = DescriptorOutput(1)
 
-    /// What it can show, if the process's environment is believed.
+    /// The style that the output supports, according to the environment of the process.
     public var style: DisplayStyle {
         .detected(isTerminal: isatty(descriptor) == 1, environment: ProcessInfo.processInfo.environment)
     }
 
-    /// The terminal's size; 80 by 24 if it is none, or does not say.
+    /// The size of the terminal, or 80 by 24 if the descriptor is not a terminal or does not report its size.
     public var size: TerminalSize {
         var size = winsize()
         guard ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0 else { return TerminalSize(columns: 80, rows: 24) }
         return TerminalSize(columns: Int(size.ws_col), rows: Int(size.ws_row))
     }
 
-    /// Writes all of it; what cannot be written, as to a terminal that is gone, is let go by.
+    /// Writes a text, and discards the rest if an error occurs, for example because the terminal was closed.
     public func write(_ text: String) {
         var bytes = Array(text.utf8)[...]
         while !bytes.isEmpty {
@@ -46,7 +46,8 @@ public struct DescriptorOutput: DisplayOutput {
             if count > 0 {
                 bytes = bytes.dropFirst(count)
             } else if count < 0, errno == EAGAIN {
-                // Somebody else made it so that nothing waits: wait until it takes more.
+                // Another program made the descriptor nonblocking, so this waits until the descriptor accepts more
+                // data.
                 var poll = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
                 guard Foundation.poll(&poll, 1, -1) > 0 else { return }
             } else if count == 0 || errno != EINTR {

@@ -1,29 +1,29 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-/// What a terminal can show.
+/// The features of a terminal.
 public struct DisplayStyle: Sendable, Hashable {
-    /// Whether lines are drawn again in their place; if not, they are only written one after another.
+    /// A Boolean value that indicates whether lines are redrawn in place, instead of being written one after another.
     public var isLive: Bool
-    /// Whether there are colours.
+    /// A Boolean value that indicates whether the terminal uses color.
     public var usesColor: Bool
-    /// Whether there are other signs than those of ASCII.
+    /// A Boolean value that indicates whether the output can contain characters beyond ASCII.
     public var usesUnicode: Bool
 
-    /// Makes a style.
+    /// Creates a style.
     public init(isLive: Bool = true, usesColor: Bool = true, usesUnicode: Bool = true) {
         self.isLive = isLive
         self.usesColor = usesColor
         self.usesUnicode = usesUnicode
     }
 
-    /// One line after another, as for files and pipes.
+    /// The style for files and pipes, which writes one line after another.
     public static let plain = DisplayStyle(isLive: false, usesColor: false, usesUnicode: true)
 
-    /// What suits an output and its environment.
+    /// Returns the style for an output and its environment.
     ///
-    /// In a pipe or a file, and where `TERM` is `dumb` or missing, lines are plain. `NO_COLOR` takes the colours away and
-    /// leaves the bars (no-color.org). Signs beyond ASCII need a locale in UTF-8, as `LC_ALL`, `LC_CTYPE` or `LANG` say.
+    /// The output is plain in a pipe, in a file, or if `TERM` is `dumb` or missing. `NO_COLOR` disables the colors but
+    /// not the bars (no-color.org). Characters beyond ASCII require a UTF-8 locale in `LC_ALL`, `LC_CTYPE` or `LANG`.
     public static func detected(isTerminal: Bool, environment: [String: String]) -> DisplayStyle {
         let locale = ["LC_ALL", "LC_CTYPE", "LANG"].lazy.compactMap { environment[$0] }.first { !$0.isEmpty } ?? ""
         let spelling = locale.lowercased().filter { $0 != "-" }
@@ -45,12 +45,12 @@ public struct DisplayStyle: Sendable, Hashable {
 
 /// The size of a terminal.
 public struct TerminalSize: Sendable, Hashable {
-    /// How wide it is.
+    /// The number of columns.
     public var columns: Int
-    /// How high it is.
+    /// The number of rows.
     public var rows: Int
 
-    /// Makes a size; one that a terminal does not know, and says is 0, is the usual 80 by 24.
+    /// Creates a size, in which 80 columns and 24 rows replace the 0 of a terminal that does not know its size.
     public init(columns: Int, rows: Int) {
         self.columns = columns > 0 ? columns : 80
         self.rows = rows > 0 ? rows : 24

@@ -1,20 +1,20 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-/// How many columns text takes up in a terminal, and how it is made to fit.
+/// A namespace for functions that measure text in terminal columns and fit it into a width.
 public enum DisplayText {
-    /// How many columns a text takes up.
+    /// Returns the number of columns that a text occupies.
     ///
-    /// Counted as most terminals do: by scalars, wide ones and those of emoji as two, combining ones as none. So an emoji
-    /// that is joined of several counts for each of them; where a terminal draws it as one, a gap is left, and no line
-    /// ever runs over.
+    /// Like most terminals, the function counts Unicode scalars. A wide scalar or an emoji occupies two columns, and a
+    /// combining scalar occupies none. For an emoji of several scalars, the result is the sum. A terminal that draws
+    /// the emoji as one character leaves a gap, but no line becomes too long.
     public static func columns(of text: String) -> Int {
-        // What most texts are made of needs no table.
+        // Most texts contain only ASCII characters and need no table.
         if text.utf8.allSatisfy({ (0x20..<0x7F).contains($0) }) { return text.utf8.count }
         return text.reduce(0) { $0 + columns(of: $1) }
     }
 
-    /// How many columns a character takes up.
+    /// Returns the number of columns that a character occupies.
     static func columns(of character: Character) -> Int {
         var columns = 0
         var isEmoji = false
@@ -22,7 +22,7 @@ public enum DisplayText {
             columns += width(of: scalar)
             if scalar.value == 0xFE0F { isEmoji = true }
         }
-        // The sign that asks for an emoji makes a narrow one wide.
+        // The variation selector for emoji makes a narrow character wide.
         return isEmoji ? max(columns, 2) : columns
     }
 
@@ -33,19 +33,19 @@ public enum DisplayText {
         case .nonspacingMark, .enclosingMark, .format, .control, .lineSeparator, .paragraphSeparator: return 0
         default: break
         }
-        // The middle and last parts of Korean syllables join the first.
+        // The middle and final parts of Korean syllables combine with the first part.
         if (0x1160...0x11FF).contains(value) { return 0 }
         return scalar.properties.isEmojiPresentation || WideScalars.contains(value) ? 2 : 1
     }
 
-    /// The text without what would move the cursor or turn the direction of writing.
+    /// Returns the text without characters that move the cursor or change the direction of writing.
     ///
-    /// Names come from servers and command lines. A terminal obeys what is in them.
+    /// Names come from servers and command lines, and a terminal would execute the control sequences in them.
     public static func cleaned(_ text: String) -> String {
         func isHarmless(_ scalar: Unicode.Scalar) -> Bool {
             switch scalar.properties.generalCategory {
             case .control, .lineSeparator, .paragraphSeparator, .surrogate, .unassigned, .privateUse: false
-            // Of signs that are not seen, those that make up emoji stay.
+            // Of the invisible characters, only the joiner that emoji need is kept.
             case .format: scalar.value == 0x200D
             default: true
             }
@@ -54,7 +54,9 @@ public enum DisplayText {
         return String(String.UnicodeScalarView(text.unicodeScalars.map { isHarmless($0) ? $0 : "?" }))
     }
 
-    /// The text in at most so many columns: what is too much goes from its middle, for beginnings and endings tell more.
+    /// Returns the text in at most `limit` columns, without its middle if the text is too long.
+    ///
+    /// The beginning and the end of a name are more useful than its middle.
     public static func shortened(_ text: String, to limit: Int, ellipsis: String = "…") -> String {
         guard columns(of: text) > limit else { return text }
         let room = limit - columns(of: ellipsis)
@@ -63,14 +65,14 @@ public enum DisplayText {
         return prefix(of: text, columns: room - columns(of: tail)) + ellipsis + tail
     }
 
-    /// The text in at most so many columns: what is too much goes from its end, as suits sentences.
+    /// Returns the text in at most `limit` columns, without its end if the text is too long.
     static func cut(_ text: String, to limit: Int, ellipsis: String) -> String {
         guard columns(of: text) > limit else { return text }
         let room = limit - columns(of: ellipsis)
         return room > 0 ? prefix(of: text, columns: room) + ellipsis : prefix(of: text, columns: limit)
     }
 
-    /// The beginning of a text that fits into so many columns.
+    /// Returns the longest prefix of the text that fits into a number of columns.
     static func prefix(of text: String, columns limit: Int) -> String {
         var left = limit
         return String(
@@ -80,19 +82,19 @@ public enum DisplayText {
             })
     }
 
-    /// The text with blanks behind it, up to so many columns.
+    /// Returns the text, followed by spaces up to a number of columns.
     static func padded(_ text: String, to width: Int) -> String {
         text + String(repeating: " ", count: max(width - columns(of: text), 0))
     }
 
-    /// The text with blanks before it, up to so many columns.
+    /// Returns the text, preceded by spaces up to a number of columns.
     static func aligned(_ text: String, to width: Int) -> String {
         String(repeating: " ", count: max(width - columns(of: text), 0)) + text
     }
 
-    /// The text in lines of at most so many columns, broken at blanks where there are any.
+    /// Returns the text in lines of at most `limit` columns, which break at spaces if possible.
     ///
-    /// All lines but the first begin with `indent` blanks.
+    /// All lines after the first line begin with `indent` spaces.
     public static func wrapped(_ text: String, to limit: Int, indent: Int = 0) -> [String] {
         let limit = max(limit, 1)
         let indent = indent < limit / 2 ? indent : 0
@@ -110,7 +112,7 @@ public enum DisplayText {
                 if isBegun { line += " " }
                 while columns(of: line) + columns(of: word) > limit {
                     let piece = prefix(of: word, columns: limit - columns(of: line))
-                    // A wide character for which not even an empty line has room.
+                    // A wide character does not fit even into an empty line.
                     guard !piece.isEmpty else { break }
                     lines.append(line + piece)
                     word = String(word.dropFirst(piece.count))
@@ -125,7 +127,7 @@ public enum DisplayText {
     }
 }
 
-/// The scalars that take up two columns, but for emoji, which Swift knows.
+/// The scalars that occupy two columns, except emoji, which Swift can identify.
 private enum WideScalars {
     private static let ranges: [ClosedRange<UInt32>] = [
         0x1100...0x115F, 0x2E80...0x303E, 0x3041...0x33FF, 0x3400...0x4DBF, 0x4E00...0x9FFF, 0xA000...0xA4CF,

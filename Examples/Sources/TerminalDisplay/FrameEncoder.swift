@@ -1,14 +1,19 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-/// Makes of lines what is written to a terminal, so that they take the place of those that it shows.
+/// An encoder that turns lines into the text that replaces the current lines of a terminal.
 ///
-/// A state machine without effects: it remembers what is on the screen. Only these are written: lines, `ESC[nA` (up),
-/// `ESC[K` and `ESC[J` (clear to the end of the line, of the screen), `ESC[?25l` and `h` (hide and show the cursor),
-/// `ESC[?2026h` and `l` (show all between them at once, where a terminal knows it), and colours (`ESC[nm`).
+/// The encoder is a state machine without side effects, which stores the lines on the screen. Apart from lines, the
+/// text contains only these sequences:
+///
+/// - `ESC[nA` moves the cursor up.
+/// - `ESC[K` and `ESC[J` clear to the end of the line or of the screen.
+/// - `ESC[?25l` and `ESC[?25h` hide and show the cursor.
+/// - `ESC[?2026h` and `ESC[?2026l` begin and end an update that a terminal shows as a whole, if it supports them.
+/// - `ESC[nm` sets the color.
 struct FrameEncoder: Sendable {
     private let style: DisplayStyle
-    /// The lines on the screen, the last of which stands right above the cursor.
+    /// The lines on the screen, of which the last line is directly above the cursor.
     private var shown: [DisplayLine] = []
     private var width = 0
     private(set) var hidesCursor = false
@@ -17,7 +22,8 @@ struct FrameEncoder: Sendable {
         self.style = style
     }
 
-    /// What shows `permanent` for good and `live` beneath it, until the next frame; empty if nothing changes.
+    /// Returns the text that prints the permanent lines and replaces the live lines below them, or an empty text if
+    /// nothing changes.
     mutating func frame(permanent: [DisplayLine], live: [DisplayLine], size: TerminalSize) -> String {
         guard style.isLive else {
             return permanent.map { $0.text + "\n" }.joined()
@@ -31,7 +37,7 @@ struct FrameEncoder: Sendable {
         }
         let rows = rowsOnScreen(size)
         if rows > 0 { text += "\r\u{1B}[\(rows)A" }
-        // Lines that were broken by a terminal that became narrower are not where they were.
+        // If a terminal becomes narrower, it wraps lines, and the following lines move down.
         if isResized { text += "\u{1B}[J" }
         let repeats = permanent.isEmpty && !isResized
         for line in permanent { text += line.encoded(usesColor: style.usesColor) + "\u{1B}[K\r\n" }
@@ -45,20 +51,21 @@ struct FrameEncoder: Sendable {
         return text
     }
 
-    /// How many rows the lines on the screen take up, where a terminal breaks those that are too long for it now.
+    /// Returns the number of rows that the lines on the screen occupy, including wrapped lines.
     private func rowsOnScreen(_ size: TerminalSize) -> Int {
         guard size.columns < width else { return shown.count }
         let rows = shown.reduce(0) { $0 + max(($1.columns + size.columns - 1) / size.columns, 1) }
         return min(rows, size.rows - 1)
     }
 
-    /// What shows the cursor again, if it is hidden.
+    /// Returns the text that shows the cursor again, or an empty text if the cursor is visible.
     mutating func showCursor() -> String {
         guard hidesCursor else { return "" }
         hidesCursor = false
         return "\u{1B}[?25h"
     }
 
-    /// The screen is somebody else's meanwhile, as while the program is stopped: the next frame stands beneath what is there.
+    /// Forgets the lines on the screen, for example while the program is suspended, so that the next frame begins below
+    /// them.
     mutating func forget() { shown = [] }
 }

@@ -1,49 +1,49 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-/// One thing that goes on: what is shown as one line.
+/// The progress of one task, which the display shows as one line.
 public struct ProgressRow: Sendable, Hashable {
-    /// What is counted.
+    /// The unit of the amounts.
     public enum Unit: Sendable, Hashable {
-        /// Bytes, shown with their rate.
+        /// Bytes, which the display shows with a rate.
         case bytes
-        /// Whatever else: files, steps.
+        /// Other items, such as files or steps.
         case items
     }
 
-    /// How far it is.
+    /// The state of the task.
     public enum State: Sendable, Hashable {
-        /// It has not begun.
+        /// The task has not begun.
         case waiting
-        /// It goes on.
+        /// The task is in progress.
         case running
-        /// It waits for something that its note names.
+        /// The task waits for an event that its note describes.
         case paused
-        /// It came to its end.
+        /// The task has succeeded.
         case done
-        /// It failed; its note says why.
+        /// The task has failed for the reason in its note.
         case failed
 
-        /// Whether nothing more will happen.
+        /// A Boolean value that indicates whether the task has ended.
         public var isEnded: Bool { self == .done || self == .failed }
     }
 
-    /// What it is called.
+    /// The name of the task.
     public var name: String
-    /// How far it is.
+    /// The state of the task.
     public var state: State
-    /// How much is there.
+    /// The completed amount.
     public var completed: Int64
-    /// How much there will be; nil if nobody knows.
+    /// The total amount, or `nil` if the total is unknown.
     public var total: Int64?
-    /// How much of it was there before it began here, and so says nothing of the rate.
+    /// The amount that was complete before the task began, which does not count for the rate.
     public var inherited: Int64
-    /// What is to be said of it.
+    /// A note about the task.
     public var note: String
-    /// What is counted.
+    /// The unit of the amounts.
     public var unit: Unit
 
-    /// The completed amount without the inherited one.
+    /// The amount that the task completed itself.
     var fresh: Int64 { completed &- inherited }
 
     /// The amount that is still missing, or 0 if the total is unknown or reached.
@@ -53,7 +53,7 @@ public struct ProgressRow: Sendable, Hashable {
         return overflows ? .max : missing
     }
 
-    /// Makes a row.
+    /// Creates a row.
     public init(
         _ name: String, state: State = .waiting, completed: Int64 = 0, total: Int64? = nil, inherited: Int64 = 0,
         note: String = "", unit: Unit = .bytes

@@ -3,24 +3,24 @@
 
 import OperationCore
 
-/// How fast something goes on at present: measured over the last seconds, so that it neither jumps nor lags.
+/// A meter for the current rate, which averages the last seconds so that the rate is stable and up to date.
 struct RateMeter: Sendable {
     private struct Sample {
         let time: OperationInstant
         let count: Int64
     }
 
-    /// Over so long.
+    /// The duration over which the meter averages.
     private static let window = Duration.seconds(4)
-    /// Not more often than this is a sample kept.
+    /// The minimum duration between samples.
     private static let step = Duration.milliseconds(200)
 
     private var samples: [Sample] = []
 
-    /// There are so many now.
+    /// Records the current amount.
     mutating func note(_ count: Int64, at time: OperationInstant) {
         if let last = samples.last {
-            // What was received begins anew where the file has changed.
+            // If the file on the server has changed, the received amount starts at zero again.
             if count < last.count { samples = [] }
             if samples.count > 1, samples[samples.count - 2].time.duration(to: time) < Self.step {
                 samples.removeLast()
@@ -30,10 +30,10 @@ struct RateMeter: Sendable {
         while samples.count > 2, samples[1].time.duration(to: time) >= Self.window { samples.removeFirst() }
     }
 
-    /// How many a second; nil as long as that cannot be told.
+    /// Returns the amount per second, or nil if the meter has too few samples.
     func rate(at now: OperationInstant) -> Double? {
         guard let first = samples.first, let last = samples.last, last.count >= first.count else { return nil }
-        // Where nothing more comes, the time goes on, and the rate falls.
+        // If the amount no longer grows, the time still passes, and the rate decreases.
         let seconds = first.time.duration(to: now).inSeconds
         guard seconds >= 0.3 else { return nil }
         return (Double(last.count) - Double(first.count)) / seconds
@@ -41,7 +41,7 @@ struct RateMeter: Sendable {
 }
 
 extension Duration {
-    /// As a number of seconds.
+    /// The duration as a number of seconds.
     var inSeconds: Double {
         let (seconds, attoseconds) = components
         return Double(seconds) + Double(attoseconds) / 1e18

@@ -5,52 +5,54 @@ import Dispatch
 import OperationCore
 import Synchronization
 
-/// Shows in a terminal what goes on: any number of rows, drawn again in their place, and lines that stay above them.
+/// A display that shows progress in a terminal, with rows that are redrawn in place and permanent lines above them.
 ///
 /// ```swift
 /// let display = TerminalDisplay()
 /// let row = display.add(ProgressRow("photo.jpg", state: .running, total: 5_000_000))
 /// display.advance(row, to: 1_200_000)
-/// display.say("Anything that is to stay.")
+/// display.say("A message that stays.")
 /// display.end(row, .done)
 /// display.finish()
 /// ```
 ///
-/// All calls are allowed on any thread, and none waits for the terminal but ``finish()``. A frame is one write, and there
-/// are at most ten in a second. In a pipe or a file there are no frames: each row becomes a line when it ends.
+/// You can call all methods on any thread. Only ``finish()``, ``flush()`` and ``stop()`` wait for the terminal. The
+/// display writes each frame in one piece, at most ten times per second. In a pipe or a file, the display writes no
+/// frames, but one line for each row that ends.
 public final class TerminalDisplay: TerminalHolder {
     private struct State {
         var board = DisplayBoard()
         var encoder: FrameEncoder
         var lastFrame: OperationInstant?
-        /// When the next frame is due, if one is.
+        /// The time at which the next frame is due, or nil if no frame is due.
         var due: OperationInstant?
         var timer: (any OperationTimer)?
         var isFinished = false
-        /// Whether somebody else has the screen.
+        /// A Boolean value that indicates whether another program uses the screen.
         var isStopped = false
     }
 
-    /// Not more often than this is a frame drawn.
+    /// The minimum time between frames.
     public static let frameInterval = Duration.milliseconds(100)
-    /// After so long a frame is drawn though nothing has changed: rates fall, and times go on.
+    /// The time after which a frame is drawn even if no row has changed, because rates and times change.
     static let idleInterval = Duration.seconds(1)
 
-    /// What is shown.
+    /// The features that the display uses.
     public let style: DisplayStyle
     private let output: any DisplayOutput
     private let clock: any OperationClock
     private let state: Mutex<State>
-    /// Whoever writes, writes here: frames never mix, and a terminal that is slow holds up nobody else.
+    /// The queue on which the display writes, so that frames never mix and a slow terminal does not block other
+    /// threads.
     private let queue = DispatchQueue(label: "TerminalDisplay")
 
-    /// Makes a display on the standard error, as its terminal and the environment allow.
+    /// Creates a display that writes to standard error and detects the style of the terminal.
     public convenience init(clock: any OperationClock = .system) {
         let output = DescriptorOutput.standardError
         self.init(output: output, style: output.style, clock: clock)
     }
 
-    /// Makes a display on any output.
+    /// Creates a display for an output and a style.
     public init(output: any DisplayOutput, style: DisplayStyle, clock: any OperationClock = .system) {
         self.output = output
         self.style = style
@@ -58,13 +60,15 @@ public final class TerminalDisplay: TerminalHolder {
         state = Mutex(State(encoder: FrameEncoder(style)))
     }
 
-    /// Adds a row, and returns the number by which it is changed.
+    /// Adds a row, and returns the ID with which you can change the row.
     @discardableResult
     public func add(_ row: ProgressRow) -> Int {
         update { $0.add(row, at: $1) }
     }
 
-    /// Says how much is there of a row, which goes on with that, and of how much if that is known.
+    /// Sets the completed amount of a row, and the total amount if it is known.
+    ///
+    /// The row is then in progress.
     public func advance(_ id: Int, to completed: Int64, of total: Int64? = nil) {
         update { board, now in
             board.change(id, at: now) { row in
@@ -75,7 +79,7 @@ public final class TerminalDisplay: TerminalHolder {
         }
     }
 
-    /// Says that a row waits, and for what, until it advances.
+    /// Shows that a row waits, and the reason, until the row advances.
     public func pause(_ id: Int, because reason: String) {
         update { board, now in
             board.change(id, at: now) { row in
@@ -85,7 +89,7 @@ public final class TerminalDisplay: TerminalHolder {
         }
     }
 
-    /// Ends a row: it becomes a line that stays, and changes no more.
+    /// Ends a row, which becomes a permanent line.
     public func end(_ id: Int, _ state: ProgressRow.State, note: String = "") {
         update { board, now in
             board.change(id, at: now) { row in
@@ -95,25 +99,25 @@ public final class TerminalDisplay: TerminalHolder {
         }
     }
 
-    /// Puts another row in the place of one.
+    /// Replaces a row.
     public func set(_ id: Int, to row: ProgressRow) {
         update { board, now in board.change(id, at: now) { $0 = row } }
     }
 
-    /// Says something that stays, above the rows.
+    /// Prints a permanent message above the rows.
     public func say(_ text: String, _ role: DisplayLine.Role = .plain) {
         update { board, _ in board.say(text, role) }
     }
 
-    /// Says in one line how far all is.
+    /// Prints a one-line summary of all rows.
     public func saySummary() {
         let layout = BoardLayout(style: style, size: output.size)
         update { board, now in board.say(layout.summary(board, at: now).text, .plain) }
     }
 
-    /// Draws what is to be drawn, without the rows that go on, and gives the terminal back; returns when that is done.
+    /// Writes all pending lines, removes the active rows, shows the cursor, and waits until the output is written.
     ///
-    /// Nothing is shown after that but what is said, one line after another.
+    /// Afterward, the display shows only messages, one line after another.
     public func finish() {
         let timer = state.withLock { state in
             state.isFinished = true
@@ -124,10 +128,12 @@ public final class TerminalDisplay: TerminalHolder {
         queue.sync { draw() }
     }
 
-    /// Waits until all that was due is drawn.
+    /// Waits until all pending output is written.
     public func flush() { queue.sync {} }
 
-    /// Gives the terminal back for a while, as when the program is stopped; returns when that is done.
+    /// Stops drawing and shows the cursor, for example before the program is suspended.
+    ///
+    /// The method returns when the output is written.
     public func stop() {
         state.withLock { $0.isStopped = true }
         queue.sync {
@@ -139,25 +145,25 @@ public final class TerminalDisplay: TerminalHolder {
         }
     }
 
-    /// Takes the terminal again, and draws at once.
+    /// Resumes drawing, beginning immediately.
     public func goOn() {
         state.withLock { $0.isStopped = false }
         redraw()
     }
 
-    /// Draws at once, as when the terminal has another size.
+    /// Draws a frame immediately, for example because the size of the terminal has changed.
     public func redraw() {
         queue.async { [self] in draw() }
     }
 
-    /// Shows the cursor again, if it is hidden, and draws nothing more: for who waits for a terminal a moment at most.
+    /// Shows the cursor again and draws nothing more, without waiting for longer than a moment.
     public func showCursorAtOnce() {
         let text = state.withLock { state in
             state.isStopped = true
             return state.encoder.showCursor()
         }
         guard !text.isEmpty else { return }
-        // Behind a frame that is being written, or its end would hide the cursor again.
+        // The cursor is shown after a frame in progress, because the end of the frame would hide the cursor again.
         let isWritten = DispatchSemaphore(value: 0)
         queue.async { [self] in
             output.write(text)
@@ -166,7 +172,7 @@ public final class TerminalDisplay: TerminalHolder {
         if isWritten.wait(timeout: .now() + .milliseconds(200)) == .timedOut { output.write(text) }
     }
 
-    // When something is drawn.
+    // Timing of frames.
 
     private func update<Value>(_ body: (inout DisplayBoard, OperationInstant) -> Value) -> Value {
         let now = clock.now
@@ -188,7 +194,7 @@ public final class TerminalDisplay: TerminalHolder {
         return last.advanced(by: Self.frameInterval)
     }
 
-    /// Has the next frame drawn as soon as may be.
+    /// Starts the timer for the next frame.
     private func setTimer() {
         let now = clock.now
         let due: OperationInstant? = state.withLock { state in
@@ -207,14 +213,14 @@ public final class TerminalDisplay: TerminalHolder {
             guard let self else { return }
             queue.async { self.draw() }
         }
-        // Another frame may be due by now, or none.
+        // Another frame might be due now, or none.
         let old = state.withLock { state in
             state.due == due ? exchange(&state.timer, timer) : timer
         }
         old?.cancel()
     }
 
-    /// Only on `queue`.
+    /// Draws a frame on `queue`.
     private func draw() {
         let size = output.size
         let now = clock.now
@@ -238,7 +244,7 @@ public final class TerminalDisplay: TerminalHolder {
     }
 }
 
-/// Puts a value in the place of another, which is returned.
+/// Replaces a value and returns the old value.
 private func exchange<Value>(_ place: inout Value, _ new: Value) -> Value {
     defer { place = new }
     return place

@@ -4,20 +4,22 @@
 import Foundation
 import Synchronization
 
-/// Who has the terminal, and can give it back.
+/// An object that draws in the terminal and can stop temporarily.
 public protocol TerminalHolder: Sendable {
-    /// Gives the terminal back for a while; returns when that is done.
+    /// Stops drawing until ``goOn()``, and returns when the terminal is in its normal state.
     func stop()
-    /// Takes the terminal again, and draws at once.
+    /// Resumes drawing, beginning immediately.
     func goOn()
-    /// Draws at once, as when the terminal has another size.
+    /// Draws a frame immediately, for example because the size of the terminal has changed.
     func redraw()
-    /// Gives the terminal back for good, without waiting for longer than a moment.
+    /// Shows the cursor and stops drawing permanently, without waiting for longer than a moment.
     func showCursorAtOnce()
 }
 
-/// What Ctrl-C and its like do to a program: the first one stops it in order, the second at once; Ctrl-Z gives the terminal
-/// back for a while.
+/// A handler for signals such as Ctrl-C and Ctrl-Z.
+///
+/// The first Ctrl-C stops the program in an orderly way, and the second Ctrl-C ends the program immediately. Ctrl-Z
+/// suspends the program.
 ///
 /// ```swift
 /// let display = TerminalDisplay()
@@ -35,20 +37,24 @@ public final class TerminalInterruption: Sendable {
     private let holder: any TerminalHolder
     private let state = Mutex(State())
 
-    /// Makes one for who has the terminal.
+    /// Creates a handler for an object that draws in the terminal.
     public init(of holder: any TerminalHolder) {
         self.holder = holder
     }
 
-    /// Listens to the signals; to be called on the first thread before there are others.
+    /// Starts listening to the signals.
+    ///
+    /// Call this method on the first thread, before the program starts other threads.
     public func listen() {
         TerminalSignals.listen(to: [SIGINT, SIGTERM, SIGHUP, SIGTSTP, SIGWINCH]) { [self] in take($0) }
     }
 
-    /// The first signal that was to end the program.
+    /// The first signal that requested the end of the program.
     public var signal: Int32? { state.withLock { $0.signal } }
 
-    /// Says how the program is stopped in order; until then a signal ends it at once.
+    /// Sets the closure that stops the program in an orderly way.
+    ///
+    /// Without a closure, a signal ends the program immediately.
     public func stop(_ body: @escaping @Sendable (Int32) -> Void) { state.withLock { $0.stop = body } }
 
     private func take(_ signal: Int32) {

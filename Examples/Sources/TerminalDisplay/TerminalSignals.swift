@@ -3,7 +3,7 @@
 
 import Foundation
 
-/// Tells of the signals that a person at a terminal sends: on a thread of its own, where everything is allowed.
+/// A namespace for functions that receive signals on a separate thread, on which any code is allowed.
 ///
 /// ```swift
 /// TerminalSignals.listen(to: [SIGINT, SIGTERM, SIGWINCH]) { signal in
@@ -11,20 +11,22 @@ import Foundation
 /// }
 /// ```
 ///
-/// To be called first of all in a program, on its first thread: threads that were there before would still be interrupted.
-/// Programs that are started have these signals blocked until they change that.
+/// Call ``listen(to:_:)`` at the start of the program, on its first thread, because a signal can still interrupt
+/// threads that exist before the call. Programs that this program starts inherit the blocked signals, until they change
+/// that.
 public enum TerminalSignals {
-    /// Calls `body` for each of these signals, one after another, as long as the program runs.
+    /// Calls a closure for each of the given signals, one after another, until the program ends.
     ///
-    /// Signals that whoever started the program set to be ignored, as `nohup` does and a shell for jobs in the background,
-    /// stay ignored.
+    /// The function does not receive signals that the process ignores from the start, for example because of `nohup` or
+    /// a shell that runs the process in the background.
     public static func listen(to signals: [Int32], _ body: @escaping @Sendable (Int32) -> Void) {
         var blocked = sigset_t()
         sigemptyset(&blocked)
         let heeded = signals.filter { !isIgnored($0) }
         guard !heeded.isEmpty else { return }
         for signal in heeded { sigaddset(&blocked, signal) }
-        // All threads that begin after this one inherit what it blocks, so the signals wait for who asks for them.
+        // All threads that begin later inherit the blocked signals, so the signals remain pending until this thread
+        // receives them.
         pthread_sigmask(SIG_BLOCK, &blocked, nil)
         let waited = blocked
         let thread = Thread {
@@ -39,7 +41,8 @@ public enum TerminalSignals {
         thread.start()
     }
 
-    /// Whether a signal is thrown away: the system would still hand it to who waits for it.
+    /// Returns whether the process ignores a signal, because the system would still deliver it to a thread that waits
+    /// for it.
     private static func isIgnored(_ signal: Int32) -> Bool {
         var action = sigaction()
         guard sigaction(signal, nil, &action) == 0 else { return false }
@@ -51,12 +54,12 @@ public enum TerminalSignals {
         return unsafeBitCast(handler, to: Int.self) == unsafeBitCast(SIG_IGN, to: Int.self)
     }
 
-    /// Stops the program as Ctrl-Z does, and returns when it was let go on.
+    /// Suspends the program as Ctrl-Z does, and returns when the program continues.
     ///
-    /// Where there is no shell that could let it go on, the system does not stop it.
+    /// If no shell can resume the program, the system does not suspend it.
     public static func stopProcess() { deliver(SIGTSTP) }
 
-    /// Ends the program by a signal, so that the shell that waits for it sees what it was, and ends its loop.
+    /// Ends the program with a signal, so that the shell sees the signal and ends a loop that contains the program.
     public static func endProcess(by signal: Int32) -> Never {
         fflush(nil)
         Foundation.signal(signal, SIG_DFL)
@@ -64,7 +67,7 @@ public enum TerminalSignals {
         _exit(128 + signal)
     }
 
-    /// Has this thread do what the system does about a signal.
+    /// Performs the system's default action for a signal on the current thread.
     private static func deliver(_ signal: Int32) {
         var one = sigset_t()
         sigemptyset(&one)

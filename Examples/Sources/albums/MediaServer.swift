@@ -3,14 +3,14 @@
 
 import OperationTestKit
 
-/// A service in this process: one person with twelve albums of three songs, and five shows of four videos.
+/// A service in this process with one person, twelve albums of three songs, and five shows of four videos.
 struct MediaServer {
     let server: LoopbackServer
 
-    /// How many requests it takes to get all of it.
+    /// The number of requests that are necessary to fetch all songs and videos.
     static let requestCount = 1 + 1 + 12 + 1 + 5
 
-    /// Each answer comes a moment late, as over a network.
+    /// Creates a service that responds after a short delay, as over a network.
     init(after pause: Duration = .milliseconds(30)) throws {
         server = try LoopbackServer()
         server.route("GET", "/*") { Self.answer(to: $0.path).after(pause) }

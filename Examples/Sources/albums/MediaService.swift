@@ -3,7 +3,7 @@
 
 import OperationNetworking
 
-/// All music and all video of a user: requests that are built from the answers of others.
+/// Requests for all music and videos of a user, in which each request depends on earlier responses.
 struct MediaService: Sendable {
     struct Person: Decodable, Sendable { let id: Int }
     struct Album: Decodable, Sendable { let id: Int }

@@ -1,8 +1,9 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-// All music and all video of a user, as one operation: swift run --package-path Examples albums
-// What a user writes is in MediaService.swift; the rest is a server in this process, and looking at what it saw.
+// Fetches all music and videos of a user in one operation: swift run --package-path Examples albums
+//
+// MediaService.swift contains the code that an app needs. The other files contain a server in this process, and checks.
 
 import Foundation
 import OperationNetworking
@@ -22,7 +23,7 @@ expect(everything.songs.count == 36 && everything.videos.count == 20)
 expect(everything.songs.map(\.title) == everything.songs.map(\.title).sorted(by: inNumbers))
 expect(server.counts.heads == MediaServer.requestCount)
 
-print("== Everything, canceled halfway")
+print("== All requests, canceled halfway")
 let told = EventRecorder<String>()
 let before = server.counts.heads
 let outer = media.everything(of: "ada")
@@ -34,7 +35,7 @@ outer.start()
 _ = await server.heads(atLeast: before + 8)
 outer.cancel(because: .requested("the page was closed"))
 await outer.ended()
-// What was sent before is seen by then: a connection on which an answer was owed has been closed.
+// When no response is in progress, the server has received all requests that were sent before.
 await server.counts { $0.openConnections == $0.idleConnections }
 let sent = server.counts.heads - before
 outer.callbackQueue.sync {}
@@ -42,7 +43,7 @@ print("  \(told.events)")
 print("  \(sent) of \(MediaServer.requestCount) requests were sent, \(server.counts.abandoned) connections closed")
 expect(told.events == ["canceled: [requested] the page was closed"])
 expect(sent < MediaServer.requestCount && server.counts.abandoned > 0)
-// Nothing is left of it: this request is the only one that comes.
+// No other request is in progress, so the server receives only this request.
 let _: MediaService.Person = try await base.get("people/ada").run()
 expect(server.counts.heads == before + sent + 1)
 print("All as expected.")

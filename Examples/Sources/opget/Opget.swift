@@ -6,11 +6,11 @@ import Foundation
 import OperationNetworking
 import TerminalDisplay
 
-/// A downloader for the command line: `opget --help` says what it can do.
+/// A command-line downloader, whose options `opget --help` describes.
 @main
 struct Opget {
     static func main() {
-        // Broken pipes and files that may not grow are errors of the calls that find them.
+        // A write to a broken pipe, or beyond a file size limit, then returns an error instead of ending the program.
         signal(SIGPIPE, SIG_IGN)
         signal(SIGXFSZ, SIG_IGN)
         let command = Command(CommandLine.arguments.dropFirst())
@@ -25,7 +25,7 @@ struct Opget {
         }
     }
 
-    /// Bars on the standard error, unless the lines of a log come between them.
+    /// Returns a display with bars on standard error, unless log lines appear there too.
     private static func display(for command: Command) -> TerminalDisplay {
         var style = DescriptorOutput.standardError.style
         if case .download(let settings) = command, settings.json == .standardOutput, isatty(1) == 1 {
@@ -65,7 +65,7 @@ struct Opget {
             if let signal = status.signal { TerminalSignals.endProcess(by: signal) }
             exit(status.rawValue)
         }
-        // Not dispatchMain(), which lets signals interrupt this thread on Linux.
+        // On Linux, signals would interrupt this thread in `dispatchMain()`.
         while true { pause() }
     }
 }

@@ -7,14 +7,14 @@ import OperationExporters
 import OperationNetworking
 import TerminalDisplay
 
-/// The story from its beginning to its exit code.
+/// The program from its start to its exit code.
 struct Program: Sendable {
     let stage: Stage
     let interruption: TerminalInterruption
-    /// What is told in the place of the story, for tests of how it ends.
+    /// A closure that replaces the demonstration, for tests of the exit code.
     var other: (@Sendable (QueueManager) async throws -> Void)?
 
-    /// Tells the story, and returns the exit code.
+    /// Runs the demonstration and returns the exit code.
     func run() async -> Int32 {
         let queue = QueueManager("quickstart", width: 6)
         queue.recording = QueueRecording()
@@ -26,12 +26,12 @@ struct Program: Sendable {
             queue.cancelAll(because: .requested("the program was interrupted"))
         }
         let end = await story.result
-        // What a story that broke off left suspended would never end.
+        // An operation that a failed demonstration left suspended would never end.
         if case .failure = end { queue.cancelAll(because: .requested("the quickstart failed")) }
         await queue.drained()
         defer { stage.finish() }
         switch end {
-        // A signal that came when all was over changes nothing.
+        // A signal after the end of the demonstration has no effect.
         case .success:
             stage.tell("All as expected.", .good)
             return EXIT_SUCCESS
@@ -56,14 +56,14 @@ struct Program: Sendable {
         try write(trace, queue.record)
     }
 
-    /// Writes the trace and the picture of the run, and says how to open them.
+    /// Writes the trace and the picture of the run, and prints how to open them.
     private func write(_ trace: NetworkTrace, _ record: QueueRecord) throws {
         let timeline = stage.folder.appendingPathComponent("trace.json")
         let picture = stage.folder.appendingPathComponent("picture.svg")
         try trace.chromeTrace(with: record).write(to: timeline, options: .atomic)
         let svg = RunPicture(of: record, title: "Quickstart: what ran when").svg
         try Data(svg.utf8).write(to: picture, options: .atomic)
-        stage.tell("What ran when:")
+        stage.tell("Timeline of the run:")
         stage.tell("   \(picture.path)")
         stage.tell("   a picture: open it in a browser", .faint)
         stage.tell("   \(timeline.path)")

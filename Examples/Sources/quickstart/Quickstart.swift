@@ -6,11 +6,11 @@ import OperationCore
 import OperationExporters
 import OperationNetworking
 
-/// The story, chapter by chapter: what an app does with the service, and whether it went as it should.
+/// A demonstration in chapters, in which an app uses the service and checks the results.
 struct Quickstart: Sendable {
     let server: AlbumServer
     let stage: Stage
-    /// Where all requests run, and what they did is written down.
+    /// The queue that runs all requests and records them.
     let queue: QueueManager
     let trace: NetworkTrace
 
@@ -24,7 +24,7 @@ struct Quickstart: Sendable {
         try await suspendDownload(service, albums[0])
     }
 
-    /// What all requests have in common before somebody signed in.
+    /// The configuration of requests before the user signs in.
     private var plain: NetworkBase {
         var base = NetworkBase(server.url)
         base.callbackQueue = stage.queue
@@ -42,7 +42,7 @@ struct Quickstart: Sendable {
     private func signIn() async throws -> AlbumService {
         try stage.begin("Sign in")
         let service = try await AlbumService.signIn("ada", "open sesame", at: plain)
-        stage.say("signed in as ada; from now on, every request carries the token")
+        stage.say("signed in as ada; from now on, every request contains the token")
         return service
     }
 
@@ -53,7 +53,7 @@ struct Quickstart: Sendable {
         stage.say("\(albums.count) albums; the first song of \(albums[0].title) is \(songs[0].title)")
         try stage.expect(
             albums.count == AlbumServer.albumCount && songs.count == 5,
-            "the models differ from the models that were sent")
+            "the decoded models differ from the models of the server")
         return albums
     }
 
@@ -65,14 +65,14 @@ struct Quickstart: Sendable {
         try queue.add(details)
         for operation in details { _ = try await operation.value }
         let (requests, refreshes) = (server.requestCount - before, server.desk.refreshCount)
-        stage.say("12 responses, \(refreshes) refresh, \(requests) requests in total; the app noticed nothing")
+        stage.say("12 responses, \(refreshes) refresh, \(requests) requests in total; the app did not need to react")
         try stage.expect(refreshes == 1, "the token was renewed \(refreshes) times")
     }
 
     private func retry(_ service: AlbumService) async throws {
         try stage.begin("A server that fails twice")
         let charts = try await run(service.charts())
-        stage.say("then it responded: \(charts.joined(separator: ", "))")
+        stage.say("then the server responded: \(charts.joined(separator: ", "))")
         let requests = server.requestCount("/charts")
         try stage.expect(charts.count == 3 && requests == 3, "there were \(requests) requests for the charts")
     }
@@ -95,11 +95,11 @@ struct Quickstart: Sendable {
         let everything = service.everything()
         try queue.add(everything)
         await server.requests(atLeast: before + 1 + AlbumServer.albumCount / 2)
-        // Whoever ended the program ended it, too.
+        // The group ends early if the user interrupts the program.
         try Task.checkCancellation()
         everything.cancel(because: .requested("the page was closed"))
         await everything.ended()
-        // What left before is seen by then: a connection on which an answer was owed has been closed.
+        // When no response is in progress, the server has received all requests that were sent before.
         await server.isAtRest()
         let (sent, all) = (server.requestCount - before, 1 + AlbumServer.albumCount)
         stage.say("canceled the group and everything in it; \(sent) of \(all) requests had been sent")
@@ -127,8 +127,8 @@ struct Quickstart: Sendable {
             let before = download.downloadProgress.completedBytes
             try await Task.sleep(for: .milliseconds(600))
             let late = download.downloadProgress.completedBytes - before
-            stage.say("suspended; \(late) bytes arrived in 0.6 seconds, then it was resumed")
-            // What was being handed over at that moment is not taken back.
+            stage.say("suspended; \(late) bytes arrived in 0.6 seconds, then the download was resumed")
+            // Bytes that the session was delivering at that moment can still arrive.
             try stage.expect(late < 500_000, "the download continued while it was suspended")
             download.resume()
             return try await download.value

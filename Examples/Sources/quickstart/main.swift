@@ -1,10 +1,10 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-// What the package does, as an app would use it: swift run --package-path Examples quickstart [folder]
+// Shows what the package does in an app: swift run --package-path Examples quickstart [folder]
 //
-// In App is what an app consists of, to be copied; in Server the service that it talks to, which is in this process; in
-// Showing what makes it visible. Quickstart.swift is the story.
+// App contains the code of an app, which you can copy. Server contains the service, which runs in this process. Showing
+// contains the output. Quickstart.swift contains the demonstration.
 
 import Foundation
 import OperationCore
@@ -21,13 +21,13 @@ let folder =
     ?? FileManager.default.temporaryDirectory.appendingPathComponent(
         "operationkit-quickstart-\(ProcessInfo.processInfo.userName)")
 let stage = Stage(folder: folder)
-// The first thread only waits, so that no signal finds it unprepared.
+// The first thread only waits, so that all later threads block the signals.
 let interruption = TerminalInterruption(of: stage)
 interruption.listen()
 let program = Program(stage: stage, interruption: interruption)
 Task.detached {
     let code = await program.run()
-    // By the signal itself, so that a shell's loop around it ends, too.
+    // The program ends with the signal, so that a loop in the shell also ends.
     if code > 128 { TerminalSignals.endProcess(by: code - 128) }
     exit(code)
 }

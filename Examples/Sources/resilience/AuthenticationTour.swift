@@ -7,7 +7,7 @@ import OperationCore
 import OperationNetworking
 import OperationTestKit
 
-/// Requests with a token that is out of date: who is put aside, and what lets it go on.
+/// Requests with an expired token, which wait until the token is refreshed.
 struct AuthenticationTour {
     private let server: LoopbackServer
 
@@ -27,14 +27,14 @@ struct AuthenticationTour {
         try await byHand()
     }
 
-    /// What needs no token.
+    /// The configuration of requests without a token.
     private var plain: NetworkBase {
         var base = NetworkBase(server.url("/"))
         base.callbackQueue = DispatchQueue(label: "resilience")
         return base
     }
 
-    /// A realm that tells its story, with a token that is out of date.
+    /// Returns an authenticator that prints its events and has an expired token.
     private func authenticator(
         _ name: String, refresh: (@Sendable (String?) async throws -> String)?
     ) -> Authenticator<String> {
@@ -58,7 +58,7 @@ struct AuthenticationTour {
         }
     }
 
-    /// How many requests came for a path since then.
+    /// Returns the number of requests to a path after the first `count` requests.
     private func hits(_ path: String, since count: Int) -> Int {
         server.requests.dropFirst(count).count { $0.path == path }
     }
@@ -79,12 +79,12 @@ struct AuthenticationTour {
         let (sent, refreshes) = (hits("/album", since: before), hits("/token", since: before))
         print("  40 successes, \(refreshes) refresh, \(sent) other requests")
         expect(refreshes == 1)
-        // Those that left before the first 401 was read are sent twice.
+        // Requests that were sent before the first 401 response arrived are sent twice.
         expect(sent >= 41 && sent <= 80)
     }
 
     private func failsTogether() async {
-        print("A hundred requests, and a refresh that fails")
+        print("One hundred requests and a refresh that fails")
         let plain = plain, before = server.requests.count
         let authenticator = authenticator("broken shop") { old in
             let answer = try await plain.send(["token": old], to: "broken", as: [String: String].self).run()
@@ -103,7 +103,7 @@ struct AuthenticationTour {
     }
 
     private func byHand() async throws {
-        print("A token from the program: waiting operations can be listed, run, failed and resumed")
+        print("A token that the program sets: waiting operations can be listed, run, failed and resumed")
         let authenticator = authenticator("sign-in", refresh: nil)
         let operations = albums(4, authenticator)
         for (index, operation) in operations.enumerated() {

@@ -5,7 +5,7 @@ import OperationCore
 import OperationNetworking
 
 extension EndpointOperation {
-    /// Starts it, and waits for what becomes of it.
+    /// Starts the operation and waits for its outcome.
     var begunOutcome: OperationOutcome<ResultType, NetworkError> {
         get async {
             start()

@@ -7,7 +7,7 @@ import OperationCore
 import OperationNetworking
 import OperationTestKit
 
-/// Requests while the network is gone: who waits, and how they go on.
+/// Requests that wait while no network is available, and resume later.
 struct OfflineTour {
     private let server: LoopbackServer
     private let cable = Cable()
@@ -35,7 +35,7 @@ struct OfflineTour {
         operation.name = path
         operation.callbackQueue = callbacks
         var policy = OfflinePolicy(waiting: offlineWaiting)
-        // As a rule requests to this machine need no network.
+        // By default, requests to the local computer do not wait for a network.
         policy.concerns = { _ in true }
         change(&policy)
         operation.offline = policy
@@ -44,7 +44,7 @@ struct OfflineTour {
     }
 
     private func waits() async throws {
-        print("The cable is unplugged: four uploads wait in their order, and take no slot of their queue")
+        print("The cable is unplugged: four uploads wait in order and use no slot of their queue")
         cable.pull()
         let queue = QueueManager("uploads", width: 1)
         let operations = (0..<4).map { operation("/\($0)") }
@@ -71,7 +71,7 @@ struct OfflineTour {
     }
 
     private func givesUp() async {
-        print("A wait has a limit, and an operation that does not wait fails immediately")
+        print("One operation waits up to its limit, and another operation fails immediately")
         cable.pull()
         let patient = operation("/patient") { $0.longestWait = .milliseconds(200) }
         let hurried = operation("/hurried") { $0.beforeSending = .fail }
@@ -84,7 +84,7 @@ struct OfflineTour {
     }
 
     private func holdsQueue() async throws {
-        print("A whole queue is held")
+        print("A hold stops a whole queue")
         let queue = QueueManager("downloads", width: 2)
         let hold = queue.hold(
             whileOffline: cable, settling: .milliseconds(100), callbackQueue: callbacks,
@@ -101,13 +101,13 @@ struct OfflineTour {
         hold.cancel()
     }
 
-    /// To the millisecond.
+    /// Returns the duration as text, in seconds with three decimals.
     private func inSeconds(_ duration: Duration) -> String {
         duration.formatted(.units(allowed: [.seconds], width: .narrow, fractionalPart: .show(length: 3)))
     }
 }
 
-/// A network that is there as long as its cable is in: what a monitor of one's own looks like.
+/// A network that is available while its cable is connected, as an example of a custom monitor.
 private final class Cable: ConnectivityMonitor {
     private let board = ConnectivityBoard(.satisfied)
 

@@ -7,7 +7,7 @@ import OperationCore
 import OperationNetworking
 import OperationTestKit
 
-/// Requests to a server that stumbles: what is sent again, when, and why not.
+/// Requests to a server that fails at times, and the reasons why they are sent again or fail.
 struct RetryTour {
     private let server: LoopbackServer
     private let callbacks = DispatchQueue(label: "resilience")
@@ -27,7 +27,7 @@ struct RetryTour {
         server.route("GET", "/closed") { _ in .status(429).with("Retry-After", "3600") }
     }
 
-    /// What all requests have in common: short pauses, for nobody likes to wait, and a budget of their own.
+    /// The common configuration of all requests, with short pauses and a separate retry budget.
     private func service() -> NetworkBase {
         var base = NetworkBase(server.url("/"))
         base.callbackQueue = callbacks
@@ -49,7 +49,7 @@ struct RetryTour {
     }
 
     private func getsThrough() async throws {
-        print("A server that is overloaded, and then closes the connection")
+        print("A server that is overloaded and then closes the connection")
         let album: [String: String] = try await service().get("album").run()
         callbacks.sync {}
         print("  \(album["title"] ?? "nothing")")
@@ -57,14 +57,14 @@ struct RetryTour {
     }
 
     private func isNotRepeated() async {
-        print("A request that the server might carry out twice is not sent again")
+        print("A request that the server might execute twice is not sent again")
         let order: EndpointOperation<NoContent> = service().send(["item": "one"], to: "order")
         let error = await order.begunOutcome.error
         expect(error?.retryEnd == .notIdempotent && error?.attempts.count == 1)
     }
 
     private func hasKey() async throws {
-        print("With an idempotency key, it is sent again")
+        print("With an idempotency key, the request is sent again")
         let order: EndpointOperation<NoContent> = service().send(["item": "one"], to: "keyed")
         order.idempotencyKey = .random()
         _ = try await order.run()
@@ -73,7 +73,7 @@ struct RetryTour {
     }
 
     private func asksTooMuch() async {
-        print("A server that asks clients to wait for an hour gets no other request")
+        print("If a server asks clients to wait for an hour, the request is not sent again")
         let operation: EndpointOperation<NoContent> = service().get("closed")
         let error = await operation.begunOutcome.error
         print("  \(error?.report() ?? "no error")")
@@ -95,14 +95,15 @@ struct RetryTour {
         callbacks.sync {}
         let sent = server.counts.heads - before
         print("  \(sent) requests; \(reasons)")
-        // A fifth of them, the reserve, and what comes back of it meanwhile.
+        // The budget allows a fifth of the requests, the reserve, and the amount that it regains during the requests.
         expect(sent >= 40 && sent <= 40 + 8 + 6 + 5)
     }
 }
 
-/// How often each reason came, on one queue.
+/// The number of retries for each reason.
 private final class Reasons: CustomStringConvertible, @unchecked Sendable {
-    // Sendable: only used on the callback queue, and after it was waited for.
+    // Sendable: the property is used only on the callback queue, and afterward by the thread that waited for this
+    // queue.
     private var counts: [String: Int] = [:]
 
     func add(_ reason: RetryReason) { counts[reason.description, default: 0] += 1 }

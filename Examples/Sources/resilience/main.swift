@@ -1,8 +1,9 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-// Operations that get through, with the log of what was decided on the way, against a server in this process:
-// swift run --package-path Examples resilience
+// Operations that succeed despite failures, with a log of the decisions, against a server in this process:
+//
+//     swift run --package-path Examples resilience
 
 import Foundation
 

@@ -5,15 +5,14 @@ import Foundation
 import OperationCore
 
 extension QueueRecord {
-    /// Returns the timeline of the record as a Chrome trace, which is JSON that `ui.perfetto.dev` and
-    /// `chrome://tracing` can open.
+    /// Returns the record as a Chrome trace, which you can open in `ui.perfetto.dev` or `chrome://tracing`.
     ///
-    /// The trace has one track for each slot of the queue, with a bar for each operation that was executed. Each bar
-    /// contains the times of its operation. Arrows show the dependencies. Further tracks show the waits for
-    /// dependencies, for admission and for a slot, and the time until the handler ran. Operations on the critical
-    /// path have the category "critical" and a different color.
+    /// The trace, in JSON, has one track for each slot of the queue, with a bar for each operation that was executed.
+    /// The details of a bar include the times for which its operation waited and ran. Arrows show dependencies. Other
+    /// tracks show the waits for dependencies, for admission and for a slot, and the delay before the handler ran.
+    /// Operations on the critical path have the category `critical` and a different color.
     ///
-    /// - Throws: An error of the JSON encoder.
+    /// - Throws: An error from the JSON encoder.
     public func chromeTrace() throws -> Data { try ChromeTrace(traceEvents(process: 1)).json() }
 
     /// Returns the events of the trace, with a process number that identifies the queue among others.

@@ -4,11 +4,11 @@
 import Foundation
 import OperationCore
 
-/// A graph of the operations in a queue and their dependencies, at one moment.
+/// A graph that shows the operations in a queue and their dependencies at one moment.
 public struct QueueGraph: Sendable {
-    /// An operation or a closure in the graph.
+    /// A node that represents an operation or a closure.
     public struct Node: Sendable, Identifiable {
-        /// The position of the node among the nodes of the graph.
+        /// The index of the node in ``QueueGraph/nodes``.
         public let id: Int
         /// The name of the operation.
         public let name: String
@@ -16,9 +16,9 @@ public struct QueueGraph: Sendable {
         public let state: QueueEntry.State?
         /// A Boolean value that indicates whether the operation has ended.
         public let hasEnded: Bool
-        /// The reason why the running operation waits, or `nil` if the operation does not wait.
+        /// The reason why a running operation waits without a slot, or `nil` if the operation does not wait.
         public let waitReason: WaitReason?
-        /// The group that contains the operation, or `nil` if there is none.
+        /// The ID of the node that represents the operation's group, or `nil` if the operation is not in a group.
         public internal(set) var group: Node.ID?
 
         package init(
@@ -36,9 +36,9 @@ public struct QueueGraph: Sendable {
 
     /// A dependency between two operations.
     public struct Edge: Sendable, Hashable {
-        /// The operation that the downstream operation waits for.
+        /// The ID of the node whose operation must end first.
         public let upstream: Node.ID
-        /// The operation that waits for the upstream operation.
+        /// The ID of the node whose operation waits for the upstream operation.
         public let downstream: Node.ID
 
         package init(upstream: Node.ID, downstream: Node.ID) {
@@ -53,7 +53,7 @@ public struct QueueGraph: Sendable {
     public let nodes: [Node]
     /// The dependencies between the nodes.
     public let edges: [Edge]
-    /// The number of entries in the queue that the graph omits because of its limit.
+    /// The number of queue entries that the graph omits because they exceed its limit.
     public let omittedCount: Int
 
     package init(queue: String, nodes: [Node], edges: [Edge], omittedCount: Int = 0) {
@@ -126,16 +126,18 @@ extension QueueGraph {
 }
 
 extension QueueManager {
-    /// Returns a graph of the operations in the queue and their dependencies, as far as they are visible.
+    /// Returns a graph of the operations in the queue and their dependencies.
     ///
-    /// - Parameter limit: The maximum number of entries of the queue, and of operations outside the queue, in the
-    ///   graph. The default is 200, because larger graphs are hard to read.
+    /// If the queue changes during this method, the graph might not contain the latest changes.
+    ///
+    /// - Parameter limit: The maximum number of queue entries in the graph, and also the maximum number of operations
+    ///   outside the queue. The default is 200, because larger graphs are hard to read.
     public func graph(limit: Int = 200) -> QueueGraph { QueueGraph(snapshot, limit: limit) }
 }
 
 // The graph in the languages of two drawing programs.
 extension QueueGraph {
-    /// The graph in the DOT language of Graphviz, for example for `dot -Tsvg`.
+    /// The graph in the DOT language of Graphviz, which the command `dot -Tsvg` converts to an image.
     public var dot: String {
         var lines = ["digraph \(dotQuoted(queue)) {", "    rankdir=LR;", "    bgcolor=\"white\";"]
         lines.append("    node [shape=box, style=\"rounded,filled\", fontname=\"Helvetica\"];")
@@ -215,21 +217,23 @@ extension Unicode.Scalar {
     fileprivate var isControl: Bool { properties.generalCategory == .control }
 }
 
-/// The chain of dependencies with the longest total execution time, which determines the total duration.
+/// The chain of dependent operations with the longest total execution time.
+///
+/// Regardless of the number of slots, running all operations takes at least this time.
 public struct CriticalPath: Sendable, Equatable {
-    /// The operations of the chain, from the first to the last.
+    /// The IDs of the operations in the chain, from the first to the last.
     public let runs: [QueueRun.ID]
     /// The total execution time of the chain.
     public let duration: Duration
-    /// The additional time that each operation could take without extending the longest chain.
+    /// The additional time that each operation could take without making the longest chain longer.
     public let slack: [QueueRun.ID: Duration]
 }
 
 extension QueueRecord {
-    /// The chain of dependencies with the longest total execution time, and the slack of all operations.
+    /// The critical path of the record and the slack of all operations.
     ///
-    /// Only the execution time counts. The time for which an operation waited for a slot depends on the queue, not on
-    /// the graph.
+    /// The critical path is the chain of dependent operations with the longest total execution time. The time for which
+    /// an operation waits for a slot does not count, because this time depends on the queue.
     public var criticalPath: CriticalPath {
         let order = runsInOrder
         let times = Dictionary(uniqueKeysWithValues: runs.map { ($0.id, $0.executing ?? .zero) })

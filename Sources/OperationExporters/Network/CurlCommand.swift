@@ -11,30 +11,30 @@ extension NetworkRequest {
     /// func show(_ request: NetworkRequest) { print(request.curlCommand()) }
     /// ```
     ///
-    /// With the default redaction, the command is only for reading. With `.none`, the command sends the same method,
-    /// URL, headers and body as the request. If the body is a file, the command reads that file. The command does not
-    /// follow redirects.
+    /// With the default redaction, the command is only for reading, because it omits information. With `.none`, the
+    /// command sends the same method, URL, headers and body as the request. If the body is a file, the command reads
+    /// that file. The command does not follow redirects.
     ///
-    /// The command omits a body that is created while it is sent, or that is larger than 1 MiB. In this case, the
-    /// first line names the file that you must provide instead.
+    /// The command omits the body of a stream, and a body in memory that is larger than 1 MiB. In these cases, the
+    /// first line describes the file that you must provide as the body.
     ///
-    /// - Parameter redaction: The information to omit. The default omits the usual secrets, the values of queries,
-    ///   and all bodies except JSON and forms.
+    /// - Parameter redaction: The information to omit. The default omits common secrets, the values of queries, and all
+    ///   bodies except JSON and forms.
     public func curlCommand(redaction: LogRedaction = .secrets) -> String {
         CurlCommand(self, redaction).text
     }
 }
 
 extension AnyNetworkOperation {
-    /// Returns a shell command for the last request that the operation sent or prepared, or `nil` before the first
+    /// Returns a `curl` command for the operation's most recent request, or `nil` if the operation has not prepared a
     /// request.
     ///
-    /// The command contains the headers that the session adds, such as cookies, and sends the request of the last
-    /// redirect. For a download without observers, the command sends the request as the operation passed it to the
-    /// session.
+    /// The command contains the headers that the session added, such as cookies. After a redirect, the command sends
+    /// the redirected request. For a download without observers, the command sends the request that the operation
+    /// passed to the session, without these changes.
     ///
-    /// - Parameter redaction: The information to omit. The default omits the usual secrets, the values of queries,
-    ///   and all bodies except JSON and forms.
+    /// - Parameter redaction: The information to omit. The default omits common secrets, the values of queries, and all
+    ///   bodies except JSON and forms.
     public func curlCommand(redaction: LogRedaction = .secrets) -> String? {
         sentRequest?.curlCommand(redaction: redaction)
     }

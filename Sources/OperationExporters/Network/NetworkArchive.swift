@@ -17,34 +17,34 @@ import OperationNetworking
 /// }
 /// ```
 ///
-/// The archive has an entry for each request that a session sends. These are the requests of all attempts and, if the
-/// session reports them, the requests after redirects and challenges. A response from the cache also has an entry. The
-/// archive never writes redacted information, and does not keep this information in memory after the end of the
-/// attempt.
+/// The archive contains an entry for each attempt of an operation and for each response from the cache. If the session
+/// reports redirects and challenges, each request that follows a redirect or a challenge also has an entry. The archive
+/// omits redacted information, and releases this information when the attempt ends.
 public final class NetworkArchive: NetworkObserver {
     /// A set of options that determine what an archive keeps.
     public struct Options: Sendable {
-        /// The maximum number of entries, beyond which the oldest entries are removed.
+        /// The maximum number of entries in the archive.
         ///
-        /// The default is 1,000.
+        /// The default is 1,000. Beyond this limit, the archive removes the oldest entries.
         public var limit = 1_000
-        /// A Boolean value that indicates whether the archive keeps bodies that are in memory.
+        /// A Boolean value that indicates whether the archive keeps the bodies of requests and responses that are in
+        /// memory.
         ///
         /// The default is `false`.
         public var keepsBodies = false
-        /// The maximum number of bytes that the archive keeps of one body.
+        /// The maximum number of bytes that the archive keeps of each body.
         ///
         /// The default is 64 KiB.
         public var bodyBytes = 64 << 10
-        /// The maximum number of bytes that the archive keeps of all bodies.
+        /// The maximum total number of bytes in all bodies that the archive keeps.
         ///
-        /// The default is 16 MiB. Beyond this limit, the oldest entries are removed. If the bodies of a single entry
-        /// exceed the limit, the archive omits them.
+        /// The default is 16 MiB. Beyond this limit, the archive removes the oldest entries. If the bodies of a single
+        /// entry exceed the limit, the archive omits these bodies.
         public var totalBodyBytes = 16 << 20
         /// The information that the archive omits.
         ///
-        /// The default is `LogRedaction.secrets`. While secrets are omitted, the archive also omits the values of
-        /// queries and cookies, and all bodies except JSON and forms.
+        /// The default is `LogRedaction.secrets`. Unless the redaction keeps secrets, the archive also omits the values
+        /// of queries and cookies, and all bodies except JSON and forms.
         public var redaction = LogRedaction.secrets
 
         /// Creates options with the default values.
@@ -68,10 +68,10 @@ public final class NetworkArchive: NetworkObserver {
     /// The number of entries in the archive.
     public var count: Int { state.withLock { $0.entries.count } }
 
-    /// The number of entries that were removed because of a limit since the archive was last emptied.
+    /// The number of entries that the archive has removed because of a limit since you last emptied the archive.
     public var forgottenCount: Int { state.withLock { $0.forgottenCount } }
 
-    /// Records an event.
+    /// Records an event of a network operation.
     public func observe(_ event: NetworkEvent) {
         switch event.kind {
         case .sending:
@@ -134,7 +134,7 @@ public final class NetworkArchive: NetworkObserver {
 
     /// Returns the archive as JSON in UTF-8.
     ///
-    /// - Throws: An error of the JSON encoder.
+    /// - Throws: An error from the JSON encoder.
     public func har() throws -> Data {
         let (entries, forgotten) = state.withLock { ($0.entries, $0.forgottenCount) }
         return try Self.har(entries, forgotten)
@@ -142,18 +142,18 @@ public final class NetworkArchive: NetworkObserver {
 
     /// Returns the archive as JSON in UTF-8 and removes its entries, for example to write a file every minute.
     ///
-    /// Each entry is in exactly one of the files. The requests of attempts that have not ended follow in a later
-    /// file.
+    /// If you call this method repeatedly, each entry is in exactly one result. The archive adds the entries of an
+    /// attempt when the attempt ends.
     ///
-    /// - Throws: An error of the JSON encoder.
+    /// - Throws: An error from the JSON encoder.
     public func takeHAR() throws -> Data {
         let (entries, forgotten) = takeEntries()
         return try Self.har(entries, forgotten)
     }
 
-    /// Removes all entries.
+    /// Removes all entries of attempts that have ended.
     ///
-    /// The requests of attempts that have not ended are added later.
+    /// The archive adds the entries of an attempt in progress when the attempt ends.
     public func removeAll() { _ = takeEntries() }
 
     private func takeEntries() -> (entries: Fifo<ArchiveEntry>, forgotten: Int) {

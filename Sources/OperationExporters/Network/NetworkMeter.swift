@@ -4,56 +4,59 @@
 import OperationCore
 import OperationNetworking
 
-/// An observer that counts the events of network operations and measures their durations, for Prometheus and
-/// compatible systems.
+/// An observer that counts the events of network operations and measures durations, for Prometheus and compatible
+/// systems.
 ///
 /// ```swift
 /// func measure(_ shop: inout NetworkBase, _ queue: QueueManager) -> NetworkMeter {
 ///     let meter = NetworkMeter()
 ///     shop.observers.append(meter)
 ///     meter.watch(queue)
-///     return meter  // its `text` is what a server answers to GET /metrics, as `NetworkMeter.contentType`
+///     return meter  // Respond to GET /metrics with `text` and `NetworkMeter.contentType`.
 /// }
 /// ```
 ///
-/// The memory of the meter is limited. The labels contain only methods, hosts, status classes, names of this package,
-/// and the names of the watched queues. The labels contain no paths and no queries. The meter uses the label `other`
-/// for hosts and queue names beyond the limits, for error codes beyond the first hundred, and for unusual methods.
+/// The memory of the meter is bounded, because the number of label values is limited. Labels contain methods, hosts,
+/// status classes, error codes, other names that OperationKit defines, and the names of watched queues. Labels do not
+/// contain paths or queries. The meter uses the value `other` for hosts and queue names beyond the limits in its
+/// options, for error codes beyond the first 100, and for unusual methods.
 public final class NetworkMeter: NetworkObserver {
     /// A set of options that determine the labels and buckets of a meter.
     public struct Options: Sendable {
         /// The prefix of all metric names.
         ///
-        /// The default is `operationkit`. Characters that are not allowed in a name are replaced by underscores.
+        /// The default is `operationkit`. The meter replaces characters that are not valid in a metric name with
+        /// underscores.
         public var prefix = "operationkit"
-        /// The maximum number of hosts with their own label, in the order of their first request.
+        /// The maximum number of hosts with their own label value.
         ///
-        /// The default is 50.
+        /// The default is 50. The meter assigns label values to hosts in the order of their first requests.
         public var hostLimit = 50
-        /// The maximum number of queue names with their own label, in the order in which you watch the queues.
+        /// The maximum number of queue names with their own label value.
         ///
-        /// The default is 100.
+        /// The default is 100. The meter assigns label values to queue names in the order in which you watch the
+        /// queues.
         public var queueLimit = 100
         /// The upper bounds, in seconds, of the histogram buckets.
         ///
-        /// Values that are not positive finite numbers are ignored. The default has 13 bounds from 5 milliseconds to
-        /// one minute.
+        /// The default has 13 bounds from 5 milliseconds to one minute. The meter ignores values that are not positive
+        /// or not finite.
         public var buckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60]
 
         /// Creates options with the default values.
         public init() {}
     }
 
-    /// A sample of a metric.
+    /// A value of a metric with the labels that identify it.
     public struct Sample: Sendable, Hashable {
         /// The name of the metric.
         public let name: String
-        /// The labels of the sample, in their order.
+        /// The labels of the sample, in order.
         public let labels: [Label]
         /// The value of the sample.
         public let value: Double
 
-        /// Returns the value of the label with a name, or `nil` if there is no such label.
+        /// Returns the value of the label with the given name, or `nil` if the sample does not have this label.
         public subscript(label: String) -> String? { labels.first { $0.name == label }?.value }
     }
 
@@ -61,7 +64,7 @@ public final class NetworkMeter: NetworkObserver {
     public struct Label: Sendable, Hashable {
         /// The name of the label.
         public let name: String
-        /// The unescaped value of the label.
+        /// The value of the label, without escaping.
         public let value: String
     }
 
@@ -71,7 +74,7 @@ public final class NetworkMeter: NetworkObserver {
         var queueBook: QueueCounters
     }
 
-    /// The content type of ``text``.
+    /// The value of the `Content-Type` header for a response that contains ``text``.
     public static let contentType = "text/plain; version=0.0.4; charset=utf-8"
 
     private let options: Options
@@ -89,15 +92,15 @@ public final class NetworkMeter: NetworkObserver {
     /// Records an event of a network operation.
     public func observe(_ event: NetworkEvent) { state.withLock { $0.book.note(event) } }
 
-    /// Records an event of a credential.
+    /// Records an authentication event, such as the refresh of a credential.
     ///
-    /// Call this method in `AuthenticationOptions.eventHandler`.
+    /// Call this method in the closure that you set as `AuthenticationOptions.eventHandler`.
     public func note(_ event: AuthenticationEvent) { state.withLock { $0.book.note(event) } }
 
-    /// Adds the depth of a queue to the metrics, as long as the queue exists.
+    /// Adds the current and ended operations of a queue to the metrics, without keeping the queue alive.
     ///
-    /// The values of queues with the same name are added. The counts of a queue remain after the queue is freed, so
-    /// that no counter decreases.
+    /// If several queues have the same name, the meter adds their values. The counts of ended operations remain after
+    /// the queue is deallocated, so that no counter decreases.
     public func watch(_ queue: QueueManager) {
         forgetQueues()
         state.withLock { state in
@@ -121,10 +124,10 @@ public final class NetworkMeter: NetworkObserver {
         }
     }
 
-    /// All samples, ordered by metric.
+    /// The current samples of all metrics, grouped by metric.
     public var samples: [Sample] { families.flatMap(\.samples) }
 
-    /// All samples in the text format of Prometheus (0.0.4).
+    /// The current samples of all metrics in version 0.0.4 of the Prometheus text format.
     public var text: String { MeterText.text(of: families) }
 
     private var families: [MeterFamily] {

@@ -17,8 +17,8 @@ import OperationNetworking
 /// }
 /// ```
 ///
-/// You can open the file in `ui.perfetto.dev` and `chrome://tracing`. The file contains no secrets, because the trace
-/// omits the values of queries, and the headers and bodies of requests and responses.
+/// You can open the file in `ui.perfetto.dev` or `chrome://tracing`. To protect secrets, the trace omits the values of
+/// queries, and the headers and bodies of requests and responses.
 public final class NetworkTrace: NetworkObserver {
     private struct State {
         var operations: [UInt64: TracedOperation] = [:]
@@ -34,25 +34,28 @@ public final class NetworkTrace: NetworkObserver {
         }
     }
 
-    /// The maximum number of operations in the trace, beyond which the oldest operations are removed.
+    /// The maximum number of operations in the trace.
+    ///
+    /// Beyond this limit, the trace removes the oldest operations.
     public let limit: Int
     private let state = Locked(State())
 
     /// Creates an empty trace.
     ///
-    /// The trace keeps the last 100 attempts of each operation, and the last 100 requests and waits of each attempt.
-    /// If the total number of recorded items exceeds ten times the limit, the oldest operations are removed.
+    /// The trace keeps the last 100 attempts of each operation, and the last 100 requests and waits of each attempt. If
+    /// the total number of recorded items exceeds ten times the limit, the trace removes the oldest operations.
     ///
     /// - Parameter limit: The maximum number of operations. The default is 10,000.
     public init(limit: Int = 10_000) {
         self.limit = max(limit, 1)
     }
 
-    /// The number of operations that were removed because of the limit, since the ended operations were last taken or
-    /// removed.
+    /// The number of operations that the trace has removed because of its limit.
+    ///
+    /// The methods ``takeChromeTrace(with:)`` and ``removeAll()`` reset the number to 0.
     public var forgottenCount: Int { state.withLock { $0.forgottenCount } }
 
-    /// Records an event.
+    /// Records an event of a network operation.
     public func observe(_ event: NetworkEvent) {
         state.withLock { state in
             if state.operations[event.operationID] == nil {
@@ -73,24 +76,27 @@ public final class NetworkTrace: NetworkObserver {
         }
     }
 
-    /// Returns the timeline as a Chrome trace, which is JSON that `ui.perfetto.dev` and `chrome://tracing` can open.
+    /// Returns the timeline as a Chrome trace, together with the records of the given queues.
     ///
-    /// Each operation contains its attempts and the waits between them. A wait for a pause, a credential or the network
-    /// includes the subsequent wait for a slot in the queue. If the operation does not pause, the timeline shows only
-    /// the wait for a slot.
+    /// The trace is JSON that you can open in `ui.perfetto.dev` or `chrome://tracing`.
     ///
-    /// Each attempt contains its requests. Each request contains the phases that the session measured: waiting for a
-    /// connection, DNS lookup, connection, TLS handshake, sending, waiting for the first byte, and receiving.
+    /// In the timeline, each operation contains its attempts and the waits between them. If an operation waits for a
+    /// pause, a credential or the network, this wait includes the following wait for a slot in the queue. If an
+    /// operation retries without a pause, the timeline shows only the wait for a slot.
     ///
-    /// - Parameter records: The records of queues (`queue.record`). An operation in a record is on the track of its
-    ///   queue, and contains its attempts there. All other operations are on separate tracks.
-    /// - Throws: An error of the JSON encoder.
+    /// Each attempt contains its requests, with the phases that the session measured. The phases are the wait for a
+    /// connection, the DNS lookup, the connection setup, the TLS handshake, the upload, the wait for the first byte,
+    /// and the download.
+    ///
+    /// - Parameter records: The records of queues, from `queue.record`. The trace shows an operation in a record on the
+    ///   track of its queue, and all other operations on separate tracks.
+    /// - Throws: An error from the JSON encoder.
     public func chromeTrace(with records: QueueRecord...) throws -> Data { try chromeTrace(with: records) }
 
-    /// Returns the timeline as a Chrome trace, with the records of any number of queues.
+    /// Returns the timeline as a Chrome trace, together with an array of queue records.
     ///
-    /// - Parameter records: The records of queues (`queue.record`).
-    /// - Throws: An error of the JSON encoder.
+    /// - Parameter records: The records of queues, from `queue.record`.
+    /// - Throws: An error from the JSON encoder.
     public func chromeTrace(with records: [QueueRecord]) throws -> Data {
         try Self.json(of: state.withLock { $0.operations }.values, records)
     }
@@ -98,15 +104,16 @@ public final class NetworkTrace: NetworkObserver {
     /// Returns the timeline as a Chrome trace and removes the ended operations, for example to write a file every
     /// minute.
     ///
-    /// A running operation is in this trace with its events so far, and in the next trace with all of its events.
+    /// If an operation is in progress, this trace contains its events so far, and a later trace contains all of its
+    /// events.
     ///
-    /// - Parameter records: The records of queues (`queue.record`). The default is an empty array.
-    /// - Throws: An error of the JSON encoder.
+    /// - Parameter records: The records of queues, from `queue.record`. The default is an empty array.
+    /// - Throws: An error from the JSON encoder.
     public func takeChromeTrace(with records: [QueueRecord] = []) throws -> Data {
         try Self.json(of: takeEnded().values, records)
     }
 
-    /// Removes all ended operations, but no running operations.
+    /// Removes all operations that have ended and keeps the operations in progress.
     public func removeAll() { _ = takeEnded() }
 
     private func takeEnded() -> [UInt64: TracedOperation] {

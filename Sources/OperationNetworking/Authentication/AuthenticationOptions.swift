@@ -8,63 +8,70 @@ import OperationCore
     import FoundationNetworking
 #endif
 
-/// A set of options for an ``Authenticator``.
+/// The options for an ``Authenticator``, such as the origins that get the credential and the limits on refreshes.
 public struct AuthenticationOptions: Sendable {
-    /// The name of the realm in errors, logs and explanations.
+    /// The name that identifies the authenticator's realm in errors and logs.
     ///
     /// The default is an empty string.
     public var name = ""
-    /// The origins whose requests get the credential.
+    /// The origins to which the realm sends its credential.
     ///
-    /// The default is `nil`, which applies the credential to the requests of the realm's operations to every origin.
-    /// The realm compares only the scheme, the host and the port of a URL. If a URL does not identify an origin, the
-    /// realm's operations fail with an error that explains the problem.
+    /// The default is `nil`. For an operation of a ``NetworkBase``, the realm then adds the credential only to requests
+    /// to the origin of the base. For other operations, the realm adds the credential to requests to all origins.
     ///
-    /// ``Endpoint/at(_:allowsOtherOrigin:)`` can send a request to an origin other than the origin of its base. Such a
-    /// request gets the credential only if this property contains that origin.
+    /// The realm compares only the scheme, the host and the port of a URL. If a URL in this array does not specify a
+    /// scheme and a host, the realm's operations fail with ``NetworkError/Code/invalidURL``.
+    ///
+    /// To send the credential to an origin other than the base, for example with ``Endpoint/at(_:allowsOtherOrigin:)``,
+    /// list all origins in this array.
     public var origins: [URL]?
     /// A closure that returns whether a response rejects the credential.
     ///
-    /// The default closure returns `true` for the status code 401. The closure is called with the status and headers of
-    /// each response, on any thread.
+    /// The default closure returns `true` for the status code 401. The realm calls the closure for each response to a
+    /// request that contains the credential. The call can happen on any thread.
     public var isRejected: @Sendable (ResponseHead) -> Bool = { $0.status == 401 }
-    /// The time before a credential expires at which the realm refreshes the credential and stops using it.
+    /// The time before a credential's expiration at which the realm stops using the credential and refreshes it.
     ///
-    /// The default is 60 seconds. This time allows for the duration of the request and for differences between clocks.
-    /// A new credential whose lifetime is shorter than this value is used until the server rejects it.
+    /// The default is 60 seconds. This time allows for the duration of a request and for differences between clocks. If
+    /// the lifetime of a new credential is shorter than this value, the realm uses the credential until the server
+    /// rejects it.
     public var leeway = Duration.seconds(60)
-    /// The maximum duration of a refresh.
+    /// The maximum duration of a refresh of the credential.
     ///
     /// The default is 30 seconds.
     public var refreshTimeout = Duration.seconds(30)
-    /// The maximum number of refreshes that may begin within ``refreshWindow``.
+    /// The maximum number of refreshes that can begin within a period of ``refreshWindow``.
     ///
     /// The default is 5.
     public var maximumRefreshes = 5
-    /// The period to which ``maximumRefreshes`` applies.
+    /// The length of the period in which at most ``maximumRefreshes`` refreshes can begin.
     ///
     /// The default is 30 seconds.
     public var refreshWindow = Duration.seconds(30)
-    /// A closure that returns whether a refresh that failed with an error may succeed later.
+    /// A closure that returns whether another refresh may succeed after a refresh failed with an error.
     ///
-    /// If the closure returns `false`, the failure remains in effect until the realm gets another credential. The
-    /// default closure returns `true` in these cases:
+    /// If the closure returns `false`, all requests that need the credential fail until the realm gets another
+    /// credential. The default closure returns `true` in these cases:
     ///
     /// - The network or the server failed, as in ``RetryRule/standard``.
     /// - The refresh was canceled.
     /// - A queue did not accept the refresh.
     ///
-    /// The realm always assumes that a refresh that timed out may succeed later.
+    /// The realm does not call the closure for a refresh that timed out, because another refresh may always succeed
+    /// after a timeout.
     public var mayPass: @Sendable (any Error) -> Bool = { AuthenticationOptions.isPassing($0) }
-    /// The time for which a temporary failure of a refresh remains in effect.
+    /// The minimum time between a temporary failure of a refresh and the next refresh.
     ///
-    /// The default is 10 seconds. During this time, requests fail with that failure, and no refresh begins. If the
-    /// server asks for a longer pause in `Retry-After`, no refresh begins before the end of that pause. The realm
-    /// respects a pause of at most ten minutes.
+    /// The default is 10 seconds. During this time, requests that need a new credential fail with the error of the
+    /// failed refresh. If the server specifies a longer time in the `Retry-After` header, the realm uses that time, but
+    /// at most ten minutes.
     public var pauseAfterFailure = Duration.seconds(10)
-    /// The pace at which the paused operations resume.
+    /// The pace at which paused operations resume after the realm gets a new credential.
+    ///
+    /// The default is ``PostponementPace/standard``.
     public var pace = PostponementPace.standard
-    /// A closure that the realm calls with each event, in the order of the events, on a separate queue.
+    /// A closure that the realm calls with each authentication event, in the order of the events, on a serial queue of
+    /// the realm.
     ///
     /// The default is `nil`.
     public var eventHandler: (@Sendable (AuthenticationEvent) -> Void)?
@@ -75,12 +82,13 @@ public struct AuthenticationOptions: Sendable {
     /// The default is the system clock.
     public var clock: any OperationClock = SystemClock.shared
 
-    /// Creates the standard options.
+    /// Creates options with the default values.
     public init() {}
 
-    /// Adds a closure to call on the main actor with each event, in the order of the events.
+    /// Adds a closure that the realm calls on the main actor with each authentication event, in the order of the
+    /// events.
     ///
-    /// The closure is called in addition to the ``eventHandler``.
+    /// The realm also calls the ``eventHandler`` and the closures that you added earlier.
     ///
     /// - Parameter body: The closure to call with each event.
     public mutating func onMainActor(event body: @escaping @MainActor (AuthenticationEvent) -> Void) {
@@ -90,7 +98,7 @@ public struct AuthenticationOptions: Sendable {
     /// A Boolean value that indicates whether there is an event handler.
     var areEventsWanted: Bool { eventHandler != nil || !mainActorEventHandlers.isEmpty }
 
-    /// The standard options.
+    /// Options with the default values.
     public static let standard = AuthenticationOptions()
 
     /// Returns whether an error leaves the validity of the credential open.
@@ -132,18 +140,20 @@ extension OperationFailure: EndOfOperation {
     fileprivate var errorOfOperation: (any Error)? { if case .failed(let error) = self { error } else { nil } }
 }
 
-/// An object that adds a credential to requests and refreshes it once for all requests when the server rejects it.
+/// An object that adds a credential to requests, and refreshes the credential once for all requests when the server
+/// rejects it.
 ///
 /// A simple implementation looks for the status code 401 in a response, fetches a token and sends the request again.
 /// This implementation has three problems:
 ///
 /// - Forty concurrent requests fetch forty tokens. A server that rotates tokens accepts only one of them.
-/// - Requests that begin during the refresh are sent with the old token.
-/// - Canceling the first request discards the token for all other requests.
+/// - Requests that begin during the refresh contain the old token.
+/// - If you cancel the first request, the fetched token is lost for all other requests.
 ///
-/// An authenticator pauses a rejected request and releases its slot in the queue. The authenticator then refreshes the
-/// credential once. During the refresh, no request is sent with the old credential. After the refresh, each paused
-/// request is created again and sent.
+/// An authenticator solves these problems. When the server rejects the credential, the authenticator pauses the
+/// operation, which releases its slot in the queue. The authenticator then refreshes the credential once. During the
+/// refresh, it sends no request with the old credential. After the refresh, each paused operation creates its request
+/// again and sends it.
 ///
 /// ```swift
 /// struct Token: Decodable, Sendable { let access: String, refresh: String, lifetime: Double }
@@ -161,23 +171,27 @@ extension OperationFailure: EndOfOperation {
 /// }
 /// ```
 ///
-/// An authenticator represents one realm. Create one authenticator for each realm, and keep the authenticator as long
-/// as operations use it.
+/// Create one authenticator for each realm, which is a set of requests that use the same credential. Keep a reference
+/// to the authenticator as long as operations use it.
 public final class Authenticator<Credential: Sendable>: Sendable {
-    /// The realm, independent of the type of its credential, which you pass to operations and network bases.
+    /// The realm of this authenticator, which you can add to the `realms` of an operation, a group or a
+    /// ``NetworkBase``.
     public let realm: AuthenticationRealm
 
-    /// Creates an authenticator for a realm.
+    /// Creates an authenticator from closures that apply and refresh its credential.
     ///
     /// - Parameters:
-    ///   - credential: The current credential, such as a stored one, or `nil` if there is none yet.
+    ///   - credential: The current credential, for example from the keychain. The default is `nil`, which means that
+    ///     there is no credential yet.
     ///   - options: The options of the authenticator.
     ///   - lifetime: A closure that returns how long a new credential is valid, or `nil` if the lifetime is unknown.
-    ///   - apply: A closure that adds a credential to a request, after all other preparation.
+    ///     The default closure returns `nil`.
+    ///   - apply: A closure that adds a credential to a request. The realm calls the closure as the last step before
+    ///     the request is sent.
     ///   - refresh: A closure that fetches a new credential. The closure receives the last credential, which may have
-    ///     expired. Store the new credential before you return it. Only one refresh runs at a time. The closure runs in
-    ///     its own task, independently of the waiting operations. Network operations that you create within the closure
-    ///     never wait for this realm. If the closure is `nil`, requests wait until you call ``set(_:)``.
+    ///     expired. Store the new credential before you return it. Only one refresh runs at a time, in a separate task
+    ///     that does not depend on the waiting operations. Network operations that you create within the closure do not
+    ///     wait for this realm. If the closure is `nil`, operations wait until you call ``set(_:)``.
     public init(
         _ credential: Credential? = nil, options: AuthenticationOptions = .standard,
         lifetime: @escaping @Sendable (Credential) -> Duration? = { _ in nil },
@@ -195,27 +209,28 @@ public final class Authenticator<Credential: Sendable>: Sendable {
         if let credential { realm.set(credential) }
     }
 
-    /// The current credential, or `nil` if there is no usable credential.
+    /// The current credential, or `nil` if the realm has no usable credential.
     public var credential: Credential? { realm.credential as? Credential }
 
     /// Sets a new credential, for example after a user signs in.
     ///
-    /// This method discards the state of the old credential and any refresh that is running. Waiting operations resume.
+    /// If a refresh is running, the realm cancels it. Operations that wait for a credential resume.
     public func set(_ credential: Credential) { realm.set(credential) }
 
-    /// Removes the credential.
+    /// Removes the credential, for example after a user signs out.
     ///
-    /// Waiting operations fail. New operations also fail, until you call ``set(_:)``.
+    /// Operations that wait for a credential fail with ``NetworkError/Code/signedOut``. New operations that need the
+    /// credential also fail until you call ``set(_:)``.
     public func signOut() { realm.signOut() }
 
-    /// Makes all waiting operations fail, for example because the user canceled a sign-in.
+    /// Makes all operations that wait for a credential fail, for example because the user canceled a sign-in.
     ///
-    /// A refresh that is running continues.
+    /// If a refresh is running, it continues.
     ///
-    /// - Parameter error: The reason for the failure.
+    /// - Parameter error: The underlying cause of the errors with which the operations fail. The default is `nil`.
     public func failPostponed(because error: (any Error)? = nil) { realm.failPostponed(because: error) }
 
-    /// The operations that wait for a credential, in the order of their arrival.
+    /// The operations that wait for a credential, in the order in which they began to wait.
     public var postponed: [any AnyNetworkOperation] { realm.postponed }
 
     /// The number of operations that wait for a credential.
@@ -224,42 +239,42 @@ public final class Authenticator<Credential: Sendable>: Sendable {
 
 /// An event that describes a change in the state of a realm's credential.
 public struct AuthenticationEvent: Sendable, CustomStringConvertible {
-    /// A kind of event.
+    /// A kind of authentication event.
     ///
     /// Future versions may add kinds.
     public struct Kind: Sendable, Hashable, CustomStringConvertible {
-        /// The name of the kind, suitable as a metric label.
+        /// The name of the event kind, which you can use as a metric label.
         public let description: String
 
         private init(_ name: String) { description = name }
 
-        /// A refresh began.
+        /// The realm began to refresh the credential.
         ///
-        /// From this event on, no request is sent with the old credential.
+        /// After this event, the realm sends no request with the old credential.
         public static let refreshBegan = Kind("refreshBegan")
-        /// The realm needs a credential, but has no closure to fetch one.
+        /// The realm needs a credential, but the authenticator has no closure that fetches credentials.
         ///
-        /// Set a credential, for example after a sign-in.
+        /// Set a credential with ``Authenticator/set(_:)``, for example after the user signs in.
         public static let credentialWanted = Kind("credentialWanted")
         /// The realm has a new credential.
         public static let credentialCame = Kind("credentialCame")
-        /// A refresh failed or timed out.
+        /// A refresh of the credential failed or timed out.
         public static let refreshFailed = Kind("refreshFailed")
-        /// Paused operations resumed.
+        /// Operations that waited for the credential resumed.
         public static let released = Kind("released")
-        /// Paused operations failed.
+        /// Operations that waited for the credential failed.
         public static let failed = Kind("failed")
     }
 
     /// The kind of the event.
     public let kind: Kind
-    /// The name of the realm.
+    /// The name of the realm, as set in ``AuthenticationOptions/name``.
     public let realm: String
-    /// A number that increases with each new credential and each sign-out, starting at 0.
+    /// The version of the credential, which starts at 0 and increases with each new credential and each sign-out.
     public let version: Int
-    /// The number of operations that the event concerns.
+    /// The number of operations that resumed or failed, or 0 for the other kinds of events.
     public let count: Int
-    /// The error with which the refresh or the operations failed.
+    /// The error with which the refresh or the operations failed, or `nil` for the other kinds of events.
     public let error: NetworkError?
 
     /// The event as one line of text, for a log.

@@ -5,10 +5,9 @@ import Dispatch
 import Foundation
 import OperationCore
 
-/// A group of requests that share a credential, which an ``Authenticator`` provides.
+/// A set of requests that use the same credential, which an ``Authenticator`` provides.
 ///
-/// The realm performs actions for several operations on its own queue, in the order of its decisions. None of your code
-/// runs on that queue.
+/// To create a realm, create an authenticator and read its ``Authenticator/realm`` property.
 public final class AuthenticationRealm: Sendable {
     typealias Machine = PostponementMachine<any Sendable>
 
@@ -94,7 +93,7 @@ public final class AuthenticationRealm: Sendable {
         state = Locked(State(machine: Machine(limits: limits, canRefresh: closures.refresh != nil)))
     }
 
-    /// The name of the realm, as set in its options.
+    /// The name of the realm, as set in ``AuthenticationOptions/name``.
     public var name: String { options.name }
 
     var credential: (any Sendable)? { state.withLock { $0.machine.credential } }
@@ -179,7 +178,7 @@ public final class AuthenticationRealm: Sendable {
             if case .wait(let ticket) = answer { state.waiters[ticket] = waiter }
             return (answer, note(actions, &state, waiter.scope), old)
         }
-        // It may hold a user's object, so it is released outside the lock.
+        // It may hold a user's object, so it is released without holding the lock.
         withExtendedLifetime(old) {}
         if begins { queue.async { self.performDue() } }
         return answer
@@ -233,7 +232,7 @@ public final class AuthenticationRealm: Sendable {
             // Only the first caller with pending steps starts to perform them.
             return (result, note(actions, &state, scope) || begins, old)
         }
-        // They may hold user objects, so they are released outside the lock.
+        // They may hold user objects, so they are released without holding the lock.
         withExtendedLifetime(old) {}
         if begins { queue.async { self.performDue() } }
         return result
@@ -311,7 +310,7 @@ extension AuthenticationRealm {
             host?.networkAttempts.change(with: change)
             waiter.goOn()
         }
-        // It would wait for its own slot there, behind its stand-in.
+        // Otherwise, the operation would wait in that queue behind its own placeholder.
         guard let queue, !host.isHosted(by: queue) else {
             goOn()
             return true
@@ -319,8 +318,8 @@ extension AuthenticationRealm {
         do throws(QueueError) {
             try queue.add(PostponedRun(of: host, goOn))
         } catch {
-            // The operation has lost its position, and the credential may have arrived meanwhile. So it asks for the
-            // credential again.
+            // The operation has lost its position, and the credential may have arrived in the meantime. So it asks for
+            // the credential again.
             waiter.goOn()
             throw error
         }
@@ -335,7 +334,7 @@ extension AuthenticationRealm {
 
     /// Removes an operation from the line, and returns nil if it is not in the line.
     private func takeOut(_ operation: any AnyNetworkOperation) -> Waiter? {
-        // The search is outside the lock, because it may release an operation that has just ended.
+        // The search does not hold the lock, because it may release an operation that has just ended.
         let waiters = state.withLock { $0.waiters }
         guard let ticket = waiters.first(where: { $0.value.operation === operation })?.key else { return nil }
         return state.withLock { state in
@@ -346,20 +345,20 @@ extension AuthenticationRealm {
 }
 
 extension Authenticator {
-    /// Changes one of the ``postponed`` operations and sends it again, without the credential of this realm.
+    /// Changes the request of an operation that waits for a credential, and sends the request without the credential of
+    /// this realm.
     ///
-    /// From now on, the realm adds no credential to the requests of the operation. Add a credential in the `change`
-    /// closure instead. If the server rejects a request, the operation fails.
+    /// After this call, the realm no longer adds its credential to requests of the operation. Add another credential in
+    /// the `change` closure. If the server rejects a request, the operation fails.
     ///
     /// - Parameters:
-    ///   - operation: An operation that waits for a credential.
-    ///   - queue: The queue in which the operation waits for a slot before it continues, as in
-    ///     ``PostponedOperations/runAll(on:changing:)``. The default is `nil`, which continues the operation
-    ///     immediately.
-    ///   - change: A closure that changes the request of this attempt and of all later attempts.
-    /// - Returns: A Boolean value that indicates whether the operation was waiting for a credential.
-    /// - Throws: A `QueueError` if the queue does not accept the operation. The operation then waits for a credential
-    ///   again, after all other waiting operations.
+    ///   - operation: An operation in ``postponed``.
+    ///   - queue: A queue in which the operation waits for a slot before it sends the request. For details, see
+    ///     ``PostponedOperations/runAll(on:changing:)``. The default is `nil`, which sends the request immediately.
+    ///   - change: A closure that changes the request for this attempt and for all later attempts.
+    /// - Returns: `true` if the operation was waiting for a credential; otherwise, `false`.
+    /// - Throws: A `QueueError` if the queue does not accept the operation. The operation then returns to the end of
+    ///   the list of waiting operations.
     @discardableResult
     public func run(
         _ operation: any AnyNetworkOperation, on queue: QueueManager? = nil,
@@ -368,12 +367,12 @@ extension Authenticator {
         try realm.run(operation, on: queue, changing: change)
     }
 
-    /// Makes one of the ``postponed`` operations fail.
+    /// Makes an operation that waits for a credential fail.
     ///
     /// - Parameters:
-    ///   - operation: An operation that waits for a credential.
-    ///   - error: The cause of the operation's error. The default is `nil`.
-    /// - Returns: A Boolean value that indicates whether the operation was waiting for a credential.
+    ///   - operation: An operation in ``postponed``.
+    ///   - error: The underlying cause of the error with which the operation fails. The default is `nil`.
+    /// - Returns: `true` if the operation was waiting for a credential; otherwise, `false`.
     @discardableResult
     public func fail(_ operation: any AnyNetworkOperation, because error: (any Error)? = nil) -> Bool {
         realm.fail(operation, because: error)

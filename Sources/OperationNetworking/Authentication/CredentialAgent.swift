@@ -247,11 +247,10 @@ final class CredentialAgent: AttemptGate, AttemptPolicy {
 
 // Set these properties before the operation starts.
 extension AnyNetworkOperation {
-    /// The realms whose credentials the operation uses.
+    /// The realms that add their credentials to the operation's requests.
     ///
-    /// A request gets the credential of the first realm that applies to its origin. If you never set this property,
-    /// the operation uses the realms of its group, if the group sets any. Set this property before the operation
-    /// starts.
+    /// A request gets the credential of the first realm in this array that applies to the request's origin. Set this
+    /// property before the operation starts. If you never set the property, the operation uses the realms of its group.
     public var realms: [AuthenticationRealm] {
         get { networkAttempts.policy(of: CredentialAgent.self)?.realms ?? [] }
         set {
@@ -261,7 +260,7 @@ extension AnyNetworkOperation {
         }
     }
 
-    /// Adds the realm of an authenticator to the operation's realms.
+    /// Adds an authenticator's realm to the realms of the operation.
     public func authenticate<Credential>(by authenticator: Authenticator<Credential>) {
         realms.append(authenticator.realm)
     }

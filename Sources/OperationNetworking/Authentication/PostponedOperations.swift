@@ -4,7 +4,7 @@
 import Foundation
 import OperationCore
 
-/// A list of operations that a rule paused, until you run the operations again.
+/// A list of operations that are paused after a failed attempt, until you run them again.
 ///
 /// ```swift
 /// let unpaid = PostponedOperations("until it is paid") { attempt in attempt.error.status == 402 }
@@ -20,11 +20,11 @@ import OperationCore
 /// }
 /// ```
 ///
-/// A paused operation releases the slot in its queue. You can cancel and suspend it as usual, and its deadline still
-/// applies. The pause does not count as an attempt of ``Retry``. An operation whose body can be read only once is not
-/// paused, and fails as if it had no list.
+/// A paused operation releases its slot in its queue. You can cancel and suspend a paused operation as usual, and its
+/// deadline still applies. The pause does not count as an attempt of ``Retry``. If the request body of an operation can
+/// be read only once, the list does not pause the operation.
 public final class PostponedOperations: Sendable {
-    /// A closure that changes a request before it is sent again.
+    /// A closure that changes the request of a paused operation before the operation sends the request again.
     public typealias Change = @Sendable (NetworkRequest) throws -> NetworkRequest
 
     private struct Entry {
@@ -38,23 +38,23 @@ public final class PostponedOperations: Sendable {
         var last: UInt64 = 0
     }
 
-    /// A phrase that describes the event that the operations wait for, such as "until it is paid".
+    /// A phrase that describes the event for which the operations wait, such as "until it is paid".
     public let reason: String
     private let rule: @Sendable (FailedAttempt) -> Bool
     private let state = Locked(State())
 
-    /// Creates an empty list.
+    /// Creates an empty list with a rule that decides which operations to pause.
     ///
     /// - Parameters:
-    ///   - reason: The event that the operations wait for. The text completes a sentence that begins with "paused",
-    ///     for example "until it is paid". The default is an empty string.
-    ///   - rule: A closure that returns whether to pause the operation after a failed attempt.
+    ///   - reason: A phrase that describes the event for which the operations wait. The phrase completes a sentence
+    ///     that begins with "paused", for example "until it is paid". The default is an empty string.
+    ///   - rule: A closure that returns whether to pause an operation after a failed attempt.
     public init(_ reason: String = "", rule: @escaping @Sendable (FailedAttempt) -> Bool) {
         self.reason = reason
         self.rule = rule
     }
 
-    /// The paused operations, in the order of their arrival.
+    /// The paused operations, in the order in which they were paused.
     public var operations: [any AnyNetworkOperation] { entries.compactMap { $0.operation } }
 
     /// The number of paused operations.
@@ -64,15 +64,16 @@ public final class PostponedOperations: Sendable {
         state.withLock { state in state.entries.sorted { $0.key < $1.key }.map(\.value) }
     }
 
-    /// Sends all paused operations again, in the order of their arrival.
+    /// Resumes all paused operations, in the order in which they were paused, so that each operation sends its request
+    /// again.
     ///
     /// - Parameters:
-    ///   - queue: A queue in which each operation waits for a slot before it continues. The operation holds the slot
-    ///     until it ends or is paused again, except while it waits, for example for the network. The operation also
-    ///     needs a slot in its own queue. An operation that belongs to this queue continues immediately. The default is
-    ///     `nil`, which continues all operations immediately.
-    ///   - change: A closure that changes the request of this attempt and of all later attempts. The default is
-    ///     `nil`.
+    ///   - queue: A queue in which each operation waits for a slot before it continues, in addition to the slot in its
+    ///     own queue. The operation keeps the slot until it ends or is paused again. During a wait, for example for the
+    ///     network, the operation releases the slot. If an operation is already in this queue, it continues
+    ///     immediately. The default is `nil`, which resumes all operations immediately.
+    ///   - change: A closure that changes the request for the next attempt and for all later attempts of each
+    ///     operation. The default is `nil`.
     /// - Throws: A `QueueError` if the queue does not accept an operation. That operation and all later operations stay
     ///   paused.
     public func runAll(on queue: QueueManager? = nil, changing change: Change? = nil) throws(QueueError) {
@@ -88,16 +89,16 @@ public final class PostponedOperations: Sendable {
         }
     }
 
-    /// Sends one of the paused operations again.
+    /// Resumes one paused operation, so that the operation sends its request again.
     ///
     /// - Parameters:
-    ///   - operation: The operation to send.
-    ///   - queue: A queue in which the operation waits for a slot before it continues: see ``runAll(on:changing:)``.
-    ///     The default is `nil`.
-    ///   - change: A closure that changes the request of this attempt and of all later attempts. The default is
-    ///     `nil`.
-    /// - Returns: A Boolean value that indicates whether the operation was paused.
-    /// - Throws: A `QueueError` if the queue does not accept the operation, which then stays paused.
+    ///   - operation: The operation to resume.
+    ///   - queue: A queue in which the operation waits for a slot before it continues. For details, see
+    ///     ``runAll(on:changing:)``. The default is `nil`, which resumes the operation immediately.
+    ///   - change: A closure that changes the request for the next attempt and for all later attempts of each
+    ///     operation. The default is `nil`.
+    /// - Returns: `true` if the list contained the operation; otherwise, `false`.
+    /// - Throws: A `QueueError` if the queue does not accept the operation. The operation then stays paused.
     @discardableResult
     public func run(
         _ operation: any AnyNetworkOperation, on queue: QueueManager? = nil, changing change: Change? = nil
@@ -118,14 +119,14 @@ public final class PostponedOperations: Sendable {
             if let change { operation?.networkAttempts.change(with: change) }
             entry.answer(AttemptAnswer(.replay(after: .zero), note: "run again"))
         }
-        // It would wait for its own slot there, behind its stand-in.
+        // Otherwise, the operation would wait in that queue behind its own placeholder.
         guard let queue, !operation.isHosted(by: queue) else { return goOn() }
         try queue.add(PostponedRun(of: operation, goOn))
     }
 
-    /// Makes a paused operation fail with the error that caused its pause.
+    /// Makes a paused operation fail with the error of its last attempt.
     ///
-    /// - Returns: A Boolean value that indicates whether the operation was paused.
+    /// - Returns: `true` if the list contained the operation; otherwise, `false`.
     @discardableResult
     public func fail(_ operation: any AnyNetworkOperation) -> Bool {
         guard let entry = take(operation) else { return false }
@@ -133,7 +134,7 @@ public final class PostponedOperations: Sendable {
         return true
     }
 
-    /// Makes all paused operations fail with the errors that caused their pauses.
+    /// Makes each paused operation fail with the error of its last attempt.
     public func failAll() {
         for entry in takeAll() { entry.answer(AttemptAnswer(.fail, note: "given up")) }
     }
@@ -149,7 +150,7 @@ public final class PostponedOperations: Sendable {
     }
 
     private func take(_ operation: any AnyNetworkOperation) -> Entry? {
-        // The search is outside the lock, because it may release an operation that has just ended.
+        // The search does not hold the lock, because it may release an operation that has just ended.
         let entries = state.withLock { $0.entries }
         guard let id = entries.first(where: { $0.value.operation === operation })?.key else { return nil }
         return state.withLock { $0.entries.removeValue(forKey: id) }
@@ -159,7 +160,7 @@ public final class PostponedOperations: Sendable {
         state.withLock { state in
             for entry in entries { state.entries[entry.id] = entry }
         }
-        // An operation that ended meanwhile did not find its entry.
+        // An operation that ended in the meantime did not find its entry.
         for entry in entries where entry.operation?.networkAttempts.isEnded ?? true { remove(entry.id) }
     }
 
@@ -170,7 +171,7 @@ public final class PostponedOperations: Sendable {
     var waitReason: WaitReason { WaitReason(.release, "paused" + (reason.isEmpty ? "" : " \(reason)")) }
 
     func add(_ operation: any AttemptHost, _ answer: @escaping @Sendable (AttemptAnswer) -> Void) -> UInt64 {
-        // The stand-in of the operation in a queue has done its work.
+        // The placeholder of the operation in a queue is no longer needed.
         (operation.networkAttempts.takeStandIn() as? PostponedRun)?.finish(withResult: ())
         return state.withLock { state in
             state.last += 1
@@ -228,10 +229,9 @@ final class ManualAgent: AttemptPolicy {
 
 // Set this property before the operation starts.
 extension AnyNetworkOperation {
-    /// The list whose rule can pause the operation.
+    /// The list that can pause the operation after a failed attempt.
     ///
-    /// The default is `nil`, which never pauses the operation in this way. Set this property before the operation
-    /// starts.
+    /// The default is `nil`, which disables such pauses. Set this property before the operation starts.
     public var postponed: PostponedOperations? {
         get { networkAttempts.policy(of: ManualAgent.self)?.list }
         set {
@@ -241,21 +241,25 @@ extension AnyNetworkOperation {
     }
 }
 
-/// A pace at which paused operations resume, in the order of their arrival.
+/// The pace at which operations resume after a pause.
 public struct PostponementPace: Sendable, Hashable {
-    /// The number of operations that resume together, which is at least one.
+    /// The number of operations that resume together, which is at least 1.
     public let count: Int
-    /// The time between two groups of operations that resume together.
+    /// The time after which the next ``count`` operations resume.
     public let interval: Duration
 
-    /// Creates a pace.
+    /// Creates a pace from a number of operations that resume together and an interval.
+    ///
+    /// - Parameters:
+    ///   - count: The number of operations that resume together. Values less than 1 count as 1.
+    ///   - interval: The time after which the next operations resume.
     public init(_ count: Int, every interval: Duration) {
         self.count = max(count, 1)
         self.interval = max(interval, .zero)
     }
 
-    /// A pace that resumes 50 operations immediately, and 50 more every 50 milliseconds.
+    /// A pace that resumes 50 operations immediately and 50 more operations every 50 milliseconds.
     public static let standard = PostponementPace(50, every: .milliseconds(50))
-    /// A pace at which all operations resume immediately.
+    /// A pace that resumes all operations immediately.
     public static let atOnce = PostponementPace(.max, every: .zero)
 }

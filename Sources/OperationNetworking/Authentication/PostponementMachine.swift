@@ -384,7 +384,7 @@ final class PostponedRun: AsyncOperation<Void, Never>, @unchecked Sendable {
     }
 
     override func main() {
-        // The previous stand-in has done its work.
+        // The previous placeholder is no longer needed.
         (operation.networkAttempts.takeStandIn() as? PostponedRun)?.finish(withResult: ())
         operation.whenEnded { [weak self] in self?.finish(withResult: ()) }
         operation.networkAttempts.stand(self)

@@ -5,15 +5,21 @@ import OperationCore
 
 /// A monitor that combines the system's network information with a probe that sends requests to a server.
 ///
-/// While the system reports no network, the network counts as unavailable, and the probe sends no requests. When the
-/// network returns or another interface replaces the current one, the monitor discards the last result of the probe.
-/// The probe then sends a request immediately, but at most once every one to two seconds. Until the probe has a result,
-/// the status is unknown, which operations treat as available.
+/// While the system reports that there is no network, the probe sends no requests.
+///
+/// When the network returns, or when another interface becomes active, the monitor discards the probe's last result,
+/// and the probe sends a new request. If the interface changes often, the probe waits one to two seconds between
+/// requests. Until the probe has a new result, the status is ``Connectivity/Status/unknown``, and operations treat the
+/// network as available.
 public final class CombinedConnectivity: ConnectivityMonitor {
     private let board: ConnectivityBoard
     private let observations: [ConnectivityObservation]
 
-    /// Creates a monitor from a monitor of the system and a probe.
+    /// Creates a monitor that combines a monitor of the system with a probe.
+    ///
+    /// - Parameters:
+    ///   - path: A monitor that uses the network information of the system, such as ``SystemConnectivity/shared``.
+    ///   - probe: A monitor that sends requests to a server.
     public init(path: any ConnectivityMonitor, probe: ProbeMonitor) {
         let views = Views(probe), board = ConnectivityBoard(.unknown)
         self.board = board
@@ -29,7 +35,8 @@ public final class CombinedConnectivity: ConnectivityMonitor {
 
     /// Calls a closure with the current state of the network, and again whenever the state changes.
     ///
-    /// The first call happens within this method. Later calls happen on a thread of one of the two monitors.
+    /// The first call happens within this method. Later calls happen on the thread on which one of the two monitors
+    /// reports a change.
     public func observe(_ body: @escaping @Sendable (Connectivity) -> Void) -> ConnectivityObservation {
         board.observe(for: self, body)
     }
@@ -79,7 +86,7 @@ private final class Views: Sendable {
 
     /// Writes the combined state.
     ///
-    /// Only one thread writes at a time, and repeats this if there was a change meanwhile.
+    /// Only one thread writes at a time, and repeats this if there was a change in the meantime.
     func write(on board: ConnectivityBoard) {
         state.runRounds(of: \.writing) { board.write(both) }
     }

@@ -4,10 +4,10 @@
 import Dispatch
 import OperationCore
 
-/// A description of the network at one moment: whether it is available, and through which interfaces.
+/// A description of the network's availability and interfaces at one moment.
 ///
-/// An available network means that requests can leave this device, but not that a server responds. Only a
-/// ``ProbeMonitor`` checks whether a server responds.
+/// If the network is available, requests can leave this device, but servers might still not respond. To check whether a
+/// server responds, use a ``ProbeMonitor``.
 public struct Connectivity: Sendable, Hashable {
     /// A status that indicates whether requests can leave this device.
     ///
@@ -17,28 +17,28 @@ public struct Connectivity: Sendable, Hashable {
         case satisfied
         /// The network is unavailable, and requests would fail.
         case unsatisfied
-        /// The status is unknown, and operations treat the network as available.
+        /// The monitor does not know the status of the network, so operations treat the network as available.
         case unknown
     }
 
     /// The status of the network.
     public var status: Status
-    /// The known kinds of interfaces through which the network is available, in the order of the system's preference.
+    /// The kinds of interfaces through which the network is available, in the system's order of preference.
     public var interfaces: [Interface]
-    /// A Boolean value that indicates whether data is expensive, as on a cellular network.
+    /// A Boolean value that indicates whether transferring data is expensive, as on a cellular network.
     ///
     /// The value is `nil` if the system does not provide this information.
     public var isExpensive: Bool?
-    /// A Boolean value that indicates whether the user chose to save data, for example in Low Data Mode.
+    /// A Boolean value that indicates whether the user wants to reduce the use of data, for example with Low Data Mode.
     ///
     /// The value is `nil` if the system does not provide this information.
     public var isConstrained: Bool?
     /// A Boolean value that indicates whether a captive portal, such as a sign-in page, intercepts requests.
     ///
-    /// Only a probe detects a captive portal. The default is `false`.
+    /// Only a ``ProbeMonitor`` and a ``CombinedConnectivity`` can detect a captive portal. The default is `false`.
     public var isCaptive = false
 
-    /// Creates a description for a monitor to report.
+    /// Creates a description of the network, which a custom monitor can report.
     public init(
         _ status: Status, interfaces: [Interface] = [], isExpensive: Bool? = nil, isConstrained: Bool? = nil
     ) {
@@ -48,19 +48,19 @@ public struct Connectivity: Sendable, Hashable {
         self.isConstrained = isConstrained
     }
 
-    /// An available network.
+    /// A description of an available network, without further information.
     public static let satisfied = Connectivity(.satisfied)
-    /// An unavailable network.
+    /// A description of an unavailable network, without further information.
     public static let unsatisfied = Connectivity(.unsatisfied)
-    /// A network whose status is not known.
+    /// A description of a network with an unknown status.
     public static let unknown = Connectivity(.unknown)
 
-    /// A Boolean value that indicates whether the network is unavailable, so that requests would fail.
+    /// A Boolean value that indicates whether the network is unavailable.
     public var isOffline: Bool { status == .unsatisfied }
 }
 
 extension Connectivity: CustomStringConvertible {
-    /// The status and the other known properties as one line of text.
+    /// A line of text that contains the status and the other known properties.
     public var description: String {
         var parts = [status.rawValue]
         if !interfaces.isEmpty { parts.append("via " + interfaces.map(\.description).joined(separator: ", ")) }
@@ -72,27 +72,27 @@ extension Connectivity: CustomStringConvertible {
 }
 
 extension Connectivity {
-    /// A kind of network interface.
+    /// A kind of network interface, such as Wi-Fi.
     ///
     /// Future versions may add kinds.
     public struct Interface: Hashable, Sendable, CustomStringConvertible {
-        /// The name of the kind, suitable as a metric label.
+        /// The name of the interface kind, which you can use as a metric label.
         public let description: String
 
-        /// Creates a custom kind.
+        /// Creates a custom kind of interface with the given name.
         public init(_ name: String) {
             description = name
         }
 
-        /// A wired network.
+        /// The interface of a wired network.
         public static let wired = Interface("wired")
-        /// A Wi-Fi network.
+        /// The interface of a Wi-Fi network.
         public static let wifi = Interface("wifi")
-        /// A cellular network.
+        /// The interface of a cellular network.
         public static let cellular = Interface("cellular")
-        /// A tunnel, such as a VPN.
+        /// The interface of a tunnel, such as a VPN.
         public static let tunnel = Interface("tunnel")
-        /// Another kind of interface, or an unknown kind.
+        /// An interface of another kind or of an unknown kind.
         public static let other = Interface("other")
     }
 }
@@ -108,21 +108,21 @@ extension Connectivity {
 /// ```
 ///
 /// ``SystemConnectivity/shared`` uses the network information of the system. ``ProbeMonitor`` sends requests to a
-/// server. ``CombinedConnectivity`` combines both. To implement your own monitor, store its state in a
-/// ``ConnectivityBoard``.
+/// server. ``CombinedConnectivity`` combines both monitors. To implement your own monitor, use a ``ConnectivityBoard``
+/// to store the monitor's state.
 public protocol ConnectivityMonitor: AnyObject, Sendable {
     /// The current state of the network.
     var connectivity: Connectivity { get }
 
     /// Calls a closure with the current state of the network, and again whenever the state changes.
     ///
-    /// The calls never overlap, and each call passes a state that differs from the state of the previous call. If a
-    /// change is reverted before its call begins, the monitor skips that call. The last call always reports the last
-    /// change. The first call happens within this method. Later calls happen on the monitor's thread and must return
-    /// quickly.
+    /// The first call happens within this method. Later calls happen on the monitor's thread, so the closure must
+    /// return quickly.
     ///
-    /// The observation ends when you cancel or release the returned token. The token keeps a strong reference to the
-    /// monitor.
+    /// The calls never overlap. Each call passes a state that differs from the state in the previous call. If several
+    /// changes follow each other quickly, the monitor can skip states, but it always reports the last one.
+    ///
+    /// To end the observation, cancel or release the returned token. The token keeps a strong reference to the monitor.
     ///
     /// - Parameter body: The closure to call with each state.
     /// - Returns: A token that ends the observation.
@@ -130,10 +130,10 @@ public protocol ConnectivityMonitor: AnyObject, Sendable {
 }
 
 extension ConnectivityMonitor {
-    /// The states of the network, beginning with the current one.
+    /// An asynchronous sequence of the states of the network, which begins with the current state.
     ///
-    /// A slow reader receives only the latest state. The sequence does not end. To stop, leave the loop or cancel its
-    /// task.
+    /// If the state changes several times while your code handles an element, the sequence provides only the latest
+    /// state. The sequence never ends. To stop observing, leave the loop or cancel the task.
     public var updates: AsyncStream<Connectivity> {
         AsyncStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
             let observation = observe { continuation.yield($0) }
@@ -144,9 +144,9 @@ extension ConnectivityMonitor {
 
 /// An error that explains why a monitor has no information about the network, and how to fix the problem.
 public struct ConnectivityMonitorError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// The error number of the system (`errno`).
+    /// The value of `errno` that describes the failed system call.
     public let number: Int32
-    /// A sentence that describes the problem and its solution, suitable to show to a user.
+    /// A message that describes the problem and its solution, which you can show to a user.
     public let message: String
 
     init(_ number: Int32, _ message: String) {
@@ -154,15 +154,15 @@ public struct ConnectivityMonitorError: Error, Sendable, Hashable, CustomStringC
         self.message = message
     }
 
-    /// The message of the error.
+    /// A description of the error, which is the same as ``message``.
     public var description: String { message }
 }
 
-/// A token that keeps an observation of a monitor active until you cancel or release the token.
+/// A token that represents an observation of a monitor, which ends when you cancel or release the token.
 public final class ConnectivityObservation: Sendable {
     private let end: Locked<(@Sendable () -> Void)?>
 
-    /// Creates a token.
+    /// Creates a token that calls a closure when the observation ends.
     ///
     /// - Parameter end: A closure that the token calls once, when you cancel or release the token.
     public init(_ end: @escaping @Sendable () -> Void) {
@@ -173,16 +173,16 @@ public final class ConnectivityObservation: Sendable {
 
     /// Ends the observation.
     ///
-    /// No call of the closure begins after this method returns. A call that began earlier on another thread may still
-    /// be running.
+    /// After this method returns, the monitor does not begin another call to the observer's closure. A call that began
+    /// earlier on another thread might still be running.
     public func cancel() {
         end.withLock { $0.take() }?()
     }
 }
 
-/// A store that holds the state of a monitor and notifies its observers.
+/// An object that stores the state of a custom monitor and notifies the monitor's observers.
 ///
-/// A custom monitor keeps a board and forwards the two requirements of ``ConnectivityMonitor`` to it:
+/// To implement the two requirements of ``ConnectivityMonitor``, a custom monitor calls a board:
 ///
 /// ```swift
 /// final class MyMonitor: ConnectivityMonitor {
@@ -206,18 +206,18 @@ public final class ConnectivityBoard: Sendable {
 
     private let state: Locked<State>
 
-    /// Creates a board with an initial state.
+    /// Creates a board with the initial state of a monitor.
     public init(_ connectivity: Connectivity) {
         state = Locked(State(present: connectivity))
     }
 
-    /// The last state that was written.
+    /// The state that you last passed to the board.
     public var connectivity: Connectivity { state.withLock { $0.present } }
 
     /// The number of observers, for tests.
     package var listenerCount: Int { state.withLock { $0.listeners.count } }
 
-    /// Stores the current state and notifies the observers on the current thread.
+    /// Stores a new state of the network and notifies the observers on the current thread.
     public func write(_ connectivity: Connectivity) {
         let listeners: [Listener] = state.withLock { state in
             guard state.present != connectivity else { return [] }
@@ -227,7 +227,7 @@ public final class ConnectivityBoard: Sendable {
         for listener in listeners { listener.look(at: self) }
     }
 
-    /// Calls a closure with the current state and with every later state.
+    /// Calls a closure with the current state of the network, and again whenever the state changes.
     ///
     /// The returned token keeps a strong reference to the monitor.
     ///
@@ -245,7 +245,7 @@ public final class ConnectivityBoard: Sendable {
             return state.lastNumber
         }
         let observation = ConnectivityObservation { [self] in
-            // The closure's contents are released here, outside the lock.
+            // The closure's contents are released here, without holding the lock.
             _ = state.withLock { $0.listeners.removeValue(forKey: number) }
             listener.end()
             withExtendedLifetime(monitor) {}
@@ -256,7 +256,7 @@ public final class ConnectivityBoard: Sendable {
 
     /// An observer that one thread at a time notifies.
     ///
-    /// If the state changes meanwhile, that thread checks it again.
+    /// If the state changes in the meantime, that thread checks it again.
     private final class Listener: Sendable {
         private struct State {
             var body: (@Sendable (Connectivity) -> Void)?
@@ -291,11 +291,12 @@ public final class ConnectivityBoard: Sendable {
     }
 }
 
-/// A monitor that uses the network information of the system, from netlink on Linux and `NWPathMonitor` on Apple
-/// platforms.
+/// A monitor that uses the network information of the system.
 ///
-/// On watchOS and other platforms, the status is always ``Connectivity/Status/unknown``, so that operations send their
-/// requests. All policies without their own monitor share the same instance.
+/// The information comes from netlink on Linux and from `NWPathMonitor` on Apple platforms.
+///
+/// On watchOS and on other platforms, the status is always ``Connectivity/Status/unknown``, so operations send their
+/// requests without waiting. All policies for which you set no monitor use the ``shared`` instance.
 public final class SystemConnectivity: ConnectivityMonitor {
     /// The shared instance, which starts to observe the network on first access.
     public static let shared = SystemConnectivity()
@@ -315,7 +316,7 @@ public final class SystemConnectivity: ConnectivityMonitor {
     /// The current state of the network.
     public var connectivity: Connectivity { monitor.connectivity }
 
-    /// The error that explains why the monitor has no current information, or `nil` if there is no error.
+    /// The error that explains why the monitor has no current network information, or `nil` if there is no error.
     public var failure: ConnectivityMonitorError? {
         #if os(Linux)
             (monitor as? NetlinkMonitor)?.failure
@@ -333,7 +334,7 @@ public final class SystemConnectivity: ConnectivityMonitor {
 }
 
 extension ConnectivityMonitor where Self == SystemConnectivity {
-    /// The system's monitor.
+    /// The monitor that uses the network information of the system, which is ``SystemConnectivity/shared``.
     public static var system: SystemConnectivity { .shared }
 }
 
@@ -353,16 +354,16 @@ extension ConnectivityMonitor where Self == SystemConnectivity {
 #if canImport(Network) && !os(watchOS)
     import Network
 
-    /// A monitor for Apple platforms that uses `NWPathMonitor`.
+    /// A monitor for Apple platforms that uses the network information of `NWPathMonitor`.
     ///
-    /// The monitor is not available on watchOS. For most apps on a physical watch, `NWPathMonitor` reports no network,
-    /// although requests succeed (Apple's technical note TN3135).
+    /// The monitor is not available on watchOS. On a physical watch, `NWPathMonitor` reports to most apps that there is
+    /// no network, even though requests succeed (see Apple's technical note TN3135).
     public final class PathMonitor: ConnectivityMonitor, @unchecked Sendable {
         // Sendable: the monitor is complete after `init`, and canceling it is safe on any thread.
         private let board = ConnectivityBoard(.unknown)
         private let monitor: NWPathMonitor
 
-        /// Creates a monitor for all interfaces.
+        /// Creates a monitor that observes all network interfaces.
         public init() {
             monitor = NWPathMonitor()
             monitor.pathUpdateHandler = { [board] path in board.write(Connectivity(path)) }

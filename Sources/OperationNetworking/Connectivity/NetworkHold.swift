@@ -5,10 +5,10 @@ import Dispatch
 import Foundation
 import OperationCore
 
-/// A token that holds a queue while the network is unavailable, until you cancel or release the token.
+/// A token that suspends a queue while the network is unavailable, until you cancel or release the token.
 ///
-/// The token keeps a strong reference to the queue. As a result, the operations run when the network returns, even if
-/// nothing else references the queue.
+/// The token keeps a strong reference to the queue, so the operations run when the network returns, even if you release
+/// the queue.
 public final class NetworkHold: Sendable {
     private let observation: ConnectivityObservation
     private let switching: HoldSwitch
@@ -22,7 +22,7 @@ public final class NetworkHold: Sendable {
 
     deinit { cancel() }
 
-    /// Ends the hold, so that the queue continues unless it is suspended for another reason.
+    /// Stops observing the network, and resumes the queue unless it is suspended for another reason.
     public func cancel() {
         observation.cancel()
         switching.end()
@@ -132,32 +132,35 @@ final class HoldSwitch: Sendable {
 }
 
 extension QueueManager {
-    /// Holds the queue while the network is unavailable, and until the network has been available again for a short
-    /// time.
+    /// Suspends the queue while the network is unavailable, and resumes it a short time after the network returns.
     ///
     /// ```swift
     /// let uploads = QueueManager("uploads", width: 2)
     /// let hold = uploads.hold(whileOffline: .system) { isHeld in print(isHeld ? "No network" : "") }
     /// ```
     ///
-    /// Running operations continue. During the hold, the queue counts as suspended, and `explain(_:)` names the missing
-    /// network as the reason. If you also suspend the queue, it continues when both the hold and the suspension have
-    /// ended. Then, only the width of the queue limits how many operations start together. So set a width for a queue
-    /// that may hold many operations.
+    /// Operations that are already running continue. The `explain(_:)` method names the missing network as the reason
+    /// for the suspension. If you also suspend the queue yourself, operations start only after you resume the queue and
+    /// the network has returned.
+    ///
+    /// When the queue resumes, only its width limits how many operations start together. Set a width if many operations
+    /// might wait in the queue.
     ///
     /// - Parameters:
     ///   - monitor: The monitor that reports whether the network is available.
     ///   - settling: The minimum time for which the network must be available before operations start. The default is
-    ///     half a second. The actual time is a random value between this value and twice this value. The
-    ///     randomization prevents many machines from starting at the same moment.
-    ///   - clock: The clock that measures this time. The default is the system clock.
-    ///   - callbackQueue: The queue on which `offlineHandler` is called. The default is `nil`, which uses the
-    ///     callback queue of this queue, or else `OperationDefaults.callbackQueue`.
-    ///   - offlineHandler: A closure that is called with `true` when the queue begins to wait, and with `false` when
-    ///     it continues. It is not called after you cancel the token. The default is `nil`.
-    ///   - chance: A closure that returns a random number from 0 to 1 each time the network returns.
-    /// - Returns: A token, which keeps a strong reference to the queue. When you cancel or release the token, the
-    ///   queue ignores the state of the network.
+    ///     half a second. The actual time is a random value between `settling` and twice `settling`, so that many
+    ///     devices do not start their operations at the same moment.
+    ///   - clock: The clock that measures the settling time. The default is the system clock.
+    ///   - callbackQueue: The dispatch queue on which the method calls `offlineHandler`. The default is `nil`, which
+    ///     uses the `callbackQueue` of this queue, or `OperationDefaults.callbackQueue` if this queue has no callback
+    ///     queue.
+    ///   - offlineHandler: A closure that receives `true` when the network becomes unavailable, and `false` when the
+    ///     queue resumes. The closure is not called after you cancel the token. The default is `nil`.
+    ///   - chance: A closure that returns a random number from 0 to 1, which determines the settling time. Replace this
+    ///     closure only in tests.
+    /// - Returns: A token that keeps a strong reference to the queue. After you cancel or release the token, the queue
+    ///   no longer depends on the network.
     public func hold(
         whileOffline monitor: any ConnectivityMonitor, settling: Duration = OfflineResumePace.standard.settling,
         clock: any OperationClock = .system, callbackQueue: DispatchQueue? = nil,
@@ -171,7 +174,7 @@ extension QueueManager {
         return NetworkHold(self, monitor, switching)
     }
 
-    /// Holds the queue while the network is unavailable, and then repeats the operations that failed because of the
+    /// Suspends the queue while the network is unavailable, and repeats the operations that failed because of the
     /// outage.
     ///
     /// ```swift
@@ -180,25 +183,27 @@ extension QueueManager {
     /// try uploads.add(remaking: { ClosureOperation { try Data(contentsOf: URL(fileURLWithPath: "/tmp/it")) } })
     /// ```
     ///
-    /// Use this method for a queue whose operations must all succeed eventually. The queue is held as by
-    /// ``hold(whileOffline:settling:clock:callbackQueue:offlineHandler:chance:)``. When the queue continues, it repeats
-    /// the operations in its `failures` that meet these conditions:
+    /// Use this method for a queue whose operations must all succeed eventually. The method suspends the queue in the
+    /// same way as ``hold(whileOffline:settling:clock:callbackQueue:offlineHandler:chance:)``, and has the same
+    /// parameters. When the queue resumes, it repeats the operations in its `failures` that meet all of these
+    /// conditions:
     ///
-    /// - The error is a ``NetworkError`` or a `URLError` that an unavailable network can cause. These are the errors
-    ///   of ``OfflineRule/standard`` and the end of a wait for the network.
-    /// - The operation failed after the monitor reported the loss of the network, or at most one minute before.
-    /// - The operation can be created again, because it was added by `add(remaking:)`.
+    /// - The error is a ``NetworkError`` or a `URLError` that an unavailable network can cause. The errors in
+    ///   ``OfflineRule/standard`` meet this condition, and also the errors of operations that waited too long or too
+    ///   often for the network.
+    /// - The operation failed after the monitor reported that the network became unavailable, or less than one minute
+    ///   earlier.
+    /// - You added the operation with `add(remaking:)`, so the queue can create it again.
     ///
-    /// The other failures stay in the list. An operation that notices the loss of the network later, for example by a
-    /// timeout, also stays in the list until the next return of the network or until `runAgain(_:)`.
+    /// The other failures stay in `failures`. If an operation fails because of the outage after the queue has resumed,
+    /// for example with a timeout, the queue repeats the operation after the next outage. To repeat the operation
+    /// earlier, call `runAgain(_:)`.
     ///
-    /// A repeated request is a new request, and the server may have processed the first one. If the server must not
-    /// process it twice, give the request an ``IdempotencyKey`` that the closure captures.
+    /// A repeated operation sends a new request, and the server might have processed the first request. If the server
+    /// must not process both requests, create an ``IdempotencyKey`` outside the closure and add it to each request.
     ///
-    /// The parameters are the same as for the `hold` method.
-    ///
-    /// - Returns: A token, which keeps a strong reference to the queue. When you cancel or release the token, the
-    ///   queue ignores the state of the network.
+    /// - Returns: A token that keeps a strong reference to the queue. After you cancel or release the token, the queue
+    ///   no longer depends on the network.
     public func carryOn(
         whileOffline monitor: any ConnectivityMonitor, settling: Duration = OfflineResumePace.standard.settling,
         clock: any OperationClock = .system, callbackQueue: DispatchQueue? = nil,

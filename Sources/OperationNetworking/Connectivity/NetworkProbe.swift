@@ -4,7 +4,7 @@
 import Foundation
 import OperationCore
 
-/// A set of options that determine how a ``ProbeMonitor`` sends requests and interprets the responses.
+/// The options that determine how a ``ProbeMonitor`` sends requests and interprets the responses.
 ///
 /// ```swift
 /// func probe(_ url: URL) -> NetworkProbe {
@@ -15,53 +15,57 @@ import OperationCore
 /// }
 /// ```
 public struct NetworkProbe: Sendable {
-    /// The meaning of a response.
+    /// A conclusion about the network that a probe draws from a response.
     ///
     /// Future versions add no cases.
     public enum Verdict: Sendable, Hashable {
-        /// The server itself responded.
+        /// The response came from the server that the probe contacted.
         case reached
-        /// Another server responded, such as the sign-in page of a network.
+        /// The response came from another server, such as the sign-in page of a network.
         case intercepted
-        /// The response says nothing about the network, as in the case of a server error.
+        /// The response says nothing about the network, for example because it is a server error.
         case unclear
     }
 
-    /// The URL of the request.
+    /// The URL to which the monitor sends requests.
     public var url: URL
-    /// The HTTP method of the request.
+    /// The HTTP method of the monitor's requests.
     ///
-    /// The default is `HEAD`.
+    /// The default is `"HEAD"`.
     public var method = "HEAD"
     /// The interval between requests while the network is available.
     ///
-    /// The default is 60 seconds. Each interval is extended by a random value of up to one tenth.
+    /// The default is 60 seconds. The monitor extends each interval by a random amount of up to one tenth.
     public var interval: Duration = .seconds(60)
     /// The interval between requests while the server does not respond.
     ///
-    /// The default is an exponential backoff from 1 to 30 seconds, in which each interval is shortened by a random
-    /// value of up to one half. The network counts as unavailable only after two requests without a response, because a
-    /// single request may have been lost.
+    /// The default is an exponential backoff from 1 to 30 seconds. The monitor shortens each interval by a random
+    /// amount of up to one half.
     public var backoff = RetryBackoff.exponential(from: .seconds(1), upTo: .seconds(30), jitter: .equal)
-    /// The time limit for a response.
+    /// The maximum time that the monitor waits for a response.
     ///
     /// The default is 10 seconds.
     public var timeout: Duration = .seconds(10)
     /// A closure that interprets a response.
     ///
-    /// The default closure depends on the scheme of the URL with which the probe was created. With `http`, the status
-    /// 204 means that the server responded. Any other success or redirection status, and the status 511, mean that
-    /// another server responded. With `https`, no other server can respond in place of the host. So every success or
-    /// redirection status means that the server responded. All other responses prove nothing about the network.
+    /// The monitor calls the closure with the headers of each response, on the thread of the session. The default
+    /// closure depends on the scheme of the URL in the initializer:
+    ///
+    /// - For `http`, the status 204 means that the server responded. Any other success or redirection status, and the
+    ///   status 511, mean that another server responded.
+    /// - For `https`, no other server can respond in place of the host, so any success or redirection status means that
+    ///   the server responded.
+    /// - All other responses prove nothing about the network.
     public var judge: @Sendable (ResponseHead) -> Verdict
-    /// A closure that returns a random number from 0 to 1 for each interval.
+    /// A closure that returns a random number from 0 to 1, which the monitor uses to vary each interval.
     public var chance: @Sendable () -> Double = { .random(in: 0..<1) }
 
-    /// Creates a probe that expects the status 204, or any success or redirection status if the URL's scheme is
-    /// `https`.
+    /// Creates options for a probe that sends requests to a URL.
     ///
-    /// Only a probe with an `http` URL can detect a sign-in page. With `https`, the monitor gets no response or an
-    /// untrusted certificate, and both prove nothing about the network.
+    /// The probe expects the status 204, or any success or redirection status if the URL's scheme is `https`.
+    ///
+    /// Only a probe with an `http` URL can detect a sign-in page. With an `https` URL, a sign-in page causes a timeout
+    /// or an untrusted certificate, which do not prove that there is a sign-in page.
     public init(_ url: URL) {
         self.url = url
         let isSecure = url.scheme?.lowercased() == "https"
@@ -76,11 +80,11 @@ public struct NetworkProbe: Sendable {
     }
 }
 
-/// A monitor that repeatedly sends requests to a server to check whether the server can be reached.
+/// A monitor that repeatedly sends requests to a server to check whether the server is reachable.
 ///
-/// Use this monitor if you need to know whether there is a network behind the interface of the device, or only a
-/// sign-in page (``Connectivity/isCaptive``). Each check costs a request, so use your own server and a long interval.
-/// If you combine the probe with the system's monitor in a ``CombinedConnectivity``, a long interval is sufficient.
+/// Use this monitor if you need to know whether a server responds, or whether a sign-in page intercepts requests
+/// (``Connectivity/isCaptive``). Use your own server and a long interval, because each check sends a request. A long
+/// interval is sufficient if you combine the probe with the system's monitor in a ``CombinedConnectivity``:
 ///
 /// ```swift
 /// func watch(_ url: URL) -> some ConnectivityMonitor {
@@ -88,19 +92,19 @@ public struct NetworkProbe: Sendable {
 /// }
 /// ```
 ///
-/// Do not use a session that follows redirects, such as an ``ExchangeSession``, because the monitor might not recognize
-/// a sign-in page. The monitor sends requests from its creation until you release it.
+/// The monitor sends requests until you release it. Do not use a session that follows redirects, such as an
+/// ``ExchangeSession``, because the monitor might not recognize a sign-in page.
 ///
-/// The network counts as unavailable after two consecutive requests without a response. Failures with other causes,
-/// such as an untrusted certificate, do not change the state.
+/// The network counts as unavailable after two consecutive requests without a response, because a single request might
+/// get lost. Other failures, such as an untrusted certificate, do not change the state.
 public final class ProbeMonitor: ConnectivityMonitor {
     private let board = ConnectivityBoard(.unknown)
     private let run: ProbeRun
 
-    /// Creates a monitor, which sends its first request immediately.
+    /// Creates a monitor and sends its first request immediately.
     ///
     /// - Parameters:
-    ///   - probe: The request to send and its intervals.
+    ///   - probe: The options that determine the requests and the intervals between them.
     ///   - session: The session that sends the requests. The default is ``DefaultNetworkSession/platformTransport``.
     ///   - clock: The clock that measures the intervals. The default is the system clock.
     public init(
@@ -113,20 +117,21 @@ public final class ProbeMonitor: ConnectivityMonitor {
 
     deinit { run.end() }
 
-    /// The result of the last conclusive request, or an unknown state before the first such request.
+    /// The state of the network according to the last conclusive request, or an unknown state if there was no such
+    /// request.
     public var connectivity: Connectivity { board.connectivity }
 
     /// Calls a closure with the current state of the network, and again whenever the state changes.
     ///
-    /// The first call happens within this method. Later calls happen on the thread of the session or the clock.
+    /// The first call happens within this method. Later calls happen on a thread of the session or the clock.
     public func observe(_ body: @escaping @Sendable (Connectivity) -> Void) -> ConnectivityObservation {
         board.observe(for: self, body)
     }
 
-    /// Sends a request now, before the interval is over.
+    /// Sends a request immediately instead of waiting for the end of the interval.
     ///
-    /// If a request has been in progress for at least one second, it is canceled, because its result may reflect an
-    /// earlier state of the network.
+    /// If a request has been in progress for at least one second, the monitor cancels that request, because its result
+    /// might reflect an earlier state of the network.
     public func askNow() { run.askNow() }
 
     /// Discards the current state because the path has changed, and sends a request as soon as possible.
@@ -263,7 +268,7 @@ final class ProbeRun: Sendable {
 
     /// Records the end of a probe, which happens once.
     private func ended(_ number: Int, _ result: ProbeMachine.Result) {
-        // The closure is user code, so it is called outside the lock.
+        // The closure is user code, so it is called without holding the lock.
         let chance = probe.chance()
         apply { $0.ended(number, result, of: probe, chance: chance) ?? .none }
     }

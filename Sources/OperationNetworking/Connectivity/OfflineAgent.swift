@@ -161,9 +161,10 @@ extension WaitReason {
     fileprivate static let network = WaitReason(.network, "waiting for the network")
 }
 
-/// A queue in which operations wait while the network is unavailable, and from which they resume one after another.
+/// A queue of operations that wait for the network and resume one after another when the network returns.
 ///
-/// All operations that share an instance also share its pace. A policy without its own instance uses ``shared``.
+/// All operations that use the same instance share its capacity and pace. By default, an ``OfflinePolicy`` uses the
+/// ``shared`` instance.
 ///
 /// ```swift
 /// let patient = OfflineWaiting(capacity: 100, pace: OfflineResumePace(perSecond: 5))
@@ -201,7 +202,7 @@ public final class OfflineWaiting: Sendable {
         var armings = 0
     }
 
-    /// The queue that all policies without their own instance share.
+    /// The shared instance, which an ``OfflinePolicy`` uses by default.
     public static let shared = OfflineWaiting()
 
     /// The monitor that reports whether the network is available.
@@ -210,17 +211,17 @@ public final class OfflineWaiting: Sendable {
     private let chance: @Sendable () -> Double
     private let state: Locked<State>
 
-    /// Creates a queue for operations that wait for the network.
+    /// Creates a queue of operations that wait for the network.
     ///
     /// - Parameters:
     ///   - monitor: The monitor that reports whether the network is available. The default is the monitor of the
     ///     system.
-    ///   - capacity: The maximum number of operations that may wait at the same time. Any further operation fails. The
-    ///     default is 10,000.
+    ///   - capacity: The maximum number of operations that can wait at the same time. If the queue is full, another
+    ///     operation that would have to wait fails with ``NetworkError/Code/tooManyOffline``. The default is 10,000.
     ///   - pace: The pace at which operations resume. The default is ``OfflineResumePace/standard``.
     ///   - clock: The clock that measures the waits. The default is the system clock.
-    ///   - chance: A closure that returns a random number from 0 to 1 for each step of the pace. A number outside this
-    ///     range counts as the nearest bound.
+    ///   - chance: A closure that returns a random number from 0 to 1, which varies the times at which operations
+    ///     resume. Replace this closure only in tests.
     public init(
         monitor: any ConnectivityMonitor = .system, capacity: Int = 10_000, pace: OfflineResumePace = .standard,
         clock: any OperationClock = .system, chance: @escaping @Sendable () -> Double = { .random(in: 0..<1) }
@@ -233,7 +234,7 @@ public final class OfflineWaiting: Sendable {
 
     deinit { state.withLock { $0.timer }?.cancel() }
 
-    /// The number of operations that wait now.
+    /// The number of operations that are currently waiting for the network.
     public var waitingCount: Int { state.withLock { $0.machine.count } }
 
     /// The number of times that the network was lost.
@@ -260,7 +261,7 @@ public final class OfflineWaiting: Sendable {
     /// Ends a wait early, and returns `false` if the wait has already ended and its end was or will be reported.
     @discardableResult
     package func leave(_ ticket: Ticket) -> Bool {
-        // The waiter's contents are released here, outside the lock.
+        // The waiter's contents are released here, without holding the lock.
         let waiter = state.withLock { state in
             state.machine.leave(ticket) ? state.waiters.removeValue(forKey: ticket) : nil
         }

@@ -5,7 +5,7 @@ import Dispatch
 import Foundation
 import OperationCore
 
-/// A policy that makes operations wait while the device is offline and resumes them when the network returns.
+/// A policy that makes operations wait while the network is unavailable, and resumes them when the network returns.
 ///
 /// ```swift
 /// func albums(at url: URL) -> NetworkDataOperation<Data> {
@@ -15,59 +15,63 @@ import OperationCore
 /// }
 /// ```
 ///
-/// Without a policy, an operation sends its request regardless of the state of the network. To set a policy for all
+/// An operation without a policy sends its request even if the network is unavailable. To apply a policy to all
 /// operations of a service, set ``NetworkBase/offline``.
 ///
-/// A wait does not count as an attempt. An attempt that fails while the network is unavailable does not count toward
-/// the maximum number of attempts either.
+/// If an attempt fails while the network is unavailable, the attempt does not count toward the maximum number of
+/// attempts.
 public struct OfflinePolicy: Sendable {
-    /// The behavior for a request that is ready to send while the network is unavailable.
+    /// The behavior of an operation that is ready to send a request while the network is unavailable.
     ///
     /// More cases may be added.
     public enum BeforeSending: Sendable, Hashable {
-        /// The operation sends the request anyway.
+        /// The operation sends its request even though the network is unavailable.
         case send
-        /// The operation waits for the network.
+        /// The operation waits for the network before it sends its request.
         case wait
-        /// The operation fails immediately with the code `offline`.
+        /// The operation fails immediately with ``NetworkError/Code/offline``.
         case fail
     }
 
-    /// The queue in which operations wait, including its connectivity monitor.
+    /// The queue in which operations wait for the network, and whose monitor observes the network.
     public var waiting: OfflineWaiting
-    /// The behavior for a request that is ready to send while the network is unavailable.
+    /// The behavior of an operation that is ready to send a request while the network is unavailable.
     ///
     /// The default is ``OfflinePolicy/BeforeSending/wait``.
     public var beforeSending = BeforeSending.wait
-    /// The rules for the failures after which an operation waits if the network is unavailable.
+    /// The rules that identify the failures after which an operation waits for the network.
     ///
-    /// If the array is empty, the operation does not wait after any failure. The default is ``OfflineRule/standard``.
+    /// The operation waits only if the network is unavailable when the failure occurs. If the array is empty, the
+    /// operation does not wait after a failure. The default is ``OfflineRule/standard``.
     public var rules = OfflineRule.standard
-    /// The HTTP methods of requests that a server can safely process twice.
+    /// The HTTP methods of the requests that an operation can safely send again after a failure.
     ///
-    /// If the value is `nil`, every method counts as safe. A request with another method waits only if no part of it
-    /// was sent, or if it has an `Idempotency-Key`. The default is the same as in ``RetryPolicy/standard``.
+    /// The default is the value in ``RetryPolicy/standard``. If the value is `nil`, all methods are safe. After a
+    /// request with another method fails, the operation waits only if it sent no part of the request, or if the request
+    /// has an `Idempotency-Key` header.
     public var methods = RetryPolicy.standard.methods
     /// The maximum total time for which an operation waits for the network.
     ///
-    /// The default is 5 minutes. If the value is `nil`, the time is not limited. The time is measured on the clock of
-    /// ``waiting``. When the time has elapsed, the operation fails with the code `offlineTooLong`.
+    /// The default is 5 minutes. If the value is `nil`, the time is not limited. When the time is over, the operation
+    /// fails with ``NetworkError/Code/offlineTooLong``. The clock of ``waiting`` measures the time.
     ///
-    /// The time that an operation waits for its turn after the network returns does not count. A wait that reaches the
-    /// limit while the operation is suspended does not count either.
+    /// After the network returns, the time until the operation resumes does not count. If the limit is reached while
+    /// the operation is suspended, the operation does not fail, and checks the network again when you resume it.
     public var longestWait: Duration? = .seconds(300)
-    /// The maximum number of times that an operation waits.
+    /// The maximum number of times that an operation waits for the network.
     ///
-    /// The default is 10. If the operation would have to wait once more, it fails with the code `offlineTooOften`.
+    /// The default is 10. If an operation would have to wait again, it fails with
+    /// ``NetworkError/Code/offlineTooOften``.
     public var mostWaits = 10
-    /// A closure that returns whether a request needs the network.
+    /// A closure that returns whether a request requires the network.
     ///
     /// The default closure returns `false` for requests to this device, and `true` for all other requests.
     public var concerns: @Sendable (NetworkRequest) -> Bool = { !OfflinePolicy.staysHere($0) }
 
-    /// Creates the standard policy.
+    /// Creates a policy with the default values.
     ///
-    /// - Parameter waiting: The queue in which operations wait. The default is ``OfflineWaiting/shared``.
+    /// - Parameter waiting: The queue in which operations wait for the network. The default is
+    ///   ``OfflineWaiting/shared``.
     public init(waiting: OfflineWaiting = .shared) {
         self.waiting = waiting
     }
@@ -75,9 +79,10 @@ public struct OfflinePolicy: Sendable {
     /// A policy that makes operations wait for the network for up to five minutes.
     public static let standard = OfflinePolicy()
 
-    /// A policy that makes operations fail immediately with the code `offline` while the network is unavailable.
+    /// A policy that makes operations fail immediately with ``NetworkError/Code/offline`` while the network is
+    /// unavailable.
     ///
-    /// Use this policy if a user waits for the result and can try again.
+    /// Use this policy if a user is waiting for the result and can repeat the action.
     public static let failFast: OfflinePolicy = {
         var policy = OfflinePolicy()
         policy.beforeSending = .fail
@@ -85,7 +90,8 @@ public struct OfflinePolicy: Sendable {
         return policy
     }()
 
-    /// Returns a Boolean value that indicates whether a request goes to this device itself and needs no network.
+    /// Returns a Boolean value that indicates whether the host of a request is this device, so that the request does
+    /// not require the network.
     public static func staysHere(_ request: NetworkRequest) -> Bool {
         let host = request.origin.place.host
         if host == "localhost" || host.hasSuffix(".localhost") { return true }
@@ -104,14 +110,14 @@ public struct OfflinePolicy: Sendable {
     }
 }
 
-/// A rule that identifies one kind of failure that an unavailable network can cause.
+/// A rule that matches one error code that an unavailable network can cause.
 public struct OfflineRule: Sendable, Hashable {
     /// The error code that the rule matches.
     public let code: NetworkError.Code
-    /// A sentence that explains how the failure relates to the network.
+    /// A sentence that explains how an unavailable network causes the error.
     public let reason: String
 
-    /// Creates a rule that matches an error code.
+    /// Creates a rule that matches errors with the given code.
     public static func failure(_ code: NetworkError.Code, because reason: String) -> OfflineRule {
         OfflineRule(code: code, reason: reason)
     }
@@ -120,7 +126,7 @@ public struct OfflineRule: Sendable, Hashable {
 // The standard rules. Other failures have other causes, even while the network is unavailable: responses of a server,
 // certificates, invalid requests, and bodies that cannot be read.
 extension OfflineRule {
-    /// The failures after which an operation waits for the network by default.
+    /// The default rules, which match the errors that an unavailable network can cause.
     public static let standard: [OfflineRule] = [
         .failure(.notConnected, because: "The system has no route to the host."),
         .failure(.cannotFindHost, because: "A DNS lookup needs the network."),
@@ -131,26 +137,28 @@ extension OfflineRule {
     ]
 }
 
-/// A pace at which operations resume when the network returns, so that they do not overload the network.
+/// The pace at which operations resume when the network returns.
+///
+/// The pace prevents many operations from sending their requests at the same moment.
 public struct OfflineResumePace: Sendable, Hashable {
-    /// The average number of operations that resume each second.
+    /// The average number of operations that resume per second.
     ///
     /// The default is 20. The minimum is 0.001, which is one operation in 1,000 seconds.
     public var perSecond: Double
     /// The minimum time for which the network must be available before the first operation resumes.
     ///
-    /// The default is half a second. The actual time is a random value between this value and twice this value. If the
-    /// network is lost again within that time, no operation resumes. The randomization helps if the network returns for
-    /// many devices at the same moment.
+    /// The default is half a second. The actual time is a random value between this value and twice this value, so that
+    /// many devices do not send requests at the same moment. If the network becomes unavailable again within that time,
+    /// no operation resumes.
     public var settling: Duration
 
-    /// Creates a pace.
+    /// Creates a pace from a number of operations per second and a settling time.
     public init(perSecond: Double = 20, settling: Duration = .milliseconds(500)) {
         self.perSecond = perSecond
         self.settling = settling
     }
 
-    /// A pace of 20 operations per second, which starts between half a second and one second after the network returns.
+    /// A pace of 20 operations per second, which begins between half a second and one second after the network returns.
     public static let standard = OfflineResumePace()
 
     private var rate: Double { perSecond > 0.001 ? min(perSecond, 1e6) : 0.001 }
@@ -171,10 +179,10 @@ public struct OfflineResumePace: Sendable, Hashable {
 
 // Set these properties before the operation starts.
 extension AnyNetworkOperation {
-    /// The policy that applies while the network is unavailable.
+    /// The policy that determines the operation's behavior while the network is unavailable.
     ///
-    /// The default is `nil`, which ignores the state of the network. If you never set this property, the operation uses
-    /// the policy of its group, if the group sets one.
+    /// The default is `nil`, which ignores the state of the network. Set this property before the operation starts. If
+    /// you never set the property, the operation uses the policy of its group.
     public var offline: OfflinePolicy? {
         get { networkAttempts.policy(of: OfflineAgent.self)?.policy }
         set {
@@ -184,13 +192,13 @@ extension AnyNetworkOperation {
         }
     }
 
-    /// A closure that the operation calls on its callback queue when it begins to wait for the network, for example to
-    /// show a banner.
+    /// A closure that the operation calls on its callback queue when the operation begins to wait for the network.
     ///
-    /// The operation calls this closure once for each loss of the network during which it waits. The wait can begin
-    /// before a request is sent or after a request failed. The operation never calls the closure after it ends. The
-    /// ``AnyNetworkOperation/offline`` property determines whether the operation waits at all. The operation releases
-    /// the closure when it ends. Its handlers for success, failure and cancellation report the end as usual.
+    /// For example, the closure can show a banner. The operation waits only if its ``AnyNetworkOperation/offline``
+    /// policy allows this, before it sends a request or after a request failed.
+    ///
+    /// The operation calls the closure once for each outage during which it waits. When the operation ends, it releases
+    /// the closure.
     public var offlineHandler: (@Sendable () -> Void)? {
         get { networkAttempts.state.withLock { $0.offlineHandler } }
         set {

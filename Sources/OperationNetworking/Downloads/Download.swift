@@ -224,7 +224,7 @@ package final class DownloadRun: Sendable {
         download.close { [self] in
             download.passTurn()
             switch conclusion {
-            // The file is at its destination, even if the run was canceled meanwhile.
+            // The file is at its destination, even if the run was canceled in the meantime.
             case .saved: callbacks.whenDone(conclusion)
             case .failed(let error) where error.code == .cancelled: callbacks.whenDone(conclusion)
             case .answered, .failed, .again: callbacks.whenDone(isCancelled ? .failed(.cancelledDownload) : conclusion)
@@ -292,7 +292,7 @@ package struct DownloadSteering {
 
     /// Prepares for another request, and returns whether it is still wanted.
     ///
-    /// The method also returns the last task, so that the caller releases it outside the lock.
+    /// The method also returns the last task, so that the caller releases it without holding the lock.
     package mutating func askAgain() -> (isWanted: Bool, last: (any NetworkTask)?) {
         guard !isCancelled else { return (false, nil) }
         let last = task
@@ -321,7 +321,8 @@ package struct DownloadSteering {
         return isSuspended ? .suspend(task) : .resume(task)
     }
 
-    /// Returns whether the run was canceled, and the last task, so that the caller releases it outside the lock.
+    /// Returns whether the run was canceled, and the last task, so that the caller releases it without holding the
+    /// lock.
     package mutating func end() -> (isCancelled: Bool, last: (any NetworkTask)?) {
         let last = task
         state = .ended
@@ -365,7 +366,7 @@ struct DownloadInbox {
     private var isHeld = false
     /// Whether the queue is working.
     ///
-    /// The queue also processes the parts that arrive meanwhile.
+    /// The queue also processes the parts that arrive in the meantime.
     private var working = RepeatFlag()
     /// Whether further bytes are ignored.
     private var dropsBytes = false

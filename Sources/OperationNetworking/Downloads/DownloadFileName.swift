@@ -3,15 +3,16 @@
 
 import Foundation
 
-/// Functions that create safe file names for downloads from the responses of servers.
+/// A namespace for functions that create safe file names for downloads.
 ///
-/// A name is always a single path component. It contains no slashes, backslashes, control characters or characters that
-/// change the writing direction. It is not hidden, not longer than file systems allow, and never empty.
+/// The file name of a download is always a single path component. The name does not contain slashes, backslashes,
+/// control characters or characters that change the writing direction. The name does not begin with a period, is at
+/// most 200 bytes long, and is never empty.
 public enum DownloadFileName {
-    /// Returns the file name for a response.
+    /// Returns a safe file name for the body of a response.
     ///
-    /// The name comes from the `Content-Disposition` header, or else from the last path component of the URL. If both
-    /// are missing or unusable, the name is `download`.
+    /// The name comes from the `Content-Disposition` header. If the header contains no usable name, the name is the
+    /// last path component of the URL, or `download` if the URL contains no usable name either.
     public static func name(for head: ResponseHead) -> String {
         if let field = head.headers["Content-Disposition"], let given = ContentDisposition.fileName(in: field) {
             let name = cleaned(given)
@@ -23,7 +24,7 @@ public enum DownloadFileName {
         return name.isEmpty ? "download" : name
     }
 
-    /// Returns the safe part of an untrusted name, or an empty string if nothing remains.
+    /// Returns the safe part of an untrusted file name, or an empty string if no character of the name is safe.
     public static func cleaned(_ name: String) -> String {
         // Use only the last component of a path, because some servers send the path on the uploader's disk.
         let parts = name.unicodeScalars.split { $0 == "/" || $0 == "\\" || $0 == "\u{0}" }

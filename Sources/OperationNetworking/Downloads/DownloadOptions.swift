@@ -4,72 +4,73 @@
 import Foundation
 import OperationCore
 
-/// A set of options that determine how a download is written and validated.
+/// The options that determine how a download writes and validates its file.
 public struct DownloadOptions: Sendable {
-    /// The rule for an item that already exists at the destination.
+    /// The rule that applies if an item already exists at the destination.
     ///
-    /// The default is `refuse`, which keeps the item and fails the download. If the destination names the file, the
-    /// download fails before a request is sent. If the destination is a folder, the response determines the name. The
-    /// download then sends the request, and fails before it writes any of the body.
+    /// The default is `refuse`, which keeps the item and makes the download fail. If the destination is a file, the
+    /// download fails before it sends a request. If the destination is a folder, the response determines the file name,
+    /// so the download fails after the headers arrive and before it writes the body.
     public var existingItem = ExistingItemRule.refuse
 
-    /// A Boolean value that indicates whether the download creates missing directories on the path to the destination.
+    /// A Boolean value that indicates whether the download creates missing directories in the path of the destination.
     ///
     /// The default is `true`.
     public var createsDirectories = true
 
-    /// The permission bits of the file, reduced by the `umask` of the process.
+    /// The permissions of the complete file, before the system applies the process's `umask`.
     ///
-    /// The default is `0o644`. The complete file has these permissions. Until the file is complete, only its owner can
-    /// read it.
+    /// The default is `0o644`. Until the file is complete, only its owner can read it.
     public var permissions: UInt16 = 0o644
 
-    /// A Boolean value that indicates whether the file and its name are flushed to disk before the download succeeds.
+    /// A Boolean value that indicates whether the download flushes the file and its directory entry to disk before it
+    /// succeeds.
     ///
-    /// The default is `true`, so that the file survives a power failure. A temporary file is never flushed.
+    /// The default is `true`, so that the file survives a power failure. The download never flushes a temporary file.
     public var isDurable = true
 
-    /// The expected number of bytes.
+    /// The expected length of the file, in bytes.
     ///
-    /// The default is `nil`, which accepts any number. If the response states a different number, the download fails
-    /// before any of the body is written.
+    /// The default is `nil`, which accepts any length. If the response specifies a different length, the download fails
+    /// before it writes any of the body.
     public var expectedLength: Int64?
 
-    /// The maximum number of bytes.
+    /// The maximum length of the file, in bytes.
     ///
-    /// The default is `nil`, which sets no limit.
+    /// The default is `nil`, which does not limit the length.
     public var maximumLength: Int64?
 
     /// The expected checksum of the complete file.
     ///
-    /// The default is `nil`, which computes no checksum. If the checksum differs, the download removes the file and
-    /// fails. The operation does not request the file again. The next download starts from scratch.
+    /// The default is `nil`, which disables the check. If the checksum differs, the download removes the file and
+    /// fails, without another attempt. The next download starts from scratch.
     public var checksum: FileChecksum?
 
-    /// A Boolean value that indicates whether the received data stays on disk after a failure or a cancellation.
+    /// A Boolean value that indicates whether the received data remains on disk after the download fails or is
+    /// canceled.
     ///
-    /// The default is `true`, so that the next download to the same destination can resume. The data is stored next to
-    /// the destination in hidden files (`.operationkit-….part` and `….metadata`). A temporary download keeps the data
-    /// only as long as its operation exists.
+    /// The default is `true`, so that the next download to the same destination can resume. The hidden files
+    /// `.operationkit-….part` and `….metadata` next to the destination contain the data. If the destination is
+    /// ``DownloadDestination/temporary``, the data remains only as long as the operation exists.
     public var keepsPart = true
 
-    /// A key that identifies the file in addition to the URL, so that a later download can resume.
+    /// A key that identifies the file if its URL changes, so that a later download can resume.
     ///
-    /// Set a key for URLs that are signed again for each request. Without a key, a download from another URL starts
-    /// from scratch.
+    /// Set a key if each request uses a newly signed URL. The default is `nil`, which makes a download from another URL
+    /// start from scratch.
     public var resumeKey: String?
 
-    /// The maximum time between two flushes of the received data to disk.
+    /// The interval at which the download flushes the received data to disk.
     ///
-    /// The default is 5 seconds, so that a power failure loses at most the data of the last 5 seconds. If the process
-    /// is terminated, no written data is lost, regardless of this value.
+    /// The default is 5 seconds. A power failure causes the loss of at most the data that arrived within the last
+    /// interval. If only the process terminates, no written data is lost.
     public var checkpointInterval = Duration.seconds(5)
 
     /// Creates options with the default values.
     public init() {}
 }
 
-/// A destination for the file of a complete download.
+/// The location of the file that a download creates.
 public struct DownloadDestination: Sendable, Hashable {
     package enum Place: Sendable, Hashable {
         case temporary(in: URL?)
@@ -79,7 +80,10 @@ public struct DownloadDestination: Sendable, Hashable {
 
     package let place: Place
 
-    /// A temporary file, which is removed unless you move it.
+    /// A destination that is a temporary file.
+    ///
+    /// The operation removes the file after the evaluator has run, unless the evaluator moved the file or returned its
+    /// URL.
     public static let temporary = DownloadDestination(place: .temporary(in: nil))
 
     /// Returns a destination for a temporary file in a directory.
@@ -95,16 +99,17 @@ public struct DownloadDestination: Sendable, Hashable {
         if case .folder = place { true } else { false }
     }
 
-    /// Returns a destination at the URL of a file.
+    /// Returns a destination that is a file at a URL.
     public static func file(_ url: URL) -> DownloadDestination {
         DownloadDestination(place: .file(url))
     }
 
-    /// Returns a destination in a directory, with the file name that the server provides, or with the last path
-    /// component of the URL.
+    /// Returns a destination that is a file in a directory, with a name from the response or the URL of the download.
     ///
-    /// The file name is always a single plain name in this directory, regardless of the server's response. For the
-    /// rules, see ``DownloadFileName``.
+    /// The server cannot choose a location outside this directory. For the rules for file names, see
+    /// ``DownloadFileName``.
+    ///
+    /// - Parameter url: The URL of the directory.
     public static func folder(_ url: URL) -> DownloadDestination {
         DownloadDestination(place: .folder(url))
     }
@@ -123,13 +128,13 @@ extension DownloadDestination {
     /// method accesses the disk on the calling thread.
     ///
     /// - Parameters:
-    ///   - url: The URL of the download. In a folder, each URL has its own data. A file destination has the data of
-    ///     only one download, which this method removes regardless of the URL.
-    ///   - options: The options of the download. In a folder, the ``DownloadOptions/resumeKey`` identifies the data if
-    ///     the options contain one.
-    /// - Returns: A Boolean value that indicates whether there was data to remove.
-    /// - Throws: ``NetworkError/Code/destinationBusy`` if a download is writing the data now, or any error of the file
-    ///   system.
+    ///   - url: The URL of the download. If the destination is a folder, the URL identifies the data of the download.
+    ///     If the destination is a file, this method ignores the URL.
+    ///   - options: The options of the download. If the destination is a folder and the options contain a
+    ///     ``DownloadOptions/resumeKey``, the key identifies the data instead of the URL.
+    /// - Returns: `true` if the method found data of an incomplete download; otherwise, `false`.
+    /// - Throws: A ``NetworkError`` with the code ``NetworkError/Code/destinationBusy`` if a download is currently
+    ///   writing the data, or an error of the file system.
     @discardableResult
     public func removePart(
         of url: URL, options: DownloadOptions = DownloadOptions()
@@ -152,22 +157,22 @@ extension DownloadDestination {
     }
 }
 
-/// A completely downloaded file.
+/// Information about a completely downloaded file.
 public struct DownloadedFile: Sendable, Hashable {
     /// The location of the file.
     public let url: URL
     /// The size of the file, in bytes.
     public let length: Int64
-    /// The number of bytes that an earlier, incomplete download had already received.
+    /// The number of bytes in the file that an earlier, incomplete download received.
     public let resumedBytes: Int64
-    /// The number of bytes from an earlier download that were discarded.
+    /// The number of bytes from an earlier, incomplete download that this download discarded.
     ///
-    /// Bytes are discarded if the file on the server has changed, or if the server could not resume the download.
+    /// The download discards bytes if the file on the server has changed, or if the server does not support resuming.
     public let discardedBytes: Int64
-    /// A Boolean value that indicates whether the server stated the length of the file in advance.
+    /// A Boolean value that indicates whether the response specified the length of the file.
     ///
-    /// If the value is `false` and the body ended with the connection, missing data cannot be detected from the length.
-    /// Only a checksum can detect it.
+    /// If the value is `false` and the body ended when the server closed the connection, only a checksum can detect
+    /// missing data.
     public let isLengthKnown: Bool
 
     init(url: URL, length: Int64, start: DownloadStart, isLengthKnown: Bool) {
@@ -203,10 +208,10 @@ extension DownloadedFile {
     }
 }
 
-/// The progress of a download.
+/// The number of bytes that a download has received and the number that it expects.
 public struct DownloadProgress: Sendable, Hashable {
-    /// The number of bytes written, including the bytes from an earlier download.
+    /// The number of bytes in the partial file, including the bytes of an earlier, incomplete download.
     public let received: Int64
-    /// The total number of bytes, if it is known.
+    /// The length of the complete file, in bytes, or `nil` if it is not known.
     public let total: Int64?
 }

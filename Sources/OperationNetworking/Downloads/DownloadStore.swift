@@ -170,7 +170,7 @@ extension DownloadStore {
 
 // Methods that complete or discard the partial file.
 extension DownloadStore {
-    /// Returns the checksum of the whole partial file, or `nil` if the download was canceled meanwhile.
+    /// Returns the checksum of the whole partial file, or `nil` if the download was canceled in the meantime.
     ///
     /// The method reads the bytes again if the running checksum does not cover all of them.
     func takeChecksum(

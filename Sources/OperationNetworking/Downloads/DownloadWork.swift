@@ -339,7 +339,7 @@ struct DownloadTurn: Sendable {
         return false
     }
 
-    /// Ends the turn, and returns the closure that starts the next run, to be called outside the lock.
+    /// Ends the turn, and returns the closure that starts the next run, to be called without holding the lock.
     mutating func pass() -> (@Sendable () -> Void)? {
         if waiting.isEmpty {
             isTaken = false
@@ -349,12 +349,12 @@ struct DownloadTurn: Sendable {
     }
 }
 
-/// The amount of data from an earlier download that a download found when it began.
+/// The amount of data from an earlier, incomplete download that this download resumed or discarded.
 public struct DownloadStart: Sendable, Hashable {
-    /// The number of bytes that an earlier, incomplete download had already received.
+    /// The number of bytes from an earlier, incomplete download that this download resumed.
     public let resumedBytes: Int64
-    /// The number of bytes from an earlier download that were discarded.
+    /// The number of bytes from an earlier, incomplete download that this download discarded.
     ///
-    /// Bytes are discarded if the file on the server has changed, or if the server could not resume the download.
+    /// The download discards bytes if the file on the server has changed, or if the server does not support resuming.
     public let discardedBytes: Int64
 }

@@ -7,9 +7,9 @@ import Foundation
     import FoundationNetworking
 #endif
 
-/// A value that describes one request of a service and how to decode the response.
+/// A value that describes a request to a service and how to decode the response.
 ///
-/// You can define endpoints as static members, as functions or as the cases of an enumeration:
+/// For example, define the endpoints of a service as static functions of an enumeration:
 ///
 /// ```swift
 /// struct Album: Codable, Sendable { let title: String }
@@ -20,40 +20,43 @@ import Foundation
 /// }
 /// ```
 ///
-/// The result type determines how the body is decoded:
+/// The result type determines how the operation decodes the body of the response:
 ///
-/// - `Data` is the body without any changes, and `String` is its text. ``NoContent`` ignores the body. These types
-///   accept a response of any content type.
-/// - Every other type is decoded from JSON, including models that are classes, and accepts only JSON.
-/// - An optional of any of these types is `nil` if the response has no body.
+/// - For `Data`, the result is the unchanged body. For `String`, the result is the text of the body. ``NoContent``
+///   ignores the body. Endpoints with these result types accept responses of any content type.
+/// - For any other type, the operation decodes the body from JSON. An endpoint with such a result type accepts only
+///   JSON responses.
+/// - For an optional type, the result is `nil` if the response has no body.
 public struct Endpoint<ResultType: Sendable>: Sendable {
-    /// The HTTP method.
+    /// The HTTP method of the request.
     public var method: String
-    /// The path relative to the base, without percent-encoding.
+    /// The path that the operation appends to the URL of the base, without percent-encoding.
     ///
-    /// If you set this property, the path replaces a URL from ``at(_:allowsOtherOrigin:)``.
+    /// If you set this property, the path replaces a URL that you set with ``at(_:allowsOtherOrigin:)``.
     public var path: String {
         didSet { place = nil }
     }
-    /// The query parameters.
+    /// The query parameters of the request.
     ///
-    /// A `nil` value is omitted. The encoder of the base determines how arrays and nested values are encoded.
+    /// The query does not contain parameters whose value is `nil`. The ``NetworkBase/formEncoder`` of the base
+    /// determines the format of arrays and nested values.
     public var query: [String: (any Sendable)?]
-    /// The headers of the endpoint, which are sent in addition to the headers of the base.
+    /// The headers of the request, in addition to the headers of the base.
     ///
-    /// A header of the endpoint replaces the headers of the base with the same name.
+    /// A header in this property replaces the headers of the base that have the same name.
     public var headers: HeaderFields
-    /// The content types to request in the `Accept` header, if neither ``headers`` nor the base contains that header.
+    /// The value of the `Accept` header, unless the headers of the endpoint or the base contain that header.
     ///
-    /// Other content types are not accepted, unless ``ResponseRules/contentTypes`` allows them.
+    /// If the response has another content type, the operation fails, unless ``ResponseRules/contentTypes`` allows that
+    /// type.
     public var accepts: String
-    /// A closure that creates the request body.
+    /// A closure that creates the body of the request from the settings of the base.
     ///
-    /// The operation calls the closure each time it creates the request, at least once for each attempt.
+    /// The operation calls the closure each time it creates the request, which happens at least once for each attempt.
     public var makeBody: @Sendable (NetworkBase) throws -> RequestBody
-    /// A closure that decodes the result.
+    /// A closure that decodes the result from the body and headers of the response, using the settings of the base.
     ///
-    /// The operation calls the closure on the thread of the evaluation.
+    /// The operation calls the closure on the thread on which it evaluates the response.
     public var decode: @Sendable (Data, HTTPURLResponse, NetworkBase) throws -> ResultType {
         didSet { read = nil }
     }
@@ -65,13 +68,23 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
     private var place: EndpointPlace?
     /// A closure that creates the result for a response without a body.
     ///
-    /// The operation calls the closure on the thread of the evaluation. The default is `nil`, which passes an empty
-    /// body to ``decode``.
+    /// The operation calls the closure on the thread on which it evaluates the response. The default is `nil`. The
+    /// operation then passes an empty body to ``decode``.
     public var emptyResult: (@Sendable () -> ResultType)?
 
-    /// Creates an endpoint from its parts.
+    /// Creates an endpoint from a method, a path and closures that create the body and decode the response.
     ///
-    /// By default, the endpoint accepts responses of any content type.
+    /// - Parameters:
+    ///
+    ///   - method: The HTTP method of the request.
+    ///   - path: The path that the operation appends to the URL of the base, without percent-encoding.
+    ///   - query: The query parameters of the request.
+    ///   - headers: The headers of the request, in addition to the headers of the base.
+    ///   - accepts: The value of the `Accept` header. The default is `*/*`, which accepts responses of any content
+    ///     type.
+    ///   - makeBody: A closure that creates the body of the request. The default closure creates no body.
+    ///   - decode: A closure that decodes the result. The operation calls the closure on the thread on which it
+    ///     evaluates the response.
     public init(
         _ method: String, _ path: String, query: [String: (any Sendable)?] = [:], headers: HeaderFields = [:],
         accepts: String = "*/*", makeBody: @escaping @Sendable (NetworkBase) throws -> RequestBody = { _ in .none },
@@ -86,7 +99,7 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
         self.decode = decode
     }
 
-    /// Returns the same endpoint with additional headers, which replace existing headers with the same name.
+    /// Returns a copy of the endpoint with additional headers, which replace existing headers with the same name.
     public func adding(_ fields: HeaderFields) -> Self {
         var endpoint = self
         for field in fields { endpoint.headers[field.name] = nil }
@@ -94,14 +107,14 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
         return endpoint
     }
 
-    /// Returns the same endpoint with the value of one header set.
+    /// Returns a copy of the endpoint with a new value for one header.
     public func header(_ name: String, _ value: String) -> Self {
         var endpoint = self
         endpoint.headers[name] = value
         return endpoint
     }
 
-    /// Returns the same endpoint at a URL, which replaces the path and the query.
+    /// Returns a copy of the endpoint that sends its request to a URL instead of to its path and query.
     ///
     /// Use this method for a URL that the service returns, such as the next page of a list, a file or an upload target.
     ///
@@ -114,22 +127,23 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
     /// }
     /// ```
     ///
-    /// A relative URL is resolved against the URL of the base. `songs/7` is appended to the path of the base, and
-    /// `/songs/7` is relative to the root of the host. The query of the base is not added. A user name and a password
-    /// in the URL are removed.
+    /// The operation resolves a relative URL against the URL of the base. For example, the operation appends `songs/7`
+    /// to the path of the base, and resolves `/songs/7` against the root of the host. The operation ignores the query
+    /// of the base. If the URL contains a user name or a password, the operation removes them.
     ///
-    /// A URL that differs from the base in its scheme, host or port fails with ``NetworkError/Code/otherOrigin`` before
-    /// anything is sent. If you allow another origin, the request gets none of the secrets of the base:
+    /// If the URL differs from the base in its scheme, host or port, the operation fails with
+    /// ``NetworkError/Code/otherOrigin`` before it sends a request. If you allow another origin, the request does not
+    /// contain the secrets of the base:
     ///
-    /// - The headers of the base are not sent to that origin, because any of them may be a credential.
-    /// - The headers that the endpoint already has are sent, except secret headers. For a list of secret headers, see
-    ///   ``RedirectPolicy/secretHeaders``. The names that you add to that property have no effect here. Headers that
-    ///   you add to the endpoint after this call are always sent.
-    /// - A realm adds its credential only if ``AuthenticationOptions/origins`` contains that origin.
+    /// - The operation does not send the headers of the base to that origin, because any of them might be a credential.
+    /// - The operation sends the existing headers of the endpoint, except secret headers. The secret headers are the
+    ///   default values of ``RedirectPolicy/secretHeaders``. The operation always sends headers that you add to the
+    ///   endpoint after this call.
+    /// - A realm adds its credential to the request only if ``AuthenticationOptions/origins`` contains that origin.
     ///
     /// - Parameters:
-    ///   - url: The URL, absolute or relative to the base.
-    ///   - allowsOtherOrigin: A Boolean value that indicates whether the URL may differ from the base in its scheme,
+    ///   - url: An absolute URL, or a URL that is relative to the base.
+    ///   - allowsOtherOrigin: A Boolean value that indicates whether the URL can differ from the base in its scheme,
     ///     host or port. The default is `false`.
     public func at(_ url: URL, allowsOtherOrigin: Bool = false) -> Self {
         var endpoint = self
@@ -187,57 +201,57 @@ private final class EndpointPlace: Sendable {
 }
 
 extension Endpoint where ResultType: Decodable {
-    /// Creates a GET endpoint.
+    /// Creates an endpoint that sends a GET request to a path of the service.
     public static func get(_ path: String, _ query: [String: (any Sendable)?] = [:]) -> Self {
         reading("GET", path, query)
     }
 
-    /// Creates a DELETE endpoint.
+    /// Creates an endpoint that sends a DELETE request to a path of the service.
     public static func delete(_ path: String, _ query: [String: (any Sendable)?] = [:]) -> Self {
         reading("DELETE", path, query)
     }
 
-    /// Creates a POST endpoint that sends a value as JSON.
+    /// Creates an endpoint that sends a value as JSON in a POST request.
     public static func post(
         _ path: String, _ query: [String: (any Sendable)?] = [:], json value: some Encodable & Sendable
     ) -> Self {
         sending("POST", path, query, json: value)
     }
 
-    /// Creates a POST endpoint that sends a body.
+    /// Creates an endpoint that sends a body in a POST request.
     public static func post(
         _ path: String, _ query: [String: (any Sendable)?] = [:], body: RequestBody = .none
     ) -> Self {
         sending("POST", path, query, body: body)
     }
 
-    /// Creates a POST endpoint that sends a form.
+    /// Creates an endpoint that sends a URL-encoded form in a POST request.
     public static func post(
         _ path: String, _ query: [String: (any Sendable)?] = [:], form: [String: (any Sendable)?]
     ) -> Self {
         reading("POST", path, query) { try .form(form.mapValues { $0 as Any? }, encoder: $0.formEncoder) }
     }
 
-    /// Creates a PUT endpoint that sends a value as JSON.
+    /// Creates an endpoint that sends a value as JSON in a PUT request.
     public static func put(
         _ path: String, _ query: [String: (any Sendable)?] = [:], json value: some Encodable & Sendable
     ) -> Self {
         sending("PUT", path, query, json: value)
     }
 
-    /// Creates a PUT endpoint that sends a body.
+    /// Creates an endpoint that sends a body in a PUT request.
     public static func put(_ path: String, _ query: [String: (any Sendable)?] = [:], body: RequestBody) -> Self {
         sending("PUT", path, query, body: body)
     }
 
-    /// Creates a PATCH endpoint that sends a value as JSON.
+    /// Creates an endpoint that sends a value as JSON in a PATCH request.
     public static func patch(
         _ path: String, _ query: [String: (any Sendable)?] = [:], json value: some Encodable & Sendable
     ) -> Self {
         sending("PATCH", path, query, json: value)
     }
 
-    /// Creates an endpoint with any method that sends a value as JSON.
+    /// Creates an endpoint that sends a value as JSON in a request with the HTTP method that you specify.
     public static func sending(
         _ method: String, _ path: String, _ query: [String: (any Sendable)?] = [:],
         json value: some Encodable & Sendable
@@ -245,7 +259,7 @@ extension Endpoint where ResultType: Decodable {
         reading(method, path, query) { try .json(value, encoder: $0.makeEncoder()) }
     }
 
-    /// Creates an endpoint with any method that sends a body.
+    /// Creates an endpoint that sends a body in a request with the HTTP method that you specify.
     public static func sending(
         _ method: String, _ path: String, _ query: [String: (any Sendable)?] = [:], body: RequestBody
     ) -> Self {
@@ -275,21 +289,22 @@ extension Endpoint where ResultType: Decodable {
 }
 
 extension Endpoint where ResultType == ImageData {
-    /// Creates a GET endpoint for an image.
+    /// Creates an endpoint that requests the data of an image with a GET request.
     public static func image(_ path: String, _ query: [String: (any Sendable)?] = [:]) -> Self {
         image(path, query) { $0 }
     }
 }
 
 extension Endpoint {
-    /// Creates a GET endpoint for an image that a closure decodes.
+    /// Creates an endpoint that requests an image with a GET request and decodes the image with a closure.
     ///
-    /// For example, the result can be an image type of another library, a thumbnail or a size.
+    /// For example, the closure can return a thumbnail, or an image of a type from another library.
     ///
     /// - Parameters:
-    ///   - path: The path relative to the base.
-    ///   - query: The query parameters.
-    ///   - decode: A closure that decodes the image. The operation calls the closure on the thread of the evaluation.
+    ///   - path: The path that the operation appends to the URL of the base, without percent-encoding.
+    ///   - query: The query parameters of the request.
+    ///   - decode: A closure that decodes the image. The operation calls the closure on the thread on which it
+    ///     evaluates the response.
     public static func image(
         _ path: String, _ query: [String: (any Sendable)?] = [:],
         decode: @escaping @Sendable (ImageData) throws -> ResultType
@@ -301,7 +316,7 @@ extension Endpoint {
 }
 
 extension NetworkBase {
-    /// Returns an operation that requests an image.
+    /// Creates an operation that requests the data of an image with a GET request.
     public func image(_ path: String, _ query: [String: (any Sendable)?] = [:]) -> EndpointOperation<ImageData> {
         operation(for: .image(path, query))
     }
@@ -309,7 +324,7 @@ extension NetworkBase {
 
 #if canImport(ImageIO)
     extension Endpoint where ResultType == DecodedImage {
-        /// Creates a GET endpoint for an image that the system decodes on the thread of the evaluation.
+        /// Creates an endpoint that requests an image with a GET request and decodes the image with Image I/O.
         public static func decodedImage(_ path: String, _ query: [String: (any Sendable)?] = [:]) -> Self {
             image(path, query) { try $0.decoded() }
         }
@@ -339,7 +354,7 @@ final class EndpointDownload: NetworkDownloadOperation<URL>, @unchecked Sendable
 }
 
 extension NetworkBase {
-    /// Returns an operation that downloads a file to disk.
+    /// Creates an operation that downloads a file from a path of the service to disk.
     ///
     /// ```swift
     /// func cover(of album: Int, from shop: NetworkBase, into folder: URL) -> NetworkDownloadOperation<URL> {
@@ -347,33 +362,36 @@ extension NetworkBase {
     /// }
     /// ```
     ///
-    /// The result is the URL of the file. A temporary file remains until you remove it.
+    /// The result of the operation is the URL of the file. If the destination is ``DownloadDestination/temporary``, the
+    /// file remains until you remove it.
     public func download(
         _ path: String, _ query: [String: (any Sendable)?] = [:], to destination: DownloadDestination = .temporary
     ) -> NetworkDownloadOperation<URL> {
         download(Endpoint<Data>.get(path, query), to: destination)
     }
 
-    /// Returns an operation that downloads a file from a URL of the service to disk.
+    /// Creates an operation that downloads a file from a URL of the service to disk.
     ///
-    /// The result is the URL of the file. A temporary file remains until you remove it.
+    /// The result of the operation is the URL of the file. If the destination is ``DownloadDestination/temporary``, the
+    /// file remains until you remove it.
     ///
     /// - Parameters:
-    ///   - url: The URL, absolute or relative to the base. For details, see ``Endpoint/at(_:allowsOtherOrigin:)``.
-    ///   - allowsOtherOrigin: A Boolean value that indicates whether the URL may differ from the base in its scheme,
-    ///     host or port. An example is a file on a content delivery network. The default is `false`. The headers and
-    ///     the credentials of the base are not sent to another origin.
-    ///   - destination: The destination of the file.
+    ///   - url: An absolute URL, or a URL that is relative to the base. For details, see
+    ///     ``Endpoint/at(_:allowsOtherOrigin:)``.
+    ///   - allowsOtherOrigin: A Boolean value that indicates whether the URL can differ from the base in its scheme,
+    ///     host or port, for example for a content delivery network. The default is `false`. The operation does not
+    ///     send the headers and credentials of the base to another origin.
+    ///   - destination: The location of the file on disk. The default is ``DownloadDestination/temporary``.
     public func download(
         _ url: URL, allowsOtherOrigin: Bool = false, to destination: DownloadDestination = .temporary
     ) -> NetworkDownloadOperation<URL> {
         download(Endpoint<Data>.get("").at(url, allowsOtherOrigin: allowsOtherOrigin), to: destination)
     }
 
-    /// Returns an operation that downloads the response of an endpoint to disk, using the method, headers and body of
-    /// the endpoint.
+    /// Creates an operation that sends the request of an endpoint and downloads the body of the response to disk.
     ///
-    /// The operation decodes nothing. The result is the URL of the file. A temporary file remains until you remove it.
+    /// The operation does not decode the body. The result of the operation is the URL of the file. If the destination
+    /// is ``DownloadDestination/temporary``, the file remains until you remove it.
     public func download<ResultType: Sendable>(
         _ endpoint: Endpoint<ResultType>, to destination: DownloadDestination = .temporary
     ) -> NetworkDownloadOperation<URL> {

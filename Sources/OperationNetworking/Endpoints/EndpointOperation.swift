@@ -7,7 +7,7 @@ import Foundation
     import FoundationNetworking
 #endif
 
-/// An operation that sends the request of one endpoint, which you pass as a value or define in a subclass.
+/// An operation that sends the request of an endpoint, which you pass to the initializer or define in a subclass.
 ///
 /// To use subclasses, define one class for the service and one small class for each endpoint:
 ///
@@ -33,31 +33,31 @@ import Foundation
 /// }
 /// ```
 ///
-/// The base provides everything else: the URL, headers, validation, decoding and logging. Each attempt reads both
-/// ``base`` and ``endpoint`` again. The operation copies the validation, the log and the callback queue from the base
-/// once, during initialization.
+/// The base provides the settings that all operations of the service share, such as the URL and the headers. Each
+/// attempt reads ``base`` and ``endpoint`` again to create its request. The operation copies the response rules, the
+/// log and the callback queue from the base only once, during initialization.
 open class EndpointOperation<ResultType: Sendable>: NetworkDataOperation<ResultType>, @unchecked Sendable {
     // Sendable: the class adds no mutable state.
 
     private let given: (endpoint: Endpoint<ResultType>, base: NetworkBase)?
 
-    /// Creates an operation for an endpoint.
+    /// Creates an operation that sends the request of an endpoint to a service.
     public init(_ endpoint: Endpoint<ResultType>, at base: NetworkBase) {
         given = (endpoint, base)
         super.init(RequestDraft(head: .none), base.session, nil)
         take(base)
     }
 
-    /// Creates an operation of a subclass that overrides ``endpoint`` and ``base``.
+    /// Creates an operation whose class overrides ``endpoint`` and ``base``.
     public init() {
         given = nil
         super.init(RequestDraft(head: .none), DefaultNetworkSession.standard, nil)
         take(base)
     }
 
-    /// The base of the service.
+    /// The base that contains the settings of the service.
     ///
-    /// Override this property in the common superclass of all endpoints of a service.
+    /// Override this property in the common superclass of all operations of a service.
     open var base: NetworkBase {
         guard let given else {
             preconditionFailure("\(type(of: self)) must override base, or be created with a base.")
@@ -65,9 +65,9 @@ open class EndpointOperation<ResultType: Sendable>: NetworkDataOperation<ResultT
         return given.base
     }
 
-    /// The endpoint of the operation.
+    /// The endpoint whose request the operation sends.
     ///
-    /// Override this property in the subclass for an endpoint.
+    /// Override this property in each subclass that represents an endpoint.
     open var endpoint: Endpoint<ResultType> {
         guard let given else {
             preconditionFailure("\(type(of: self)) must override endpoint, or be created with an endpoint.")
@@ -75,7 +75,7 @@ open class EndpointOperation<ResultType: Sendable>: NetworkDataOperation<ResultT
         return given.endpoint
     }
 
-    /// Creates the request of the endpoint at its base.
+    /// Creates the request from the endpoint and the base.
     open override func makeRequest() throws -> NetworkRequest {
         let base = base
         // A subclass may have a hook that sends the request to another origin.
@@ -93,8 +93,7 @@ open class EndpointOperation<ResultType: Sendable>: NetworkDataOperation<ResultT
 
     override var makesResultByEvaluator: Bool { false }
 
-    /// Decodes the result with the endpoint, or with ``evaluate(result:response:)`` if a subclass overrides that
-    /// method.
+    /// Decodes the result from a response with the endpoint or with an override of ``evaluate(result:response:)``.
     open override func evaluate(result: Data, head: ResponseHead) throws -> ResultType {
         guard isPlain, let given, let read = given.endpoint.read else {
             return try evaluate(result: result, response: networkAttempts.needResponse(of: head))
@@ -103,7 +102,7 @@ open class EndpointOperation<ResultType: Sendable>: NetworkDataOperation<ResultT
         return try read(result, head, given.base)
     }
 
-    /// Decodes the result with the endpoint.
+    /// Decodes the result from a response with the ``Endpoint/decode`` closure of the endpoint.
     open override func evaluate(result: Data, response: HTTPURLResponse) throws -> ResultType {
         let endpoint = endpoint
         if result.isEmpty, let emptyResult = endpoint.emptyResult { return emptyResult() }

@@ -6,7 +6,7 @@ import Foundation
 import OperationCore
 import Synchronization
 
-/// The settings that all requests to one service share, such as its URL, its headers and its rules for responses.
+/// The settings that all requests to a service share, such as the URL, the headers and the rules for responses.
 ///
 /// ```swift
 /// struct Album: Decodable, Sendable { let title: String }
@@ -16,84 +16,90 @@ import Synchronization
 /// }
 /// ```
 public struct NetworkBase: Sendable {
-    /// The base URL, to which the paths of the endpoints are appended.
+    /// The URL of the service, to which operations append the paths of endpoints.
     ///
-    /// Each request to a path also gets the query of this URL.
+    /// Each request to a path also contains the query of this URL.
     public var url: URL
     /// The session that sends the requests.
     ///
-    /// The default is the default session of the platform: see ``DefaultNetworkSession``.
+    /// The default is ``DefaultNetworkSession/standard``.
     public var session: any NetworkSession = DefaultNetworkSession.standard
-    /// The headers of every request.
+    /// The headers that every request to the service contains.
     ///
-    /// A header of an endpoint replaces the header of the same name here.
+    /// A header of an endpoint replaces the headers in this property that have the same name.
     ///
-    /// If these headers contain no `Accept` header, each endpoint sends an `Accept` header with the content types that
-    /// it can read. A `Content-Type` header here applies only to a body that sets no content type, such as plain data.
-    /// JSON, forms and multipart forms set their own content type.
+    /// If this property contains no `Accept` header, each request lists the content types that its endpoint can decode.
+    /// A `Content-Type` header in this property applies only to a body without its own content type, such as plain
+    /// data. JSON, forms and multipart forms set their content type.
     public var headers: HeaderFields = [:]
-    /// The rules that a response must satisfy to be accepted.
+    /// The rules that a response must satisfy, such as its status and its content type.
     public var rules = ResponseRules()
-    /// The options for the transfer of each request, such as its timeouts.
+    /// The transfer options of each request, such as its timeouts.
     public var options = TransferOptions.standard
-    /// The encoder that writes queries and forms.
+    /// The encoder that creates the text of queries and forms.
     public var formEncoder = FormEncoder()
-    /// A closure that creates the JSON decoder, called for each response that is decoded from JSON.
+    /// A closure that creates a JSON decoder for each response that an operation decodes from JSON.
     public var makeDecoder: @Sendable () -> JSONDecoder = { JSONDecoder() }
-    /// A closure that creates the JSON encoder, called for each attempt.
+    /// A closure that creates a JSON encoder each time an operation encodes a request body.
     ///
-    /// The default encoder sorts the keys alphabetically, so that every attempt sends the same body: see
-    /// ``IdempotencyKey``.
+    /// The default encoder sorts the keys alphabetically, so that every attempt sends the same body. For requests with
+    /// an ``IdempotencyKey``, use an encoder that always creates the same bytes.
     public var makeEncoder: @Sendable () -> JSONEncoder = { .sorting }
-    /// The retry behavior of the operations.
+    /// The retry behavior of the service's operations.
     ///
     /// The default is `nil`, which disables retries.
     public var retry: Retry?
-    /// The limit on how many requests of the service are sent in a period of time.
+    /// The limit on the number of requests to the service in a period of time.
     ///
-    /// The default is `nil`. The limit of the session then applies, if the session has one.
+    /// The default is `nil`. Only the limit of the session then applies, if the session has one.
     ///
-    /// Retries and redirects also count. Bases that share one ``RateLimit`` object share the limit.
+    /// Retries and redirects count as requests. Bases that use the same ``RateLimit`` object share the limit.
     public var rateLimit: RateLimit?
-    /// The policy of the operations while there is no network.
+    /// The policy that determines the behavior of the service's operations while the network is unavailable.
     ///
-    /// The default is `nil`, which sends every request without regard to the network.
+    /// The default is `nil`, which ignores the state of the network.
     public var offline: OfflinePolicy?
-    /// A closure that is called on the callback queue with each retry decision for an operation of the service.
+    /// A closure that an operation of the service calls on its callback queue with each retry decision.
+    ///
+    /// The default is `nil`.
     public var retryHandler: (@Sendable (RetryEvent) -> Void)?
-    /// A closure that is called on the callback queue when an operation of the service begins to wait for the network.
+    /// A closure that an operation of the service calls on its callback queue when the operation begins to wait for the
+    /// network.
+    ///
+    /// The default is `nil`.
     public var offlineHandler: (@Sendable () -> Void)?
     /// The closures that the operations of the service call on the main actor.
     private(set) var mainActorCallbacks: [MainActorCallbacks.Callback] = []
-    /// The authentication realms of the service.
+    /// The realms that add their credentials to requests to the service.
     ///
-    /// A request gets the credential of the first realm that covers the URL of the request. See ``authenticate(by:)``.
+    /// A request gets the credential of the first realm in this array that applies to the request's origin. To add a
+    /// realm, call ``authenticate(by:)``.
     public var realms: [AuthenticationRealm] = []
-    /// The list of operations that are paused until you run them again.
+    /// The list that can pause an operation of the service after a failed attempt.
     ///
-    /// An operation of the service is added to the list if an attempt fails and the list's rule applies to that
-    /// attempt. The default is `nil`, which pauses no operation.
+    /// The default is `nil`, which disables such pauses.
     public var postponed: PostponedOperations?
-    /// The log that records requests and responses.
+    /// The log that records the requests to the service and the responses.
     ///
     /// The default is `nil`, which disables the log.
     public var log: NetworkLog?
-    /// The observers that are notified of the events of the operations.
+    /// The observers that receive the network events of the service's operations.
     public var observers: [any NetworkObserver] = []
-    /// The queue on which the operations call their handlers, unless an operation has its own callback queue.
+    /// The dispatch queue on which the service's operations call their handlers, unless an operation has its own
+    /// callback queue.
     ///
-    /// The default is `nil`. The group, the queue or the process then chooses the queue: see
-    /// `TypedOperation.callbackQueue`.
+    /// The default is `nil`. The operation then uses the callback queue of its group, of its queue or of the process,
+    /// as described in `TypedOperation.callbackQueue`.
     public var callbackQueue: DispatchQueue?
 
-    /// Creates a base with the default settings.
+    /// Creates a base with the URL of a service and the default settings.
     public init(_ url: URL) {
         self.url = url
     }
 
-    /// Creates a base and configures it in a closure.
+    /// Creates a base with the URL of a service and settings that you change in a closure.
     ///
-    /// The closure lets you store the base in a constant, which closures on other threads can capture.
+    /// With this initializer, you can store the base in a constant, which closures on other threads can capture.
     ///
     /// ```swift
     /// func shop(at url: URL) -> NetworkBase {
@@ -108,18 +114,18 @@ public struct NetworkBase: Sendable {
         setUp(&self)
     }
 
-    /// Adds a closure that is called on the main actor with each retry decision for an operation of the service.
+    /// Adds a closure that an operation of the service calls on the main actor with each retry decision.
     ///
-    /// Each call of this method adds a closure. The closures are called in addition to the ``retryHandler``.
+    /// Operations also call the ``retryHandler`` and the closures that you added earlier.
     public mutating func onMainActor(retry body: @escaping @MainActor (RetryEvent) -> Void) {
         mainActorCallbacks.append { if case .decided(let event) = $1 { body(event) } }
     }
 
-    /// Adds a closure that is called on the main actor each time an operation of the service begins to wait for the
-    /// network.
+    /// Adds a closure that an operation of the service calls on the main actor when the operation begins to wait for
+    /// the network.
     ///
-    /// The closure receives that operation. Each call of this method adds a closure. The closures are called in
-    /// addition to the ``offlineHandler``.
+    /// The closure receives the operation. Operations also call the ``offlineHandler`` and the closures that you added
+    /// earlier.
     public mutating func onMainActor(offline body: @escaping @MainActor (any AnyNetworkOperation) -> Void) {
         mainActorCallbacks.append { if case .waitsForNetwork = $1 { body($0) } }
     }
@@ -131,7 +137,7 @@ public struct NetworkBase: Sendable {
             makeDecoder: makeDecoder)
     }
 
-    /// Creates the operation of an endpoint.
+    /// Creates an operation that sends the request of an endpoint to the service.
     public func operation<ResultType: Sendable>(for endpoint: Endpoint<ResultType>) -> EndpointOperation<ResultType> {
         EndpointOperation(endpoint, at: self)
     }
@@ -250,12 +256,12 @@ public struct NetworkBase: Sendable {
 
 // Create the operation of a request in one line.
 extension NetworkBase {
-    /// Creates an operation that sends a GET request to a path of the service.
+    /// Creates an operation that sends a GET request to a path of the service and decodes the response.
     ///
     /// - Parameters:
-    ///   - path: The path to append to the base URL, without percent-encoding.
-    ///   - query: The query parameters. A `nil` value is omitted.
-    ///   - headers: Headers of this request, which replace headers of the base that have the same name.
+    ///   - path: The path to append to the URL of the base, without percent-encoding.
+    ///   - query: The query parameters. The query does not contain parameters whose value is `nil`.
+    ///   - headers: The headers of the request, which replace headers of the base that have the same name.
     ///   - type: The type of the result.
     public func get<ResultType: Decodable & Sendable>(
         _ path: String, _ query: [String: (any Sendable)?] = [:], headers: HeaderFields = [:],
@@ -264,7 +270,7 @@ extension NetworkBase {
         operation(for: .get(path, query).adding(headers))
     }
 
-    /// Creates an operation that sends a GET request to a URL of the service, such as the URL of the next page.
+    /// Creates an operation that sends a GET request to a URL of the service, such as the next page of a list.
     ///
     /// ```swift
     /// func page(at url: URL, of shop: NetworkBase) -> EndpointOperation<[String]> {
@@ -272,15 +278,16 @@ extension NetworkBase {
     /// }
     /// ```
     ///
-    /// The query of the base is not added. ``Endpoint/at(_:allowsOtherOrigin:)`` describes which headers another origin
-    /// gets. To send a request with another method or a body, use that method.
+    /// The operation ignores the query of the base. To send a request with another method or with a body, use
+    /// ``Endpoint/at(_:allowsOtherOrigin:)``, which also describes the headers that the operation sends to another
+    /// origin.
     ///
     /// - Parameters:
-    ///   - url: The URL, absolute or relative to the base.
-    ///   - allowsOtherOrigin: A Boolean value that indicates whether the URL may differ from the base in its scheme,
-    ///     host or port. The default is `false`, which makes the operation fail with ``NetworkError/Code/otherOrigin``
-    ///     for such a URL, before anything is sent.
-    ///   - headers: Headers of this request, which are sent to any origin.
+    ///   - url: An absolute URL, or a URL that is relative to the base.
+    ///   - allowsOtherOrigin: A Boolean value that indicates whether the URL can differ from the base in its scheme,
+    ///     host or port. The default is `false`. If the URL differs from the base, the operation then fails with
+    ///     ``NetworkError/Code/otherOrigin`` before it sends a request.
+    ///   - headers: The headers of the request, which the operation sends to any origin.
     ///   - type: The type of the result.
     public func get<ResultType: Decodable & Sendable>(
         _ url: URL, allowsOtherOrigin: Bool = false, headers: HeaderFields = [:],
@@ -289,14 +296,14 @@ extension NetworkBase {
         operation(for: .get("").at(url, allowsOtherOrigin: allowsOtherOrigin).adding(headers))
     }
 
-    /// Creates an operation that sends a value as JSON.
+    /// Creates an operation that sends a value as JSON to a path of the service and decodes the response.
     ///
     /// - Parameters:
     ///   - value: The value to encode.
-    ///   - path: The path to append to the base URL, without percent-encoding.
-    ///   - query: The query parameters. A `nil` value is omitted.
+    ///   - path: The path to append to the URL of the base, without percent-encoding.
+    ///   - query: The query parameters. The query does not contain parameters whose value is `nil`.
     ///   - method: The HTTP method. The default is `POST`.
-    ///   - headers: Headers of this request, which replace headers of the base that have the same name.
+    ///   - headers: The headers of the request, which replace headers of the base that have the same name.
     ///   - type: The type of the result.
     public func send<ResultType: Decodable & Sendable>(
         _ value: some Encodable & Sendable, to path: String, _ query: [String: (any Sendable)?] = [:],
@@ -305,14 +312,14 @@ extension NetworkBase {
         operation(for: .sending(method, path, query, json: value).adding(headers))
     }
 
-    /// Creates an operation that sends a body.
+    /// Creates an operation that sends a body to a path of the service and decodes the response.
     ///
     /// - Parameters:
     ///   - body: The body to send.
-    ///   - path: The path to append to the base URL, without percent-encoding.
-    ///   - query: The query parameters. A `nil` value is omitted.
+    ///   - path: The path to append to the URL of the base, without percent-encoding.
+    ///   - query: The query parameters. The query does not contain parameters whose value is `nil`.
     ///   - method: The HTTP method. The default is `POST`.
-    ///   - headers: Headers of this request, which replace headers of the base that have the same name.
+    ///   - headers: The headers of the request, which replace headers of the base that have the same name.
     ///   - type: The type of the result.
     public func send<ResultType: Decodable & Sendable>(
         body: RequestBody, to path: String, _ query: [String: (any Sendable)?] = [:], by method: String = "POST",
@@ -321,12 +328,12 @@ extension NetworkBase {
         operation(for: .sending(method, path, query, body: body).adding(headers))
     }
 
-    /// Creates an operation that sends a DELETE request to a path of the service.
+    /// Creates an operation that sends a DELETE request to a path of the service and decodes the response.
     ///
     /// - Parameters:
-    ///   - path: The path to append to the base URL, without percent-encoding.
-    ///   - query: The query parameters. A `nil` value is omitted.
-    ///   - headers: Headers of this request, which replace headers of the base that have the same name.
+    ///   - path: The path to append to the URL of the base, without percent-encoding.
+    ///   - query: The query parameters. The query does not contain parameters whose value is `nil`.
+    ///   - headers: The headers of the request, which replace headers of the base that have the same name.
     ///   - type: The type of the result.
     public func delete<ResultType: Decodable & Sendable>(
         _ path: String, _ query: [String: (any Sendable)?] = [:], headers: HeaderFields = [:],
@@ -337,7 +344,7 @@ extension NetworkBase {
 }
 
 extension NetworkOperation {
-    /// Applies the settings of a service to the operation, and returns the operation.
+    /// Applies the settings of a service to the operation and returns the operation.
     ///
     /// ```swift
     /// func cover(at url: URL, of shop: NetworkBase) -> NetworkDownloadOperation<URL> {
@@ -345,22 +352,24 @@ extension NetworkOperation {
     /// }
     /// ```
     ///
-    /// In a subclass, call this method after `super.init` and before the operation starts. To override a setting of the
-    /// service, set the property of the operation afterward. After the start, this method has no effect.
+    /// Call this method before the operation starts. After the operation starts, the method has no effect. To override
+    /// a setting of the service, set the property of the operation after this call. In a subclass, call the method
+    /// after `super.init`. The method has these effects:
     ///
-    /// - The operation gets the base's ``NetworkBase/rules``, `retry`, `rateLimit`, `offline`, `realms`, `postponed`,
+    /// - The operation copies the base's ``NetworkBase/rules``, `retry`, `rateLimit`, `offline`, `realms`, `postponed`,
     ///   `log`, `observers`, handlers and callback queue.
-    /// - Each request to the origin of ``NetworkBase/url`` gets the ``NetworkBase/headers`` that it does not already
-    ///   have. A request to another origin gets none, because a header may be a credential. If a hook sends the request
-    ///   to another origin, the operation removes these headers again.
-    /// - A realm without ``AuthenticationOptions/origins`` gives its credential only to the origin of
+    /// - The operation adds missing ``NetworkBase/headers`` to each request to the origin of ``NetworkBase/url``. The
+    ///   operation does not send these headers to another origin, even if a hook changes the URL of the request,
+    ///   because a header might be a credential.
+    /// - A realm without ``AuthenticationOptions/origins`` adds its credential only to requests to the origin of
     ///   ``NetworkBase/url``.
-    /// - The operation uses the session of the base, unless you created the operation with a session. An operation that
-    ///   was created with `.shared` keeps that session.
-    /// - The ``NetworkBase/options`` apply if you set options neither for the operation nor for the request.
-    /// - An operation without an evaluator reads JSON with ``NetworkBase/makeDecoder``.
+    /// - The operation uses the session of the base, unless you created the operation with another session, such as
+    ///   `.shared`.
+    /// - The operation uses the ``NetworkBase/options`` of the base, unless you set options for the operation or the
+    ///   request.
+    /// - An operation without an evaluator decodes JSON with ``NetworkBase/makeDecoder``.
     ///
-    /// The operation does not use the path and the query of ``NetworkBase/url``.
+    /// The operation ignores the path and the query of ``NetworkBase/url``.
     @discardableResult
     public final func using(_ base: NetworkBase) -> Self {
         guard maySet("base") else { return self }
@@ -393,7 +402,7 @@ extension NetworkOperation {
 // Responses that are read piece by piece, without an operation. These requests use the URL, headers, session, rules,
 // options and rate limit of the base. Credentials of realms, retry, waiting for the network and the log are not used.
 extension NetworkBase {
-    /// Sends a GET request to a path, and returns the response as soon as its headers arrive.
+    /// Sends a GET request to a path of the service, and returns a stream as soon as the response headers arrive.
     ///
     /// ```swift
     /// func follow(_ shop: NetworkBase) async throws {
@@ -403,29 +412,30 @@ extension NetworkBase {
     /// }
     /// ```
     ///
-    /// The base's ``rules`` for the status, the content type and the server's own errors apply. The rule on the number
-    /// of bytes in memory does not apply, because the stream buffers at most about 64 KiB. The settings that only
-    /// operations use have no effect: ``realms``, ``retry``, ``offline`` and ``log``.
+    /// The ``rules`` of the base for the status, the content type and error bodies apply.
+    /// ``ResponseRules/maximumBytesInMemory`` does not apply, because the stream buffers at most about 64 KiB. The
+    /// settings for operations, such as ``realms``, ``retry``, ``offline`` and ``log``, have no effect.
     ///
     /// - Parameters:
-    ///   - path: The path to append to the base URL, without percent-encoding.
-    ///   - query: The query parameters. A `nil` value is omitted.
-    ///   - headers: Headers of this request, which replace headers of the base that have the same name.
-    /// - Throws: An error if the request is not valid, if the transfer fails, or if the rules reject the response.
+    ///   - path: The path to append to the URL of the base, without percent-encoding.
+    ///   - query: The query parameters. The query does not contain parameters whose value is `nil`.
+    ///   - headers: The headers of the request, which replace headers of the base that have the same name.
+    /// - Throws: A ``NetworkError`` if the request is not valid, if the transfer fails, or if the rules reject the
+    ///   response.
     public func stream(
         _ path: String, _ query: [String: (any Sendable)?] = [:], headers: HeaderFields = [:]
     ) async throws -> ResponseStream {
         try await stream(Endpoint<Data>.get(path, query).adding(headers))
     }
 
-    /// Sends the request of an endpoint, and returns the response as soon as its headers arrive.
+    /// Sends the request of an endpoint, and returns a stream as soon as the response headers arrive.
     ///
-    /// The request has the method, the headers and the body of the endpoint. The body of the response is not decoded.
+    /// The stream does not decode the body of the response. For details, see ``stream(_:_:headers:)``.
     public func stream<ResultType: Sendable>(_ endpoint: Endpoint<ResultType>) async throws -> ResponseStream {
         try await session.withPolicy.stream(limited(endpoint.request(at: self)), rules: rules)
     }
 
-    /// Returns the server-sent events of a path.
+    /// Returns the server-sent events that the service sends in response to a GET request to a path.
     ///
     /// ```swift
     /// func watch(_ shop: NetworkBase) async throws {
@@ -435,17 +445,17 @@ extension NetworkBase {
     /// }
     /// ```
     ///
-    /// Each connection uses the URL, the headers, the session, the options and the rate limit of the base. For the
-    /// accepted status and content type, see ``ServerSentEvents``. The settings that only operations use have no
-    /// effect.
+    /// Each connection uses the URL, the headers, the session, the options and the rate limit of the base. The settings
+    /// for operations, such as ``realms`` and ``retry``, have no effect. For the accepted status and content type, see
+    /// ``ServerSentEvents``.
     ///
     /// - Parameters:
-    ///   - path: The path to append to the base URL, without percent-encoding.
-    ///   - query: The query parameters. A `nil` value is omitted.
-    ///   - headers: Headers of this request, which replace headers of the base that have the same name.
-    ///   - silence: The maximum time for which a connection may be silent before the sequence opens a new one. The
-    ///     default is `nil`, which uses the idle timeout of the request: see ``ServerSentEvents/silence``.
-    /// - Throws: An error if the request is not valid.
+    ///   - path: The path to append to the URL of the base, without percent-encoding.
+    ///   - query: The query parameters. The query does not contain parameters whose value is `nil`.
+    ///   - headers: The headers of the request, which replace headers of the base that have the same name.
+    ///   - silence: The time without data after which the sequence opens a new connection. The default is `nil`, which
+    ///     uses the idle timeout of the request, as described in ``ServerSentEvents/silence``.
+    /// - Throws: A ``NetworkError`` if the request is not valid.
     public func events(
         _ path: String, _ query: [String: (any Sendable)?] = [:], headers: HeaderFields = [:],
         silence: Duration? = nil
@@ -453,9 +463,9 @@ extension NetworkBase {
         try events(Endpoint<Data>.get(path, query).adding(headers), silence: silence)
     }
 
-    /// Returns the server-sent events that a server sends in response to the request of an endpoint.
+    /// Returns the server-sent events that the service sends in response to the request of an endpoint.
     ///
-    /// The request has the method, the headers and the body of the endpoint.
+    /// For details, see ``events(_:_:headers:silence:)``.
     public func events<ResultType: Sendable>(
         _ endpoint: Endpoint<ResultType>, silence: Duration? = nil
     ) throws -> ServerSentEvents {
@@ -469,7 +479,7 @@ extension NetworkBase {
 }
 
 extension NetworkBase {
-    /// Adds the realm of an authenticator to the realms of the service.
+    /// Adds an authenticator's realm to the ``realms`` of the service.
     public mutating func authenticate<Credential>(by authenticator: Authenticator<Credential>) {
         realms.append(authenticator.realm)
     }

@@ -96,7 +96,7 @@ extension NetworkAttempts {
 
 // Policies that the network operations in a group inherit.
 extension GroupOperation {
-    /// The retry behavior of the network operations in the group.
+    /// The default retry behavior of the network operations in the group.
     ///
     /// ```swift
     /// func songs(of service: NetworkBase) -> GroupOperation<[Data], GroupFailure> {
@@ -107,38 +107,38 @@ extension GroupOperation {
     /// }
     /// ```
     ///
-    /// Until you set this property, its value is `nil`, and the enclosing group's setting applies. An operation with
-    /// its own setting ignores this property. An operation has its own setting if you set its `retry` property or the
-    /// `retry` property of its ``NetworkBase``, even to `nil`.
+    /// The default is `nil`. Until you set this property, the setting of the enclosing group applies. An operation
+    /// ignores the group's setting if you set the operation's `retry` property, even to `nil`, or if its
+    /// ``NetworkBase`` has a retry behavior.
     ///
-    /// In nested groups, the nearest group with a setting applies. If you set this property to `nil`, the group's
-    /// operations without their own setting do not retry, regardless of the enclosing group. An operation uses the
-    /// setting that is in effect when the operation begins. The group releases the value when it ends.
+    /// In nested groups, the setting of the innermost group applies. If you set this property to `nil`, operations in
+    /// the group do not retry, regardless of the enclosing group. An operation reads the setting when it begins. The
+    /// group releases the value when it ends.
     public var retry: Retry? {
         get { networkPolicies?.retry.value }
         set { groupEngine?.changeNetworkPolicies { $0.retry = .said(newValue) } }
     }
 
-    /// The offline policy of the network operations in the group.
+    /// The default offline policy of the network operations in the group.
     ///
-    /// The default is `nil`. An operation with its own setting ignores this property, in the same way as for ``retry``.
+    /// The default is `nil`. The same rules as for ``retry`` determine which operations use this policy.
     public var offline: OfflinePolicy? {
         get { networkPolicies?.offline.value }
         set { groupEngine?.changeNetworkPolicies { $0.offline = .said(newValue) } }
     }
 
-    /// The realms whose credentials the network operations in the group use.
+    /// The default realms of the network operations in the group.
     ///
-    /// An operation with its own realms ignores this property, in the same way as for ``retry``. If you set an empty
-    /// array, the operations use no credential of an enclosing group.
+    /// The same rules as for ``retry`` determine which operations use these realms. If you set an empty array,
+    /// operations in the group do not use the credentials of an enclosing group.
     public var realms: [AuthenticationRealm] {
         get { networkPolicies?.realms.value?.list ?? [] }
         set { groupEngine?.changeNetworkPolicies { $0.set(newValue) } }
     }
 
-    /// Adds a realm whose credential the network operations in the group use, unless they have their own realms.
+    /// Adds an authenticator's realm to the default realms of the network operations in the group.
     ///
-    /// - Parameter authenticator: The authenticator of the realm.
+    /// - Parameter authenticator: The authenticator whose realm to add.
     public func authenticate<Credential>(by authenticator: Authenticator<Credential>) {
         groupEngine?.changeNetworkPolicies { $0.add(authenticator.realm) }
     }
@@ -148,34 +148,34 @@ extension GroupOperation {
 
 // The same policies, for use within the body of a group.
 extension GroupScope {
-    /// The retry behavior of the network operations in the group.
+    /// The default retry behavior of the network operations in the group.
     ///
-    /// This property is the same as ``GroupOperation/retry``. A new value applies to operations that begin after you
-    /// set it.
+    /// The property has the same value as ``GroupOperation/retry``. A new value applies to operations that begin after
+    /// you set it.
     public var retry: Retry? {
         get { networkPolicies?.retry.value }
         nonmutating set { engine.changeNetworkPolicies { $0.retry = .said(newValue) } }
     }
 
-    /// The offline policy of the network operations in the group.
+    /// The default offline policy of the network operations in the group.
     ///
-    /// This property is the same as ``GroupOperation/offline``.
+    /// The property has the same value as ``GroupOperation/offline``.
     public var offline: OfflinePolicy? {
         get { networkPolicies?.offline.value }
         nonmutating set { engine.changeNetworkPolicies { $0.offline = .said(newValue) } }
     }
 
-    /// The realms whose credentials the network operations in the group use.
+    /// The default realms of the network operations in the group.
     ///
-    /// This property is the same as ``GroupOperation/realms``.
+    /// The property has the same value as ``GroupOperation/realms``.
     public var realms: [AuthenticationRealm] {
         get { networkPolicies?.realms.value?.list ?? [] }
         nonmutating set { engine.changeNetworkPolicies { $0.set(newValue) } }
     }
 
-    /// Adds a realm whose credential the network operations in the group use, unless they have their own realms.
+    /// Adds an authenticator's realm to the default realms of the network operations in the group.
     ///
-    /// - Parameter authenticator: The authenticator of the realm.
+    /// - Parameter authenticator: The authenticator whose realm to add.
     public func authenticate<Credential>(by authenticator: Authenticator<Credential>) {
         engine.changeNetworkPolicies { $0.add(authenticator.realm) }
     }
@@ -200,11 +200,11 @@ extension GroupNetworkPolicies {
 
 // The observers of the network operations in a group.
 extension GroupOperation {
-    /// Adds an observer for the network operations in the group that begin from now on.
+    /// Adds an observer for the group's network operations that begin after this call.
     ///
-    /// The observer is called in addition to the observers of the operations, of their service and of the enclosing
-    /// groups. The observer receives no events of an operation that ends before it begins. After the end of the group,
-    /// the observer receives no events.
+    /// The observers of the operations, of their services and of the enclosing groups continue to receive events. The
+    /// new observer does not receive events of operations that are canceled before they begin. If you add an observer
+    /// after the group ends, the observer receives no events.
     public func addNetworkObserver(_ observer: any NetworkObserver) {
         if groupEngine?.add(observer) == true { return }
         OperationDiagnostics.report(
@@ -212,23 +212,23 @@ extension GroupOperation {
             "An observer was added after the end of the group and receives no events. Add it before the group ends.")
     }
 
-    /// Removes an observer, which then receives no events of network operations in the group that begin from now on.
+    /// Removes an observer, which then receives no events of network operations that begin after this call.
     ///
-    /// The observer still receives the remaining events of operations that have already begun. The method identifies an
-    /// object by its identity, and a ``NetworkLog`` by its output. The method cannot remove observers of other types.
+    /// The observer still receives the remaining events of operations that have already begun. The method can remove an
+    /// observer that is an object or a ``NetworkLog``. The method finds an object by its identity and a log by its
+    /// output.
     public func removeNetworkObserver(_ observer: any NetworkObserver) { groupEngine?.remove(observer) }
 }
 
 extension GroupScope {
-    /// Adds an observer for the network operations in the group that begin from now on.
+    /// Adds an observer for the group's network operations that begin after this call.
     ///
-    /// This method is the same as ``GroupOperation/addNetworkObserver(_:)``. An observer that you add after the end of
-    /// the group receives no events.
+    /// The method has the same effect as ``GroupOperation/addNetworkObserver(_:)``.
     public func addNetworkObserver(_ observer: any NetworkObserver) { engine.add(observer) }
 
-    /// Removes an observer, which then receives no events of network operations in the group that begin from now on.
+    /// Removes an observer, which then receives no events of network operations that begin after this call.
     ///
-    /// This method is the same as ``GroupOperation/removeNetworkObserver(_:)``.
+    /// The method has the same effect as ``GroupOperation/removeNetworkObserver(_:)``.
     public func removeNetworkObserver(_ observer: any NetworkObserver) { engine.remove(observer) }
 }
 

@@ -51,7 +51,7 @@ package struct ExchangeMachine<Source: ExchangeSource, Next: Sendable, Copy: Sen
         case preparing
         /// The session has a request, and the response headers have not arrived.
         case asking(Source)
-        /// A rule of the user is being asked about a response, which is held and may fail meanwhile.
+        /// A rule of the user is being asked about a response, which is held and may fail in the meantime.
         case deciding(Source, broken: NetworkError?)
         /// The rest of an intermediate response is being read.
         case draining(Source, Next, Copy?, discarded: Int)
@@ -215,7 +215,7 @@ extension ExchangeMachine {
         /// Deliver the kept headers (`tellsHead`) as soon as no other call is in progress, because that call may still
         /// set a brake.
         ///
-        /// If there is an error, the response failed meanwhile. Finish with the error afterwards.
+        /// If there is an error, the response failed in the meantime. Finish with the error afterwards.
         case tellKept(thenFinish: NetworkError?)
         /// Finish with this error, because the response failed before any part of it was delivered.
         case finish(NetworkError)

@@ -9,9 +9,9 @@ import Synchronization
     import FoundationNetworking
 #endif
 
-/// A session that adds redirects, authentication, cookies, caching and limits to another session.
+/// A session that adds redirects, authentication, cookies, caching and limits to a transport session.
 ///
-/// These features work the same way with every transport:
+/// These features work in the same way with every transport:
 ///
 /// ```swift
 /// func makeSession(over transport: any NetworkSession) -> ExchangeSession {
@@ -29,14 +29,13 @@ import Synchronization
 /// }
 /// ```
 ///
-/// The tasks of the session behave like the tasks of any other session. The receiver is not notified of the redirects
-/// that the session follows or the challenges that it handles. The ``ResponseHead`` and the metrics are those of the
-/// final request, so ``ResponseHead/url`` is the URL of that request. If a request has its own `Cookie` or
-/// `Authorization` header, the session does not replace it.
+/// The session follows redirects and handles challenges without calling the receiver of the task. The ``ResponseHead``
+/// and the metrics describe the final request, so ``ResponseHead/url`` is the URL of that request. If a request has its
+/// own `Cookie` or `Authorization` header, the session does not replace the header.
 public final class ExchangeSession: NetworkSession {
-    /// The session that sends the requests.
+    /// The transport session, which sends the requests.
     public let transport: any NetworkSession
-    /// The configuration of the session.
+    /// The configuration of the session's redirects, authentication, cookies, cache and limits.
     public let configuration: ExchangeConfiguration
     private let memory = Locked(ProofMemory())
     #if canImport(FoundationNetworking)
@@ -48,12 +47,12 @@ public final class ExchangeSession: NetworkSession {
     /// The addresses that are being revalidated while a stored response is served.
     private let revalidating = Locked<Set<String>>([])
 
-    /// Creates a session that uses another session as its transport.
+    /// Creates a session that sends its requests with a transport session.
     ///
     /// - Parameters:
     ///   - transport: The session that sends the requests.
-    ///   - configuration: The configuration, whose values cannot be changed later. By default, redirects are followed,
-    ///     and challenges, cookies and the cache are disabled.
+    ///   - configuration: The configuration, which you cannot change later. By default, the session follows redirects,
+    ///     and does not use challenges, cookies or a cache.
     public convenience init(
         over transport: any NetworkSession, configuration: ExchangeConfiguration = ExchangeConfiguration()
     ) {
@@ -73,12 +72,12 @@ public final class ExchangeSession: NetworkSession {
         if configuration.rateLimit != nil { RateLimit.isUsedBySessions.store(true, ordering: .relaxed) }
     }
 
-    /// Creates a task that waits for its first `resume()`.
+    /// Creates a task that sends a request after its first call to `resume()`.
     public func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask {
         ExchangeTask(request, session: self, receiver: receiver)
     }
 
-    /// Removes the credentials that servers accepted, for example when the user signs out.
+    /// Removes the credentials that the session remembers for later requests, for example when the user signs out.
     public func forgetCredentials() {
         memory.withLock { $0.forgetAll() }
     }
@@ -131,43 +130,42 @@ private final class RevalidationReceiver: NetworkReceiver {
     func task(_ task: any NetworkTask, didEndWith error: NetworkError?) { whenDone() }
 }
 
-/// The options of an ``ExchangeSession``.
+/// The settings of an ``ExchangeSession`` for redirects, authentication, cookies, caching and limits.
 public struct ExchangeConfiguration: Sendable {
-    /// The policy for redirects.
+    /// The policy that decides whether the session follows redirects.
     ///
     /// The default is ``RedirectPolicy/follow``.
     public var redirects = RedirectPolicy.follow
-    /// The policy that supplies credentials when a server requests authentication.
+    /// The policy that provides credentials when a server responds with the status code 401.
     ///
-    /// The default is `nil`, which delivers a 401 response like any other response.
+    /// The default is `nil`, which delivers the 401 response.
     public var challenges: ChallengePolicy?
-    /// The jar that stores cookies.
+    /// The jar that stores the cookies from responses and adds them to requests.
     ///
     /// The default is `nil`, which disables cookies.
     public var cookies: CookieJar?
-    /// The cache that stores responses.
+    /// The cache that stores responses for later requests.
     ///
     /// The default is `nil`, which disables caching.
     public var cache: HTTPCache?
-    /// The limits on the size of responses.
+    /// The limits on the size of the responses that the session accepts.
     public var limits = ExchangeLimits()
-    /// The limit on the number of requests that the session sends within a period.
+    /// The limit on the number of requests that the session sends in a period of time.
     ///
-    /// The default is `nil`, which sets no limit.
+    /// The default is `nil`, which does not limit the requests.
     ///
-    /// Each request that is sent takes a token, including the requests that follow a redirect. A response from the
-    /// cache takes no token. A request of an operation or a base with its own limit takes no token of this limit. See
-    /// ``RateLimit``.
+    /// Requests that follow a redirect count, but responses from the cache do not. If an operation or a base has its
+    /// own limit, its requests do not count toward the limit of the session. For details, see ``RateLimit``.
     public var rateLimit: RateLimit?
-    /// The maximum duration of one exchange, including redirects, challenges and pauses.
+    /// The maximum duration of a request, including redirects, challenges and pauses.
     ///
-    /// The default is `nil`, which sets no limit.
+    /// The default is `nil`, which does not limit the duration.
     public var deadline: Duration?
-    /// The clock that measures the deadline.
+    /// The clock that measures the ``deadline``.
     public var clock: any OperationClock = .system
     /// A closure that returns the current date, which the session uses to calculate the age of responses.
     ///
-    /// The session can call the closure on any thread. The default returns the date of the system.
+    /// The session can call the closure on any thread. The default closure returns the date of the system.
     public var now: @Sendable () -> Date = { Date() }
 
     /// Creates a configuration with the default values.
@@ -176,18 +174,18 @@ public struct ExchangeConfiguration: Sendable {
 
 /// The limits on the size of the responses of an ``ExchangeSession``.
 ///
-/// The session passes ``headerBytes`` and ``expansion`` to the transport with each request. If the request
-/// already has a lower limit, the lower limit applies.
+/// If the ``TransferOptions`` of a request contain a lower limit for the headers or the expansion, the lower limit
+/// applies.
 public struct ExchangeLimits: Hashable, Sendable {
-    /// The maximum size, in bytes, of the response headers.
+    /// The maximum size of the response headers, in bytes.
     ///
     /// The default is 64 KiB.
     public var headerBytes = 64 << 10
-    /// The maximum size, in bytes, of a body after decompression.
+    /// The maximum size of a response body after decompression, in bytes.
     ///
-    /// The default is `nil`, which sets no limit.
+    /// The default is `nil`, which does not limit the size.
     public var bodyBytes: Int64?
-    /// The maximum ratio between the size of a decompressed body and the number of bytes received.
+    /// The maximum ratio between the size of a decompressed response body and the number of received bytes.
     ///
     /// The default is 100.
     public var expansion = 100

@@ -144,7 +144,8 @@ extension ExchangeTask {
         guard isFirst else { return true }
         var mayLeave = true
         _ = calls.makeNow { mayLeave = $0.taskMayLeave(self) }
-        // The exchange may have ended meanwhile, but the request was not sent, so the token is returned in any case.
+        // The exchange may have ended in the meantime, but the request was not sent, so the token is returned in any
+        // case.
         if !mayLeave { token?.giveBack() }
         return mayLeave
     }

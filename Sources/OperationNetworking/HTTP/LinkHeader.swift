@@ -15,12 +15,13 @@ extension ResponseHead {
     /// }
     /// ```
     ///
-    /// A relative reference is resolved against the ``url`` of the response. The URL may lead to another origin. A user
-    /// name and a password in the URL are removed. Links that have an `anchor` are ignored, because they belong to
-    /// another resource.
+    /// The method resolves a relative URL against the ``url`` of the response, and removes a user name and a password
+    /// from the result. The result can have another origin. The method ignores links with an `anchor` parameter,
+    /// because they belong to another resource.
     ///
-    /// - Parameter relation: The relation type, such as `next`, `prev`, `first` or `last`. The comparison ignores case.
-    /// - Returns: The URL of the first link that has the relation type, or `nil` if there is none.
+    /// - Parameter relation: The relation type, such as `next`, `prev`, `first` or `last`. The comparison is not
+    ///   case-sensitive.
+    /// - Returns: The URL of the first link with the relation type, or `nil` if the response contains no such link.
     public func link(_ relation: String) -> URL? {
         guard headers.contains("Link"), let address = WebAddress(url) else { return nil }
         for value in headers.values("Link") {

@@ -5,11 +5,11 @@ import Foundation
 import OperationCore
 import Synchronization
 
-/// A limit on the number of requests that are sent within a period, which allows short bursts.
+/// A limit on the number of requests that operations or sessions send in a period of time.
 ///
-/// Many services allow 20 requests per second and reject the next request with the status code 429. A limit on the
-/// number of concurrent operations does not help, because eight fast concurrent requests can easily exceed 20 requests
-/// per second. A rate limit makes each request wait until it may be sent:
+/// For example, a service might accept 20 requests per second and reject further requests with the status code 429. A
+/// limit on concurrent operations does not help, because eight concurrent operations can easily send more than 20
+/// requests per second. A rate limit delays the requests that would exceed 20 requests per second:
 ///
 /// ```swift
 /// func shop(at url: URL) -> NetworkBase {
@@ -19,18 +19,18 @@ import Synchronization
 /// }
 /// ```
 ///
-/// Each request that is sent takes one token, including each attempt, each followed redirect and each response to a
-/// challenge. Tokens return at a steady rate, and the limit keeps at most `burst` of them. Requests get tokens in the
-/// order in which they began to wait. Only a redirect, a response to a challenge and a request that refreshes a
-/// credential get their tokens first.
+/// A rate limit contains up to `burst` tokens, which it replaces at a steady rate. Each request takes one token,
+/// including each retry, each redirect and each request with a credential after a challenge. If no token is available,
+/// the request waits. Waiting requests get their tokens in order, except that redirects, requests after a challenge and
+/// requests that refresh a credential get their tokens first.
 ///
-/// An operation that waits releases its slot in its queue. An operation that is canceled or suspended while it waits
-/// takes no token.
+/// An operation that waits for a token releases its slot in its queue. If you cancel or suspend the operation, it does
+/// not take a token.
 ///
-/// A limit applies to all requests that share the object. If you set the same object on two bases, both bases together
-/// stay within the limit. ``NetworkBase/rateLimit`` limits a service, ``AnyNetworkOperation/rateLimit`` limits one
-/// operation, and ``ExchangeConfiguration/rateLimit`` limits a session. One limit applies to each request: the limit of
-/// its operation or base, and otherwise the limit of its session.
+/// You can set a limit as ``NetworkBase/rateLimit``, ``AnyNetworkOperation/rateLimit`` or
+/// ``ExchangeConfiguration/rateLimit``. If you set the same object in several places, the limit applies to all of these
+/// requests together. If an operation or its base has a limit, the limit of the session does not apply to the
+/// operation's requests.
 public final class RateLimit: Sendable {
     /// A permission to send one request.
     package struct Token: Sendable {
@@ -116,16 +116,17 @@ public final class RateLimit: Sendable {
     private let burst: Int
     private let state = Locked(State())
 
-    /// Creates a limit on the number of requests per period.
+    /// Creates a limit on the number of requests in a period of time.
     ///
     /// - Parameters:
-    ///   - count: The maximum number of requests per period. Values below 1 count as 1.
-    ///   - period: The length of a period. Tokens return one after another, not all at the end of a period.
-    ///   - burst: The maximum number of requests that may be sent immediately after a time without requests. The
+    ///   - count: The maximum number of requests in a period. Values less than 1 count as 1.
+    ///   - period: The length of a period. The limit replaces tokens one after another, and not all tokens at the end
+    ///     of a period.
+    ///   - burst: The maximum number of requests that can be sent immediately after a time without requests. The
     ///     default is 1, which spaces all requests evenly.
-    ///   - isPerHost: A Boolean value that indicates whether each host has its own tokens. The default is `false`,
-    ///     which counts all requests together.
-    ///   - clock: The clock that measures the time. The default is the clock of the system.
+    ///   - isPerHost: A Boolean value that indicates whether the limit applies to each host separately. The default is
+    ///     `false`, which counts the requests to all hosts together.
+    ///   - clock: The clock that measures the period. The default is the system clock.
     public init(
         _ count: Int, per period: Duration, burst: Int = 1, perHost isPerHost: Bool = false,
         clock: any OperationClock = .system
@@ -138,19 +139,19 @@ public final class RateLimit: Sendable {
     /// Creates a limit on the number of requests per second.
     ///
     /// - Parameters:
-    ///   - count: The maximum number of requests per second. Values below 1 count as 1.
-    ///   - burst: The maximum number of requests that may be sent immediately after a time without requests. The
-    ///     default is 1.
-    ///   - isPerHost: A Boolean value that indicates whether each host has its own tokens. The default is `false`,
-    ///     which counts all requests together.
-    ///   - clock: The clock that measures the time. The default is the clock of the system.
+    ///   - count: The maximum number of requests per second. Values less than 1 count as 1.
+    ///   - burst: The maximum number of requests that can be sent immediately after a time without requests. The
+    ///     default is 1, which spaces all requests evenly.
+    ///   - isPerHost: A Boolean value that indicates whether the limit applies to each host separately. The default is
+    ///     `false`, which counts the requests to all hosts together.
+    ///   - clock: The clock that measures the period. The default is the system clock.
     public static func perSecond(
         _ count: Int, burst: Int = 1, perHost isPerHost: Bool = false, clock: any OperationClock = .system
     ) -> RateLimit {
         RateLimit(count, per: .seconds(1), burst: burst, perHost: isPerHost, clock: clock)
     }
 
-    /// The number of requests that wait for a token.
+    /// The number of requests that are currently waiting for a token.
     public var waitingCount: Int { state.withLock { $0.lanes.values.reduce(0) { $0 + $1.machine.waitingCount } } }
 
     /// The number of hosts whose tokens the limit tracks.
@@ -271,7 +272,7 @@ public final class RateLimit: Sendable {
 }
 
 extension RateLimit: CustomStringConvertible {
-    /// A description of the limit, such as "20 requests per second".
+    /// A textual description of the limit, such as "20 requests per second".
     public var description: String {
         let unit = period == .seconds(1) ? "second" : "\(period)"
         return "\(count) \(count == 1 ? "request" : "requests") per \(unit)" + (isPerHost ? " and host" : "")

@@ -3,7 +3,7 @@
 
 import Foundation
 
-/// A policy that decides whether a session follows redirects.
+/// A policy that decides whether an ``ExchangeSession`` follows redirects.
 ///
 /// ```swift
 /// var policy = RedirectPolicy.deciding { proposal in
@@ -13,12 +13,12 @@ import Foundation
 /// policy.secretHeaders = ["X-Customer"]
 /// ```
 ///
-/// Some rules apply to every policy:
+/// These rules apply to every policy:
 ///
-/// - A redirect without a fragment keeps the fragment of the request.
-/// - A user name and a password in the URL of a redirect are ignored.
-/// - Secret headers are removed as soon as the scheme, host or port changes. They do not return if a later redirect
-///   leads back to the original origin.
+/// - If the URL of a redirect has no fragment, the session keeps the fragment of the original URL.
+/// - The session ignores a user name and a password in the URL of a redirect.
+/// - If a redirect changes the scheme, host or port, the session removes secret headers. The session does not add the
+///   headers again if a later redirect leads back to the original origin.
 public struct RedirectPolicy: Sendable {
     package enum Rule: Sendable {
         case follow
@@ -26,24 +26,23 @@ public struct RedirectPolicy: Sendable {
         case ask(@Sendable (RedirectProposal) async -> RedirectDecision)
     }
 
-    /// The maximum number of redirects for one request.
+    /// The maximum number of redirects that the session follows for a request.
     ///
-    /// The default is 10. Further redirects fail with ``NetworkError/Code/tooManyRedirects``.
+    /// The default is 10. If the server sends another redirect, the request fails with
+    /// ``NetworkError/Code/tooManyRedirects``.
     public var maximumCount = 10
-    /// A Boolean value that indicates whether redirects from https to http are followed.
+    /// A Boolean value that indicates whether the session follows redirects from `https` to `http`.
     ///
-    /// The default is `false`, so that such a redirect fails with ``NetworkError/Code/insecureRedirect``.
+    /// The default is `false`, which makes a request with such a redirect fail with
+    /// ``NetworkError/Code/insecureRedirect``.
     public var allowsDowngrade = false
-    /// The names of additional headers that contain secrets.
+    /// The names of additional headers that the session removes when a redirect leads to another origin.
     ///
-    /// A redirect to another origin always removes `Authorization`, `Proxy-Authorization`, `WWW-Authenticate`,
-    /// `Cookie`, `Cookie2`, `Origin` and `Referer`. It also removes every header that ``LogRedaction/secrets`` hides.
-    /// Such a header is recognized by its name, for example `X-Api-Key`, `X-Auth-Token` or `X-Client-Cert`, or by its
-    /// value, for example `Bearer …`, `Basic …`, `token=…` or a JSON web token.
+    /// The default is an empty array. The session always removes `Authorization`, `Proxy-Authorization`,
+    /// `WWW-Authenticate`, `Cookie`, `Cookie2`, `Origin` and `Referer`. The session also removes the headers that
+    /// ``LogRedaction/secrets`` recognizes by their names, such as `X-Api-Key`, or by their values, such as `Bearer …`.
     ///
-    /// To send a credential to another origin on purpose, create a request to that origin.
-    ///
-    /// The default is an empty array.
+    /// To send a credential to another origin, create a separate request to that origin.
     public var secretHeaders: [String] = []
     package let rule: Rule
 
@@ -51,15 +50,15 @@ public struct RedirectPolicy: Sendable {
         self.rule = rule
     }
 
-    /// A policy that follows redirects.
+    /// A policy that follows all valid redirects, up to the maximum number.
     public static let follow = RedirectPolicy(.follow)
-    /// A policy that delivers a redirect like any other response.
+    /// A policy that does not follow redirects, and delivers each redirect as the response.
     public static let stop = RedirectPolicy(.stop)
 
-    /// Creates a policy that asks a closure about each redirect that could be followed.
+    /// Creates a policy that calls a closure to decide about each valid redirect.
     ///
-    /// - Parameter decide: A closure that decides about a redirect. The closure can take any time and is not isolated
-    ///   to an actor. The session holds the response until the closure returns.
+    /// - Parameter decide: A closure that decides about a redirect. The closure can take any amount of time, and is not
+    ///   isolated to an actor. The session waits for the closure before it continues.
     public static func deciding(
         _ decide: @escaping @Sendable (RedirectProposal) async -> RedirectDecision
     ) -> RedirectPolicy {
@@ -67,33 +66,36 @@ public struct RedirectPolicy: Sendable {
     }
 }
 
-/// A redirect about which the closure of a ``RedirectPolicy`` decides.
+/// A description of a redirect, which the closure of a ``RedirectPolicy`` uses to decide whether to follow it.
 public struct RedirectProposal: Sendable {
-    /// The number of the redirect within its exchange, starting at 1.
+    /// The position of the redirect among all redirects for the request, starting at 1.
     public let count: Int
-    /// The response that redirects the request.
+    /// The status and headers of the response that redirects the request.
     public let response: ResponseHead
-    /// The method of the new request.
+    /// The HTTP method of the new request.
     public let method: String
     /// The URL of the new request, including the fragment.
     public let url: URL
     /// The headers of the new request, without the cookies and credentials that the session adds.
     public let headers: HeaderFields
-    /// A Boolean value that indicates whether the body is sent again.
+    /// A Boolean value that indicates whether the new request contains the body of the original request.
     public let keepsBody: Bool
-    /// A Boolean value that indicates whether the scheme, host or port changes, so that secret headers are removed.
+    /// A Boolean value that indicates whether the new URL has another scheme, host or port.
+    ///
+    /// If the value is `true`, the session removes secret headers.
     public let changesOrigin: Bool
 }
 
-/// A decision about a redirect.
+/// A decision of a ``RedirectPolicy`` about a redirect.
 ///
 /// More cases may be added.
 public enum RedirectDecision: Sendable, Hashable {
-    /// Sends the request that the server proposes.
+    /// The session sends the request that the server proposes.
     case follow
-    /// Delivers the redirect itself as the response, with its status, headers and body.
+    /// The session delivers the redirect as the response, with its status, headers and body.
     case stop
-    /// Fails the exchange with ``NetworkError/Code/redirectRefused`` and this reason in the message.
+    /// The request fails with ``NetworkError/Code/redirectRefused``, and the error message contains the associated
+    /// reason.
     case refuse(String)
 }
 

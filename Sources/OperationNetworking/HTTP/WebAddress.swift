@@ -128,13 +128,13 @@ extension WebAddress {
 
 /// The origin of a URL, which consists of the scheme, host and port.
 public struct WebOrigin: Hashable, Sendable, CustomStringConvertible {
-    /// The scheme, which is `http` or `https`.
+    /// The scheme of the URL, which is `http` or `https`.
     public let scheme: String
-    /// The host in lowercase, with letters outside of ASCII in punycode (`xn--`).
+    /// The host of the URL in lowercase, with non-ASCII characters encoded in Punycode (`xn--`).
     ///
-    /// An IPv4 address is written as four decimal numbers. An IPv6 address is in brackets and in its shortest form.
+    /// An IPv4 address consists of four decimal numbers. An IPv6 address is in brackets and in its shortest form.
     public let host: String
-    /// The port, which is the default port of the scheme if the URL contains no port.
+    /// The port of the URL, or the default port of the scheme if the URL contains no port.
     public let port: Int
 
     init(scheme: String, host: String, port: Int) {
@@ -152,6 +152,6 @@ public struct WebOrigin: Hashable, Sendable, CustomStringConvertible {
     /// A Boolean value that indicates whether connections to the origin are encrypted.
     public var isSecure: Bool { scheme == "https" }
 
-    /// The origin as the beginning of a URL, without the default port of the scheme.
+    /// The scheme, host and port in the form of a URL, without the default port of the scheme.
     public var description: String { URLAuthority.origin(scheme: scheme, host: host, port: port) }
 }

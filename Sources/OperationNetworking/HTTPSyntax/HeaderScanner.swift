@@ -118,34 +118,34 @@ extension ArraySlice<UInt8> {
     }
 }
 
-/// A version of HTTP.
+/// A version of the HTTP protocol, such as HTTP/2.
 public struct HTTPVersion: Sendable, Hashable, Comparable, CustomStringConvertible {
-    /// The major version number.
+    /// The major version number, such as 1 in HTTP/1.0.
     public let major: Int
-    /// The minor version number.
+    /// The minor version number, such as 0 in HTTP/1.0.
     public let minor: Int
 
-    /// Creates a version from its major and minor version numbers.
+    /// Creates a version of HTTP from major and minor version numbers.
     public init(_ major: Int, _ minor: Int) {
         self.major = major
         self.minor = minor
     }
 
-    /// HTTP/1.0.
+    /// The version HTTP/1.0.
     public static let http1_0 = HTTPVersion(1, 0)
-    /// HTTP/1.1.
+    /// The version HTTP/1.1.
     public static let http1_1 = HTTPVersion(1, 1)
-    /// HTTP/2.
+    /// The version HTTP/2.
     public static let http2 = HTTPVersion(2, 0)
-    /// HTTP/3.
+    /// The version HTTP/3.
     public static let http3 = HTTPVersion(3, 0)
 
-    /// Returns whether the left version is older than the right one.
+    /// Returns a Boolean value that indicates whether the left version is older than the right version.
     public static func < (left: HTTPVersion, right: HTTPVersion) -> Bool {
         (left.major, left.minor) < (right.major, right.minor)
     }
 
-    /// The version as it is written in messages, such as `HTTP/1.1` or `HTTP/2`.
+    /// The common name of the version, such as `HTTP/1.1` or `HTTP/2`.
     public var description: String { major < 2 ? "HTTP/\(major).\(minor)" : "HTTP/\(major)" }
 }
 

@@ -3,24 +3,24 @@
 
 /// An ordered list of the headers of a request or a response.
 ///
-/// Names are compared without regard to case. A name can occur several times, and each of its values remains a separate
-/// header. Values are never joined, because some values (`Set-Cookie`) contain commas.
+/// The comparison of names is not case-sensitive. A list can contain several headers with the same name. The list never
+/// joins their values, because the values of some headers, such as `Set-Cookie`, contain commas.
 public struct HeaderFields: Sendable, Hashable {
     private var fields: [Field]
 
-    /// Creates an empty list.
+    /// Creates an empty list of headers.
     public init() {
         fields = []
     }
 
-    /// Creates a list of headers and keeps their order.
+    /// Creates a list of headers from a sequence, in the same order.
     public init(_ fields: some Sequence<Field>) {
         self.fields = Array(fields)
     }
 
-    /// The value of the first header with the given name.
+    /// The value of the first header with the given name, or `nil` if there is no such header.
     ///
-    /// Setting a value replaces all headers with that name. Setting `nil` removes them.
+    /// If you set a value, it replaces all headers with that name. If you set `nil`, the list removes these headers.
     public subscript(name: String) -> String? {
         get { fields.first { $0.isNamed(name) }?.value }
         set {
@@ -35,7 +35,7 @@ public struct HeaderFields: Sendable, Hashable {
         }
     }
 
-    /// Returns the values of all headers with the given name, in their order.
+    /// Returns the values of all headers with the given name, in the order of the list.
     public func values(_ name: String) -> [String] {
         fields.lazy.filter { $0.isNamed(name) }.map(\.value)
     }
@@ -45,12 +45,12 @@ public struct HeaderFields: Sendable, Hashable {
         fields.contains { $0.isNamed(name) }
     }
 
-    /// Adds a header at the end and keeps existing headers with the same name.
+    /// Adds a header at the end of the list, and keeps existing headers with the same name.
     public mutating func add(_ name: String, _ value: String) {
         fields.append(Field(name, value))
     }
 
-    /// Removes all headers with the given name.
+    /// Removes all headers with the given name from the list.
     public mutating func remove(_ name: String) {
         fields.removeAll { $0.isNamed(name) }
     }
@@ -65,36 +65,36 @@ public struct HeaderFields: Sendable, Hashable {
 }
 
 extension HeaderFields: RandomAccessCollection {
-    /// The index of the first header.
+    /// The index of the first header in the list.
     public var startIndex: Int { 0 }
 
-    /// The index after the last header.
+    /// The index after the last header in the list.
     public var endIndex: Int { fields.count }
 
-    /// The header at an index.
+    /// Returns the header at an index of the list.
     public subscript(position: Int) -> Field { fields[position] }
 }
 
 extension HeaderFields: ExpressibleByDictionaryLiteral {
-    /// Creates a list of headers from names and values, in the order in which they are written.
+    /// Creates a list of headers from a dictionary literal, in the order of the literal.
     ///
-    /// A name can occur several times.
+    /// The literal can contain a name more than once.
     public init(dictionaryLiteral elements: (String, String)...) {
         fields = elements.map { Field($0, $1) }
     }
 }
 
 extension HeaderFields {
-    /// A header, which consists of a name and a value.
+    /// A single header, which consists of a name and a value.
     public struct Field: Sendable {
-        /// The name, in its original case.
+        /// The name of the header, in its original case.
         public let name: String
-        /// The value.
+        /// The value of the header.
         public let value: String
 
-        /// Creates a header without validating it.
+        /// Creates a header from a name and a value, without validating them.
         ///
-        /// The header is validated when you create a request with it.
+        /// When you create a ``NetworkRequest`` with the header, the request validates the name and the value.
         public init(_ name: String, _ value: String) {
             self.name = name
             self.value = value
@@ -114,7 +114,7 @@ extension HeaderFields.Field: Hashable {
         left.isNamed(right.name) && left.value == right.value
     }
 
-    /// Hashes the lowercase name and the value.
+    /// Hashes the lowercase name and the value of the header.
     public func hash(into hasher: inout Hasher) {
         for byte in name.utf8 { hasher.combine(byte.loweredASCII) }
         hasher.combine(value)
@@ -148,16 +148,15 @@ extension UInt8 {
 }
 
 extension HeaderFields.Field: CustomStringConvertible, CustomReflectable {
-    /// The name and the value as text.
+    /// The name and the value of the header as text, without secrets.
     ///
-    /// The text contains three asterisks in place of a secret, which is recognized by its name or the format of its
-    /// value.
+    /// If the name or the format of the value indicates a secret, three asterisks replace the value.
     public var description: String {
         let field = LogRedaction.secrets.printable(self)
         return "\(field.name): \(field.value)"
     }
 
-    /// The contents for debuggers and `dump`, without secrets.
+    /// A mirror for debuggers and `dump` that does not contain secrets.
     public var customMirror: Mirror {
         let field = LogRedaction.secrets.printable(self)
         return Mirror(self, children: ["name": field.name, "value": field.value], displayStyle: .struct)
@@ -165,9 +164,9 @@ extension HeaderFields.Field: CustomStringConvertible, CustomReflectable {
 }
 
 extension HeaderFields: CustomStringConvertible, CustomReflectable {
-    /// All headers as text, without secrets.
+    /// The headers of the list as text, without secrets.
     public var description: String { "[\(map(\.description).joined(separator: ", "))]" }
 
-    /// The contents for debuggers and `dump`, without secrets.
+    /// A mirror for debuggers and `dump` that does not contain secrets.
     public var customMirror: Mirror { Mirror(self, unlabeledChildren: Array(self), displayStyle: .collection) }
 }

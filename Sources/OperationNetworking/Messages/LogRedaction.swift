@@ -5,14 +5,15 @@ import Foundation
 
 /// A rule that determines which secrets a log hides.
 ///
-/// The log contains three asterisks in place of a secret. Secrets are recognized by the names of headers, form fields
-/// and JSON values. In any text, secrets are also recognized by their format, such as `password=…`, `token: …`,
-/// `Bearer …`, `Basic …` and JSON web tokens. The log hides a value that might be a secret.
+/// The log replaces each secret with three asterisks. The log recognizes secrets by the names of headers, form fields
+/// and JSON keys. In any text, the log also recognizes secrets by their format, such as `password=…`, `token: …`,
+/// `Bearer …`, `Basic …` and JSON web tokens. The log also hides a value if it is not certain that the value is
+/// harmless.
 ///
-/// The fragment and all values in the query of a URL are hidden, regardless of their names. A body larger than 1 MiB is
-/// left out completely.
+/// In URLs, the log hides the fragment and all values in the query, regardless of their names. The log omits bodies
+/// larger than 1 MiB.
 public struct LogRedaction: Sendable, Hashable {
-    /// A Boolean value that indicates whether the log shows everything, including secrets.
+    /// A Boolean value that indicates whether the log shows all values, including secrets.
     public private(set) var keepsSecrets = false
     /// The names that are hidden in addition to the standard names, in lowercase.
     package private(set) var names: Set<String> = []
@@ -23,29 +24,32 @@ public struct LogRedaction: Sendable, Hashable {
     /// The maximum size of a body to search for secrets, because the search delays the response.
     static let mostBytes = 1 << 20
 
-    /// A redaction that hides the standard secrets, such as tokens, passwords, keys and cookies.
+    /// A redaction that hides standard secrets, such as tokens, passwords, keys and cookies.
     public static let secrets = LogRedaction()
 
-    /// A redaction that hides nothing.
+    /// A redaction that does not hide any values.
     ///
-    /// Use this redaction only on a computer to which no other person has access.
+    /// Use this redaction only on a computer to which other people do not have access.
     public static let none: LogRedaction = {
         var redaction = LogRedaction()
         redaction.keepsSecrets = true
         return redaction
     }()
 
-    /// Returns a redaction that hides the standard secrets and the values with the given names.
+    /// Returns a redaction that hides standard secrets, and also the values of headers, form fields and JSON keys with
+    /// the given names.
     public static func secrets(and names: String...) -> LogRedaction { .secrets(andAll: names) }
 
-    /// Returns a redaction that hides the standard secrets and the values with the given names.
+    /// Returns a redaction that hides standard secrets, and also the values of headers, form fields and JSON keys with
+    /// the given names.
     package static func secrets(andAll names: some Sequence<String>) -> LogRedaction {
         var redaction = LogRedaction()
         redaction.names = Set(names.map(plain))
         return redaction
     }
 
-    /// Returns a Boolean value that indicates whether the redaction hides values with the given name.
+    /// Returns a Boolean value that indicates whether the redaction hides the values of headers, form fields and JSON
+    /// keys with the given name.
     public func hides(_ name: String) -> Bool {
         guard !keepsSecrets else { return false }
         return !names.isEmpty && names.contains(Self.plain(name)) || SecretNames.contains(name)
@@ -58,10 +62,10 @@ public struct LogRedaction: Sendable, Hashable {
         return String(scalars).lowercased()
     }
 
-    /// Returns a Boolean value that indicates whether a header contains a secret.
+    /// Returns a Boolean value that indicates whether the redaction hides the value of a header.
     ///
-    /// A header is recognized by its name or by the format of its value, such as `Bearer …` or `token=…`. A redirect to
-    /// another origin removes the headers that ``secrets`` hides.
+    /// The redaction recognizes a secret by the name of the header or by the format of the value, such as `Bearer …` or
+    /// `token=…`. When a redirect leads to another origin, the session removes the headers that ``secrets`` hides.
     public func hides(_ header: HeaderFields.Field) -> Bool {
         guard !keepsSecrets else { return false }
         if hides(header.name) { return true }

@@ -8,7 +8,7 @@ import Foundation
 #endif
 
 extension NetworkError {
-    /// Creates a network error from an error of a `URLSession`.
+    /// Creates a network error from an error of `URLSession`.
     public init(_ error: URLError) {
         let kind = Self.kinds[error.code.rawValue] ?? Kind(.transferFailed, .receiving, "The transfer failed.")
         self.init(
@@ -89,18 +89,19 @@ extension NetworkError {
 }
 
 extension NetworkError: CustomNSError {
-    /// The domain of the bridged `NSError`.
+    /// The domain of the `NSError` that represents a network error.
     public static var errorDomain: String { "OperationKit.NetworkError" }
 
-    /// The code of the bridged `NSError`, which stays the same in all versions of the package.
+    /// The code of the `NSError` that represents this network error.
     ///
-    /// The codes of the package are numbered from 1. A custom code has the number 0.
+    /// Each error code of the package has a number that is the same in all versions, starting at 1. Custom error codes
+    /// have the number 0.
     public var errorCode: Int { (Self.numbering.firstIndex(of: code) ?? -1) + 1 }
 
-    /// The user info of the bridged `NSError`.
+    /// The user info of the `NSError` that represents this network error.
     ///
-    /// The dictionary contains the message and the names of the code and the phase. If they are known, it also contains
-    /// the status, the request, the URL, the underlying error and the retry details.
+    /// The dictionary contains the message and the names of the code and the phase. If available, it also contains the
+    /// status, the request, the URL, the underlying error and the details of retries.
     public var errorUserInfo: [String: Any] {
         var info: [String: Any] = [NSLocalizedDescriptionKey: message, "code": code.description]
         info["phase"] = phase.description

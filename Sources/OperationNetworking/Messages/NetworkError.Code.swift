@@ -2,14 +2,14 @@
 // See LICENSE in the repository's root.
 
 extension NetworkError {
-    /// A code that identifies the kind of a failure.
+    /// A code that identifies the kind of failure that a ``NetworkError`` describes.
     ///
-    /// Future versions may add codes. Handle unknown codes when you compare codes.
+    /// Future versions may add codes, so handle unknown codes when you compare codes.
     public struct Code: Hashable, Sendable, CustomStringConvertible {
-        /// The name of the code, suitable as a metric label.
+        /// The name of the code, which you can use as a metric label.
         public let description: String
 
-        /// Creates a custom code.
+        /// Creates a custom error code with the given name.
         public init(_ name: String) {
             description = name
         }
@@ -18,172 +18,173 @@ extension NetworkError {
 
 // Errors for an invalid request. Nothing was sent.
 extension NetworkError.Code {
-    /// The URL is incomplete or cannot be sent.
+    /// The URL is incomplete, or a request cannot use it.
     public static let invalidURL = Self("invalidURL")
-    /// The URL has no host.
+    /// The URL does not contain a host.
     public static let missingHost = Self("missingHost")
-    /// The URL has a different origin from the base, and the call does not allow another origin.
+    /// The URL has a different origin than the base, and the endpoint does not allow another origin.
     public static let otherOrigin = Self("otherOrigin")
-    /// The scheme is neither `http` nor `https`.
+    /// The scheme of the URL is neither `http` nor `https`.
     public static let unsupportedScheme = Self("unsupportedScheme")
-    /// The HTTP method is not a valid token, or requests may not use it.
+    /// The HTTP method is not a valid token, or OperationKit does not allow requests with this method.
     public static let invalidMethod = Self("invalidMethod")
-    /// The name of a header is empty or not a valid token.
+    /// The name of a header is empty or is not a valid token.
     public static let invalidHeaderName = Self("invalidHeaderName")
     /// The value of a header contains a line break or another control character.
     public static let invalidHeaderValue = Self("invalidHeaderValue")
-    /// The session sets this header itself.
+    /// The request contains a header that only the session can set.
     public static let reservedHeader = Self("reservedHeader")
-    /// The HTTP method does not allow a body.
+    /// The request has a body, but its HTTP method does not allow one.
     public static let bodyNotAllowed = Self("bodyNotAllowed")
-    /// The stated length is not the length of the body.
+    /// The length of the request body differs from the length that the request specifies.
     public static let bodyLengthMismatch = Self("bodyLengthMismatch")
-    /// A limit is negative, zero or not a number.
+    /// The options contain a limit that is negative, zero or not a number.
     public static let invalidLimit = Self("invalidLimit")
 }
 
 // Errors of the request body.
 extension NetworkError.Code {
-    /// The body cannot be read, or its producer failed.
+    /// The session cannot read the request body, or the body's producer failed.
     public static let bodyUnreadable = Self("bodyUnreadable")
-    /// The file changed while it was being sent.
+    /// The file that contains the request body changed before the session had sent it.
     public static let bodyChanged = Self("bodyChanged")
-    /// The body must be sent again, but can be read only once.
+    /// The session must send the request body again, but the body can be read only once.
     public static let bodyNotRepeatable = Self("bodyNotRepeatable")
-    /// A value cannot be encoded as a body of the requested kind.
+    /// The encoder cannot encode a value as a request body, such as JSON or a form.
     public static let bodyNotEncodable = Self("bodyNotEncodable")
-    /// Compression is not available on this system.
+    /// OperationKit cannot compress request bodies on this system.
     public static let compressionUnavailable = Self("compressionUnavailable")
 }
 
 // Errors during the transfer.
 extension NetworkError.Code {
-    /// The task was canceled.
+    /// The program canceled the task or the operation that sent the request.
     public static let cancelled = Self("cancelled")
-    /// The session is closed.
+    /// The session was closed before the request ended.
     public static let sessionClosed = Self("sessionClosed")
-    /// The session does not work on this system.
+    /// The session does not work on this system, for example because a library is missing.
     public static let sessionUnavailable = Self("sessionUnavailable")
-    /// A timeout expired.
+    /// The request exceeded one of its timeouts.
     ///
-    /// The phase of the error identifies the timeout.
+    /// The ``NetworkError/phase`` of the error identifies the timeout.
     public static let timedOut = Self("timedOut")
-    /// The name of the host or the proxy could not be resolved.
+    /// The system could not resolve the name of the host or the proxy.
     public static let cannotFindHost = Self("cannotFindHost")
-    /// No connection could be established.
+    /// The session could not establish a connection to the server.
     public static let cannotConnect = Self("cannotConnect")
-    /// The network is unavailable.
+    /// The network was unavailable when the session sent the request.
     public static let notConnected = Self("notConnected")
-    /// The proxy rejected the request or failed.
+    /// The proxy rejected the request or failed to forward it.
     public static let proxyFailed = Self("proxyFailed")
-    /// The TLS handshake failed.
+    /// The TLS handshake with the server failed.
     public static let secureConnectionFailed = Self("secureConnectionFailed")
-    /// The server's certificate is not trusted, or its key is not the pinned key.
+    /// The certificate of the server is not trusted, or its key is not a pinned key.
     public static let untrustedCertificate = Self("untrustedCertificate")
-    /// The client certificate is missing, cannot be read, or was rejected.
+    /// The client certificate is missing or unreadable, or the server rejected it.
     public static let clientCertificateRejected = Self("clientCertificateRejected")
     /// The connection was lost before the response was complete.
     public static let connectionLost = Self("connectionLost")
-    /// The process or the system has no sockets, threads or memory left.
+    /// The process or the system has no more file descriptors, threads or memory.
     public static let resourcesExhausted = Self("resourcesExhausted")
 }
 
 // Errors of the response.
 extension NetworkError.Code {
-    /// The response is not HTTP, or contradicts itself.
+    /// The response does not conform to HTTP.
     public static let invalidResponse = Self("invalidResponse")
-    /// The body ended before its stated length.
+    /// The response body ended before its specified length.
     public static let truncatedBody = Self("truncatedBody")
-    /// The response headers are larger than allowed.
+    /// The response headers exceed the size limit.
     public static let headerTooLarge = Self("headerTooLarge")
-    /// The body is larger than allowed.
+    /// The response body exceeds the size limit.
     public static let bodyTooLarge = Self("bodyTooLarge")
-    /// The body cannot be decompressed.
+    /// The session cannot decompress the response body.
     public static let undecodableBody = Self("undecodableBody")
-    /// The ratio between the size of the decompressed body and the received size is larger than allowed.
+    /// The ratio between the size of the decompressed response body and the number of received bytes exceeds the limit.
     public static let expansionTooLarge = Self("expansionTooLarge")
-    /// The transfer failed for another reason.
+    /// The transfer failed for a reason that no other code describes.
     ///
-    /// The underlying number and text provide details.
+    /// The ``NetworkError/underlying`` error provides details.
     public static let transferFailed = Self("transferFailed")
 }
 
 // Errors that an operation finds in a response, or in itself.
 extension NetworkError.Code {
-    /// The operation does not accept the status code of the response.
+    /// The response has a status code that the response rules do not accept.
     public static let unacceptableStatus = Self("unacceptableStatus")
-    /// The operation does not accept the content type of the response.
+    /// The response has a content type that the response rules do not accept.
     public static let unacceptableContentType = Self("unacceptableContentType")
-    /// The response has no body, but the operation requires one.
+    /// The response has no body, but the operation needs a body to create its result.
     public static let emptyResponse = Self("emptyResponse")
-    /// The decoder cannot decode the body.
+    /// The decoder cannot decode the response body.
     public static let undecodableResult = Self("undecodableResult")
-    /// Two tasks iterate over one response at the same time.
+    /// The program iterates over a response stream in two tasks at the same time.
     public static let awaitedTwice = Self("awaitedTwice")
-    /// One of your validation rules rejected the response.
+    /// A validation rule of the program rejected the response.
     public static let responseRefused = Self("responseRefused")
-    /// The evaluator or a hook of the operation threw a custom error, which is the ``NetworkError/cause``.
+    /// The evaluator or another hook of the operation threw an error, which is the ``NetworkError/cause``.
     public static let evaluationFailed = Self("evaluationFailed")
-    /// The task that a hook created cannot send the body.
+    /// The Foundation task that a hook created cannot send the request body.
     public static let unsupportedBody = Self("unsupportedBody")
-    /// A hook returned a task whose response cannot reach the operation.
+    /// The `createTask` hook returned a task whose response cannot reach the operation.
     ///
-    /// The task belongs to another session. Either the hook already called a method of the task, such as `resume()`, or
-    /// the hook wrapped one of several such tasks.
+    /// The task does not belong to the session that the hook received. In addition, the hook has already called a
+    /// method of the task, such as `resume()`, or created several such tasks.
     public static let unboundTask = Self("unboundTask")
-    /// The hook that prepares the request threw a custom error, which is the ``NetworkError/cause``.
+    /// The hook that prepares the request threw an error, which is the ``NetworkError/cause``.
     public static let preparationFailed = Self("preparationFailed")
 }
 
 // Errors of the layer above the sessions.
 extension NetworkError.Code {
-    /// The server sent more redirects than the policy allows.
+    /// The server sent more redirects than the redirect policy allows.
     public static let tooManyRedirects = Self("tooManyRedirects")
-    /// A redirect leads to a request that was already sent and would receive the same response.
+    /// The server redirected to a URL that the session has already requested.
     public static let redirectLoop = Self("redirectLoop")
-    /// A redirect contains no address, several addresses, or an address to which no request can be sent.
+    /// The URL of a redirect is not valid, or the redirect contains several URLs.
     public static let invalidRedirect = Self("invalidRedirect")
-    /// A redirect leads from an encrypted connection to an unencrypted one.
+    /// The server redirected from `https` to `http`, and the redirect policy does not allow this.
     public static let insecureRedirect = Self("insecureRedirect")
-    /// Your redirect policy rejected a redirect.
+    /// The redirect policy of the program rejected a redirect.
     public static let redirectRefused = Self("redirectRefused")
 }
 
 // Errors that explain why no valid credential is available.
 extension NetworkError.Code {
-    /// The server rejected the credential, and after a refresh it also rejected the new one.
+    /// The server rejected the credential, and also rejected the new credential after a refresh.
     ///
-    /// The ``NetworkError/cause`` contains the response.
+    /// The ``NetworkError/cause`` describes the response.
     ///
-    /// If the body of a response rejects the credential, an evaluator, a rule of `validate(_:)` or a
-    /// ``ResponseRules/decodeError`` closure can throw an error with this code. The operation then does the same as
-    /// after the status code 401. The realm refreshes the credential once for all requests, and the request is sent
-    /// again once. The operation fails with the thrown error if the response also rejects the new credential. The
-    /// operation also fails with this error if the request had no credential of a realm.
+    /// If the body of a response reports that the credential is not valid, your code can throw an error with this code.
+    /// Throw the error in an evaluator, a rule of `validate(_:)` or a ``ResponseRules/decodeError`` closure.
+    ///
+    /// The realm then refreshes the credential, as after the status code 401, and the operation sends the request
+    /// again. If your code throws the error again, or if the request contained no credential of a realm, the operation
+    /// fails with the thrown error.
     public static let credentialRejected = Self("credentialRejected")
-    /// The refresh of the credential failed.
+    /// The realm could not refresh the credential.
     ///
-    /// The ``NetworkError/cause`` is the reason.
+    /// The ``NetworkError/cause`` contains the reason.
     public static let refreshFailed = Self("refreshFailed")
-    /// The refresh of the credential timed out.
+    /// The realm did not finish the refresh of the credential in time.
     public static let refreshTimedOut = Self("refreshTimedOut")
-    /// The credential was refreshed too often in a short time.
+    /// The realm refreshed the credential too often in a short time.
     public static let tooManyRefreshes = Self("tooManyRefreshes")
-    /// The user signed out of the realm.
+    /// The realm has no credential, because the program signed the user out.
     public static let signedOut = Self("signedOut")
 }
 
 // Errors that end the wait for a network, or replace it.
 extension NetworkError.Code {
-    /// The network is unavailable, and the operation may not wait for it.
+    /// The network is unavailable, and the offline policy does not allow the operation to wait.
     public static let offline = Self("offline")
-    /// The network did not return within the maximum time that the operation may wait.
+    /// The network did not return within the maximum time that the offline policy allows.
     public static let offlineTooLong = Self("offlineTooLong")
-    /// The network was lost more often than the operation may wait for it.
+    /// The operation would have to wait for the network more often than the offline policy allows.
     public static let offlineTooOften = Self("offlineTooOften")
-    /// The maximum number of operations is already waiting for the network.
+    /// The operation cannot wait for the network, because the maximum number of operations is already waiting.
     public static let tooManyOffline = Self("tooManyOffline")
-    /// The server asked for a pause (`Retry-After`) that is longer than the operation may wait.
+    /// The pause that the server requested in a `Retry-After` header is longer than the operation can wait.
     ///
     /// For details, see ``OriginPauses``.
     public static let originPaused = Self("originPaused")
@@ -191,23 +192,23 @@ extension NetworkError.Code {
 
 // Errors of the file of a download.
 extension NetworkError.Code {
-    /// The volume or the user's disk quota has no space for the file.
+    /// The volume or the user's disk quota does not have enough space for the file.
     public static let diskFull = Self("diskFull")
-    /// An item exists at the destination, and the options do not allow replacing it.
+    /// The destination already contains an item, and the options do not allow replacing it.
     public static let destinationExists = Self("destinationExists")
-    /// Another download writes to the same destination.
+    /// The destination is in use by another download.
     public static let destinationBusy = Self("destinationBusy")
-    /// The file cannot be written.
+    /// The download cannot write its file.
     ///
-    /// The underlying error provides the reason.
+    /// The ``NetworkError/underlying`` error contains the reason.
     public static let fileUnwritable = Self("fileUnwritable")
-    /// The file does not have the expected length.
+    /// The downloaded file does not have the expected length.
     public static let unexpectedLength = Self("unexpectedLength")
-    /// The file does not have the expected checksum.
+    /// The downloaded file does not have the expected checksum.
     public static let checksumMismatch = Self("checksumMismatch")
 }
 
 extension NetworkError.Phase {
-    /// The file was being written, verified or moved to its destination.
+    /// The download was writing, verifying or moving its file.
     public static let saving = Self("saving")
 }

@@ -9,8 +9,8 @@ import Foundation
 
 /// An error that describes why a request failed.
 ///
-/// The error contains the kind of the failure, the phase in which the request failed, the request, and a message that
-/// says what to do.
+/// The error contains a code for the kind of failure, the phase in which the request failed, a summary of the request,
+/// and a message that describes the solution.
 ///
 /// ```swift
 /// if let url = URL(string: "https://example.com") {
@@ -22,22 +22,24 @@ import Foundation
 /// }
 /// ```
 ///
-/// The text of the error never contains a user name, a password or query values. The only header value in the text is
-/// the content type of the response. The only parts of a body in the text are the names of the keys on the path to an
-/// unexpected value.
+/// The text of the error never contains user names, passwords or query values. The only header value that the text can
+/// contain is the content type of the response. The only part of a body that the text can contain is the coding path of
+/// an unexpected value.
 public struct NetworkError: Error, Sendable, Hashable {
     /// The content, in a separate object because errors are passed on far more often than they are read.
     private var box: Box
 
-    /// Creates an error.
+    /// Creates an error that describes the failure of a request.
     ///
     /// - Parameters:
-    ///   - code: The kind of the failure.
-    ///   - phase: The phase that the request had reached. Up to ``Phase/connecting``, the request counts as unsent.
-    ///   - message: A sentence that describes the failure and what to do about it. Control characters and line breaks
-    ///     are replaced by spaces. So text from a server can neither control a terminal nor start a new line in a log.
-    ///   - request: A summary of the request. The default is `nil`.
-    ///   - underlying: The error of the underlying layer. The default is `nil`.
+    ///   - code: The code that identifies the kind of failure.
+    ///   - phase: The phase in which the request failed. In the phases up to ``Phase/connecting``, the request counts
+    ///     as unsent.
+    ///   - message: A message that describes the failure and its solution. The initializer replaces control characters
+    ///     and line breaks with spaces, so that text from a server cannot control a terminal or start a new line in a
+    ///     log.
+    ///   - request: A summary of the request that failed. The default is `nil`.
+    ///   - underlying: The error of a library or the system that caused the failure. The default is `nil`.
     public init(
         code: Code, phase: Phase, message: String, request: RequestSummary? = nil, underlying: Underlying? = nil
     ) {
@@ -48,36 +50,36 @@ public struct NetworkError: Error, Sendable, Hashable {
                 underlying: underlying))
     }
 
-    /// The kind of the failure.
+    /// The code that identifies the kind of failure.
     public var code: Code { box.content.code }
-    /// The phase that the request had reached.
+    /// The phase in which the request failed.
     public var phase: Phase { box.content.phase }
-    /// A sentence to show to the user, which describes the failure and what to do about it.
+    /// A message that describes the failure and its solution, which you can show to a user.
     public var message: String { box.content.message }
 
-    /// A summary of the request.
+    /// A summary of the request that failed, or `nil` if it is not known.
     public var request: RequestSummary? {
         get { box.content.request }
         set { rewrite { $0.request = newValue } }
     }
 
-    /// The status of the response, or `nil` if there was no response.
+    /// The status code of the response, or `nil` if there was no response.
     public var status: Int? {
         get { box.content.status }
         set { rewrite { $0.status = newValue } }
     }
 
-    /// The error of the underlying layer.
+    /// The error of a library or the system that caused the failure, or `nil` if there is no such error.
     public var underlying: Underlying? {
         get { box.content.underlying }
         set { rewrite { $0.underlying = newValue } }
     }
 
-    /// A Boolean value that indicates whether the server certainly did not process the request.
+    /// A Boolean value that indicates whether it is certain that the server did not process the request.
     ///
-    /// The value is `true` if no part of the request was sent. The value is also `true` if an HTTP/2 server closed the
-    /// connection and reported that it did not process the request. In both cases, any request may be sent again,
-    /// regardless of its method.
+    /// The value is `true` if the session sent no part of the request. The value is also `true` if an HTTP/2 server
+    /// closed the connection and reported that it did not process the request. In both cases, you can send the request
+    /// again, regardless of its method.
     public var isUnsent: Bool {
         get { box.content.isUnsent }
         set { rewrite { $0.isUnsent = newValue } }
@@ -111,7 +113,7 @@ public struct NetworkError: Error, Sendable, Hashable {
         init(_ content: Content) { self.content = content }
     }
 
-    /// Returns whether two errors have the same content.
+    /// Returns a Boolean value that indicates whether two errors have the same content.
     public static func == (left: Self, right: Self) -> Bool {
         left.box === right.box || left.box.content == right.box.content
     }
@@ -121,7 +123,7 @@ public struct NetworkError: Error, Sendable, Hashable {
 }
 
 extension NetworkError: CustomStringConvertible {
-    /// One line for a log, with the kind of the failure, the phase, the request and the message.
+    /// The code, the phase, the request and the message in one line, for a log.
     public var description: String {
         let place = request.map { " \($0)" } ?? ""
         let answer = status.map { " (status \($0))" } ?? ""
@@ -132,7 +134,7 @@ extension NetworkError: CustomStringConvertible {
 }
 
 extension NetworkError: LocalizedError {
-    /// A sentence to show to the user.
+    /// The message of the error, which you can show to a user.
     public var errorDescription: String? { message }
 }
 
@@ -159,28 +161,29 @@ extension NetworkError {
         func hash(into hasher: inout Hasher) { hasher.combine("\(error)") }
     }
 
-    /// The first bytes of the body, limited by the rules of the operation.
+    /// The first bytes of the response body, up to the limit in ``ResponseRules/errorBodyBytes``, or `nil` if they are
+    /// not available.
     ///
-    /// The bytes may contain anything, including secrets. The only text of this error that can contain these bytes is
-    /// ``report(showingBody:)``.
+    /// The bytes can contain secrets. Only ``report(showingBody:)`` includes them in a text, and only if you request
+    /// it.
     public var bodyPrefix: Data? {
         get { details?.bodyPrefix }
         set { change { $0.bodyPrefix = newValue } }
     }
 
-    /// The error that a hook, the evaluator or a decoder threw.
+    /// The error that a hook, the evaluator or a decoder threw, or `nil` if none of them caused the failure.
     public var cause: (any Error)? {
         get { details?.cause?.error }
         set { change { $0.cause = newValue.map(Boxed.init) } }
     }
 
-    /// The server's own error, decoded by ``ResponseRules/decodeError``.
+    /// The error that ``ResponseRules/decodeError`` decoded from the response body, or `nil` if there is no such error.
     public var apiError: (any Error)? {
         get { details?.apiError?.error }
         set { change { $0.apiError = newValue.map(Boxed.init) } }
     }
 
-    /// Returns the server's own error if it has a given type, or `nil`.
+    /// Returns the ``apiError`` if the error has the given type, or `nil` if there is no such error.
     public func apiError<Problem: Error>(as type: Problem.Type = Problem.self) -> Problem? {
         apiError as? Problem
     }
@@ -193,46 +196,46 @@ extension NetworkError {
 }
 
 extension NetworkError {
-    /// The phase of a request.
+    /// A phase of a request, such as the establishment of the connection.
     ///
     /// Future versions may add phases.
     public struct Phase: Hashable, Sendable, CustomStringConvertible {
-        /// The name of the phase, suitable as a metric label.
+        /// The name of the phase, which you can use as a metric label.
         public let description: String
 
-        /// Creates a custom phase.
+        /// Creates a custom phase with the given name.
         public init(_ name: String) {
             description = name
         }
 
-        /// The request was being checked and was not yet passed to a session.
+        /// The operation was creating and validating the request.
         public static let checking = Phase("checking")
-        /// The request was waiting to start or waiting for a slot in the session.
+        /// The request was waiting, for example for a credential or a slot in the session.
         public static let waiting = Phase("waiting")
-        /// The connection was being established, including the name lookup, TCP, the proxy and TLS.
+        /// The session was establishing a connection, including the name lookup, the proxy and TLS.
         public static let connecting = Phase("connecting")
-        /// The request was being sent.
+        /// The session was sending the request.
         public static let sending = Phase("sending")
-        /// The session was waiting for the response headers or receiving them.
+        /// The session was waiting for the response headers or was receiving them.
         public static let awaitingResponse = Phase("awaitingResponse")
-        /// The body of the response was being received.
+        /// The session was receiving the response body.
         public static let receiving = Phase("receiving")
-        /// The response was complete, and was being validated, decoded or converted to a result.
+        /// The operation was validating or decoding the complete response.
         public static let evaluating = Phase("evaluating")
     }
 }
 
 extension NetworkError {
-    /// An error of the underlying layer, such as libcurl.
+    /// An error of a library or the system, such as libcurl, that caused a network error.
     public struct Underlying: Hashable, Sendable, CustomStringConvertible {
         /// The source of the error, such as `libcurl`, `NSURLErrorDomain` or `errno`.
         public let domain: String
-        /// The number of the error.
+        /// The number of the error in its domain.
         public let number: Int
         /// The text of the error, without control characters and line breaks.
         public let text: String
 
-        /// Creates an underlying error.
+        /// Creates an underlying error from a domain, a number and a text.
         public init(domain: String, number: Int, text: String) {
             self.domain = domain
             self.number = number
@@ -245,15 +248,16 @@ extension NetworkError {
 }
 
 extension NetworkError {
-    /// Creates an error for an evaluator, a rule of `validate(_:)` or a ``ResponseRules/decodeError`` to throw.
+    /// Creates an error that your code can throw in an evaluator, a validation rule or a ``ResponseRules/decodeError``
+    /// closure.
     ///
-    /// `throw NetworkError(.credentialRejected)` reports that the body of the response rejects the credential: see
-    /// ``Code/credentialRejected``.
+    /// For example, throw an error with the code ``Code/credentialRejected`` if the response body reports that the
+    /// credential is not valid.
     ///
     /// - Parameters:
-    ///   - code: The kind of the failure.
-    ///   - message: A sentence that describes the failure and what to do about it. The default is `nil`, which uses a
-    ///     standard sentence for the code.
+    ///   - code: The code that identifies the kind of failure.
+    ///   - message: A message that describes the failure and its solution. The default is `nil`, which uses a standard
+    ///     message for the code.
     public init(_ code: Code, message: String? = nil) {
         let standard =
             code == .credentialRejected
@@ -265,15 +269,22 @@ extension NetworkError {
 
     /// Creates a network error from any error, such as an error of Foundation.
     ///
-    /// - A `NetworkError` is kept unchanged.
-    /// - A `CancellationError` becomes an error with the code ``Code/cancelled``.
-    /// - A `URLError` is converted by its code.
-    /// - A `DecodingError` becomes an error whose message names the position in the body that is not as expected.
-    /// - Any other error becomes the ``cause``.
+    /// The result depends on the type of the error:
     ///
-    /// If the phase is ``Phase/checking`` or ``Phase/waiting``, nothing was sent. In these phases, a `URLError` and a
-    /// `DecodingError` also become the ``cause``, because they describe a failure of a hook and not of this request. A
-    /// `URLError` in the phase ``Phase/evaluating`` becomes the ``cause`` too.
+    /// - A `NetworkError` does not change.
+    /// - A `CancellationError` becomes an error with the code ``Code/cancelled``.
+    /// - A `URLError` becomes an error with the corresponding code.
+    /// - A `DecodingError` becomes an error whose message includes the coding path of the invalid value.
+    /// - Any other error becomes the ``cause`` of an error with the code ``Code/evaluationFailed`` or
+    ///   ``Code/preparationFailed``.
+    ///
+    /// In the phases ``Phase/checking`` and ``Phase/waiting``, a `URLError` and a `DecodingError` become the ``cause``,
+    /// because they describe the failure of a hook. In the phase ``Phase/evaluating``, a `URLError` becomes the
+    /// ``cause``, because it describes the failure of the evaluator.
+    ///
+    /// - Parameters:
+    ///   - error: The error to convert.
+    ///   - phase: The phase in which the error occurred. The default is ``Phase/receiving``.
     public init(_ error: any Error, phase: Phase = .receiving) {
         let isEarly = phase == .checking || phase == .waiting
         switch error {
@@ -300,8 +311,8 @@ extension NetworkError {
         }
     }
 
-    /// Returns the error of a hook if it says that this request cannot be sent, or else an error with that error as its
-    /// cause.
+    /// Returns the error of a hook if it says that this request cannot be sent; otherwise, an error with that error as
+    /// its cause.
     static func ofHook(_ error: any Error) -> NetworkError {
         guard let error = error as? NetworkError else { return NetworkError(error, phase: .checking) }
         guard error.phase != .checking, error.phase != .waiting, error.code != .cancelled else { return error }
@@ -350,10 +361,10 @@ extension NetworkError {
 }
 
 extension NetworkError {
-    /// Returns a multiline string with everything that is known about the failure.
+    /// Returns a text with several lines that contains all available information about the failure.
     ///
-    /// - Parameter showingBody: A Boolean value that indicates whether the report contains the beginning of the body,
-    ///   which may contain secrets. The default is `false`.
+    /// - Parameter showingBody: A Boolean value that indicates whether the report contains the beginning of the
+    ///   response body, which can contain secrets. The default is `false`.
     public func report(showingBody: Bool = false) -> String {
         let isEarly = phase == .checking || phase == .waiting || phase == .connecting
         let extent = !isUnsent ? "" : isEarly ? ", nothing was sent" : ", the server did not process it"
@@ -384,21 +395,20 @@ extension NetworkError {
 }
 
 extension NetworkError {
-    /// The duration that the server asked the client to wait before the next request (`Retry-After`), counted from its
+    /// The minimum time between this response and the next request, according to the `Retry-After` header of the
     /// response.
     public var retryAfter: Duration? {
         get { details?.retryAfter }
         set { change { $0.retryAfter = newValue } }
     }
 
-    /// The reason why the operation made no further attempt.
+    /// The reason why the operation did not make another attempt, or `nil` if no retry policy made this decision.
     ///
-    /// The value is `nil` in these cases:
+    /// For example, the value is `nil` in these cases:
     ///
-    /// - The operation has no retry.
-    /// - The attempt is not the last one.
-    /// - Another part of the package decided to stop: the error comes from a wait for the network, from a refresh, or
-    ///   from a rejected credential.
+    /// - The operation has no ``Retry``.
+    /// - The error belongs to an earlier attempt, after which the operation made another attempt.
+    /// - The error is about a wait for the network, a refresh or a rejected credential.
     public var retryEnd: RetryReason? {
         get { details?.retryEnd }
         set { change { $0.retryEnd = newValue } }

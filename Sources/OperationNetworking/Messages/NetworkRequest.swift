@@ -7,13 +7,13 @@ import Foundation
     import FoundationNetworking
 #endif
 
-/// A validated request that is ready to send.
+/// A validated HTTP request, which a session can send.
 ///
-/// The initializer throws a ``NetworkError`` for every value that could make a session send something unintended. The
-/// error explains how to fix the value, and nothing has been sent.
+/// The initializer validates the method, the URL, the headers, the body and the options. If a value is not valid, it
+/// throws a ``NetworkError`` that explains how to fix the value.
 ///
-/// The request removes a user name and a password from the URL and creates an `Authorization` header from them, unless
-/// the request already has one.
+/// If the URL contains a user name or a password, the request removes them and creates an `Authorization` header from
+/// them, unless the headers already contain one.
 public struct NetworkRequest: Sendable {
     /// The contents in one immutable object, because a request is passed on many times and never changes.
     private let content: Content
@@ -35,33 +35,34 @@ public struct NetworkRequest: Sendable {
         }
     }
 
-    /// The HTTP method, with the common methods in capital letters.
+    /// The HTTP method of the request, with common methods in uppercase.
     public var method: String { content.method }
-    /// The URL in the form in which it is sent, which is absolute and has no user name, password or fragment.
+    /// The absolute URL of the request in a normalized form, without a user name, a password or a fragment.
     ///
-    /// The scheme and the host are in lowercase, and the default port of the scheme is left out. A host with non-ASCII
-    /// letters is written in Punycode (`xn--`), and an IP address in its usual form. As a result, two spellings of one
-    /// host are treated as the same host for credentials, connections, retry budgets, cookies and the cache.
+    /// The scheme and the host are in lowercase, and the URL does not contain the default port of the scheme. A host
+    /// with non-ASCII characters is in Punycode (`xn--`), and an IP address is in its standard form. Different
+    /// spellings of a host therefore use the same credentials, connections, cookies and cached responses.
     ///
-    /// An IPv6 address can name a network interface of this device, as in `http://[fe80::1%25eth0]/` (RFC 6874).
+    /// An IPv6 address can contain the name of a network interface, as in `http://[fe80::1%25eth0]/` (RFC 6874).
     public var url: URL { content.url }
-    /// The headers that are sent in addition to the headers of the session.
+    /// The headers of the request, to which the session adds its own headers.
     public var headers: HeaderFields { content.headers }
-    /// The request body.
+    /// The body of the request.
     public var body: RequestBody { content.body }
-    /// The options of the transfer.
+    /// The options for the transfer of the request, such as its timeouts.
     public var options: TransferOptions { content.options }
     /// The scheme, the host and the port.
     package var origin: RequestOrigin { content.origin }
 
-    /// Creates a request after validating its parts.
+    /// Creates a request and validates its method, URL, headers, body and options.
+    ///
+    /// If the body has a content type or a content encoding, the request adds the `Content-Type` or `Content-Encoding`
+    /// header, unless the headers already contain it.
     ///
     /// The headers can contain `Content-Length` if the value is correct. For a stream of unknown length, this header
-    /// sets the length. The request does not keep the header in ``headers``. If the body has a content type, the
-    /// request adds a `Content-Type` header, unless the headers contain one. If the body is compressed, the request
-    /// adds a `Content-Encoding` header in the same way.
+    /// specifies the length. The ``headers`` property does not include this header.
     ///
-    /// - Throws: A ``NetworkError`` if a part of the request is not valid.
+    /// - Throws: A ``NetworkError`` if the method, the URL, a header, the body or an option is not valid.
     public init(
         _ method: String = "GET", url: URL, headers: HeaderFields = [:], body: RequestBody = .none,
         options: TransferOptions = .standard
@@ -115,7 +116,7 @@ public struct NetworkRequest: Sendable {
         return NetworkRequest(self, checkedOptions: options)
     }
 
-    /// The method and the URL, without secrets.
+    /// A summary of the request that contains the method and the URL, without secrets.
     public var summary: RequestSummary { summary(.secrets) }
 
     /// Returns the method and the URL, without the parts that the redaction leaves out.
@@ -123,16 +124,16 @@ public struct NetworkRequest: Sendable {
         RequestSummary(method: method, url: url, redaction)
     }
 
-    /// A Boolean value that indicates whether the method is idempotent, so that sending the request twice has the
-    /// effect of sending it once.
+    /// A Boolean value that indicates whether the method is idempotent, so that two requests have the same effect as
+    /// one.
     public var isIdempotent: Bool { ["GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE"].contains(method) }
 }
 
 // Methods that return a modified copy and validate it again.
 extension NetworkRequest {
-    /// Returns the request with one header set, which replaces all headers with the same name.
+    /// Returns a copy of the request with an additional header, which replaces all headers with the same name.
     ///
-    /// - Throws: A ``NetworkError`` if the name or the value is not valid.
+    /// - Throws: A ``NetworkError`` if the name or the value of the header is not valid.
     public func with(_ name: String, _ value: String) throws(NetworkError) -> NetworkRequest {
         var headers = headers
         guard name.utf8.count != "Content-Length".utf8.count else {
@@ -144,7 +145,8 @@ extension NetworkRequest {
         return NetworkRequest(self, checkedHeaders: headers)
     }
 
-    /// Returns the request with one query parameter set, which replaces all parameters with the same name.
+    /// Returns a copy of the request with an additional query parameter, which replaces all parameters with the same
+    /// name.
     ///
     /// The rest of the query does not change.
     ///
@@ -193,7 +195,7 @@ extension NetworkRequest {
             method, url: url, headers: HeaderFields(Array(own) + missing), body: body, options: options)
     }
 
-    /// Returns the request with another body.
+    /// Returns a copy of the request with another body.
     ///
     /// - Throws: A ``NetworkError`` if the request is not valid with this body.
     public func with(body new: RequestBody) throws(NetworkError) -> NetworkRequest {
@@ -206,14 +208,13 @@ extension NetworkRequest {
 }
 
 extension NetworkRequest {
-    /// Creates a request from a `URLRequest` after validating it.
+    /// Creates a request from a `URLRequest` and validates it.
     ///
-    /// The `timeoutInterval` limits the time before the first byte of the response, and the time between two bytes. The
-    /// initializer ignores an interval of 60 seconds, which is the default, and uses the timeouts of the options
-    /// instead. The initializer also ignores the cache policy, the service type and similar properties, because
-    /// sessions do not use them.
+    /// The `timeoutInterval` replaces the timeouts ``TransferTimeouts/firstByte`` and ``TransferTimeouts/idle`` of the
+    /// options, unless it has its default value of 60 seconds. The initializer ignores properties that sessions do not
+    /// use, such as the cache policy.
     ///
-    /// - Throws: A ``NetworkError`` if a part of the request is not valid.
+    /// - Throws: A ``NetworkError`` if the method, the URL, a header, the body or an option is not valid.
     public init(_ request: URLRequest, options: TransferOptions = .standard) throws(NetworkError) {
         let method = request.httpMethod ?? "GET"
         guard let url = request.url else {
@@ -251,10 +252,10 @@ extension NetworkRequest {
 }
 
 extension NetworkRequest: CustomStringConvertible, CustomReflectable {
-    /// The method, the URL and the headers, without secrets.
+    /// The method, the URL and the headers of the request, without secrets.
     public var description: String { "\(summary) \(headers)" }
 
-    /// The contents for debuggers and `dump`, without secrets and without the body.
+    /// A mirror for debuggers and `dump` that does not contain secrets or the body.
     public var customMirror: Mirror {
         Mirror(
             self, children: ["method": method, "url": summary.url, "headers": headers, "options": options],
@@ -262,36 +263,36 @@ extension NetworkRequest: CustomStringConvertible, CustomReflectable {
     }
 }
 
-/// Options for the transfer of one request: timeouts, size limits and decompression.
+/// The options for the transfer of a request, such as timeouts, size limits and decompression.
 ///
-/// The session applies these options. Other parts of OperationKit handle redirects, retries, credentials, cookies and
-/// the size of a received body.
+/// These options do not include redirects, retries, credentials, cookies or the size of the response body. For these
+/// settings, see ``ExchangeConfiguration``, ``Retry``, ``Authenticator`` and ``ResponseRules``.
 public struct TransferOptions: Sendable, Hashable {
     /// The timeouts for the phases of the transfer.
     public var timeouts: TransferTimeouts
-    /// The maximum size, in bytes, of the response headers, including all informational responses before them.
+    /// The maximum size of the response headers, in bytes, including the informational responses before them.
     ///
     /// The default is 64 KiB.
     public var maximumHeaderSize: Int
     /// A Boolean value that indicates whether the session requests compressed bodies and decompresses them.
     ///
-    /// The default is `true`. If a request has its own `Accept-Encoding` header, the session delivers the body as it
-    /// was sent, regardless of this option.
+    /// The default is `true`. If a request has its own `Accept-Encoding` header, the session does not decompress the
+    /// body, regardless of this option.
     public var decodesContent: Bool
-    /// The maximum ratio between the size of a decompressed body and the received size.
+    /// The maximum ratio between the size of a decompressed response body and the number of received bytes.
     ///
-    /// The default is 100. The limit applies only to a decompressed body larger than 1 MiB. A `URLSession` applies the
-    /// limit only if the response states its compressed length.
+    /// The default is 100. The limit applies only if the decompressed body is larger than 1 MiB. A `URLSession` applies
+    /// the limit only if the response specifies its compressed length.
     public var maximumExpansion: Int
     /// A Boolean value that indicates whether the session waits for a `100 Continue` response before it sends the body.
     ///
-    /// The default is `false`. The session waits for at most one second.
+    /// The default is `false`. If the value is `true`, the session waits for at most one second.
     public var expectsContinue: Bool
-    /// The newest HTTP version to use.
+    /// The newest HTTP version that the session uses for the request.
     ///
-    /// The default is HTTP/2, which is used if TLS negotiates it.
+    /// The default is ``HTTPVersion/http2``, which the session uses if the server agrees during the TLS handshake.
     public var newestVersion: HTTPVersion
-    /// The priority among the requests to the same host.
+    /// The priority of the request among the requests to the same host.
     ///
     /// The default is ``TransferPriority/normal``.
     public var priority: TransferPriority
@@ -320,31 +321,31 @@ public struct TransferOptions: Sendable, Hashable {
         priority = .normal
     }
 
-    /// The default options.
+    /// Transfer options with the default values.
     public static let standard = TransferOptions()
 }
 
-/// A priority that determines which of several requests is sent first.
+/// A priority that determines the order in which a session sends waiting requests to a host.
 ///
-/// Requests that exceed the session's limit for a host wait in a queue of the session. Requests with a higher priority
-/// leave the queue first, but no request waits in the queue forever. Over HTTP/2, the priority is also the weight of
-/// the stream, which a server can use to order its responses.
+/// If the number of requests to a host exceeds the session's limit, the session sends requests with a higher priority
+/// first. However, each request is eventually sent. Over HTTP/2, the priority also determines the weight of the stream,
+/// which a server can use to order its responses.
 public struct TransferPriority: Sendable, Hashable, Comparable {
     /// The rank of the priority.
     ///
     /// The lowest rank is 0.
     let rank: Int
 
-    /// The priority for requests that no user waits for.
+    /// The priority for requests whose results no user is waiting for.
     public static let low = TransferPriority(rank: 0)
-    /// The default priority.
+    /// The default priority of requests.
     public static let normal = TransferPriority(rank: 1)
-    /// The priority for requests whose result a user waits for.
+    /// The priority for requests whose results a user is waiting for.
     public static let high = TransferPriority(rank: 2)
 
     static let count = 3
 
-    /// Returns a Boolean value that indicates whether the first priority is lower than the second.
+    /// Returns a Boolean value that indicates whether the first priority is lower than the second priority.
     public static func < (one: TransferPriority, other: TransferPriority) -> Bool { one.rank < other.rank }
 
     /// The weight of an HTTP/2 stream, from 1 to 256.
@@ -356,31 +357,32 @@ public struct TransferPriority: Sendable, Hashable, Comparable {
     var foundation: Float { [0.25, 0.5, 0.75][rank] }
 }
 
-/// A set of timeouts for the phases of one attempt, where `nil` disables a timeout.
+/// The timeouts for the phases of a transfer.
 ///
-/// The timeouts do not include the time that a request waits for a slot in the session. The timeouts also do not
-/// include the time for which a task is suspended or paused by its receiver. The timeouts have a resolution of one
-/// millisecond.
+/// A value of `nil` disables a timeout. The timeouts do not include the time for which a request waits for a slot in
+/// the session, or for which its task is suspended or paused. The resolution of the timeouts is one millisecond.
 public struct TransferTimeouts: Sendable, Hashable {
-    /// The maximum time to establish a connection, including the name lookup and TLS.
+    /// The maximum time for establishing a connection, including the name lookup and TLS.
     ///
-    /// The default is 10 seconds. The time that the request waits for a slot on a shared connection does not count.
+    /// The default is 10 seconds. The time does not include a wait for a slot on a shared connection.
     public var connect: Duration?
-    /// The maximum time between the established connection and the first byte of the response.
+    /// The maximum time for which the session waits for the first byte of the response after the connection is ready.
     ///
-    /// The default is 60 seconds. The time counts only while no byte of the request body is transferred.
+    /// The default is 60 seconds. If the request has a body, the time begins again when the session has sent the body.
     public var firstByte: Duration?
-    /// The maximum time without any transferred byte while a request body or a response body is transferred.
+    /// The maximum time between consecutive bytes of a request body or a response body.
     ///
     /// The default is 60 seconds.
     public var idle: Duration?
-    /// The maximum duration of one transfer.
+    /// The maximum duration of a transfer.
     ///
-    /// Each redirect begins a new transfer. The default is `nil`, which sets no limit. To limit the whole operation,
-    /// set its `timeout`.
+    /// The default is `nil`, which does not limit the duration. Each redirect begins a new transfer. To limit the
+    /// duration of an operation, set its `timeout` property.
     public var total: Duration?
 
-    /// Creates a set of timeouts.
+    /// Creates timeouts for the phases of a transfer.
+    ///
+    /// To disable a timeout, pass `nil`.
     public init(
         connect: Duration? = .seconds(10), firstByte: Duration? = .seconds(60), idle: Duration? = .seconds(60),
         total: Duration? = nil
@@ -391,6 +393,6 @@ public struct TransferTimeouts: Sendable, Hashable {
         self.total = total
     }
 
-    /// A set without any timeouts.
+    /// A value that disables all timeouts.
     public static let none = TransferTimeouts(connect: nil, firstByte: nil, idle: nil, total: nil)
 }

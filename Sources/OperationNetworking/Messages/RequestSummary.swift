@@ -4,18 +4,18 @@
 import Foundation
 import OperationCore
 
-/// A summary of a request without its secrets, suitable for logs and error messages.
+/// A summary of a request for logs and error messages, without secrets.
 public struct RequestSummary: Sendable, Hashable, CustomStringConvertible {
-    /// The HTTP method.
+    /// The HTTP method of the request.
     public let method: String
-    /// The URL without the user name, the password and the fragment, and with three asterisks for each value in the
-    /// query.
+    /// The URL of the request, without secrets.
     ///
-    /// In the path, three asterisks replace JSON web tokens and keys of well-known services. They also replace the
-    /// values of parameters with secret names, such as `;jsessionid=…`.
+    /// The URL does not contain a user name, a password or a fragment. Three asterisks replace each value in the query.
+    /// In the path, they replace JSON web tokens, the keys of well-known services, and values of parameters such as
+    /// `;jsessionid=…`.
     public let url: String
 
-    /// Creates a summary of a request.
+    /// Creates a summary from the method and the URL of a request.
     public init(method: String, url: URL) {
         self.init(method: method, url: url, .secrets)
     }
@@ -32,7 +32,7 @@ public struct RequestSummary: Sendable, Hashable, CustomStringConvertible {
         url = redaction.withoutSecrets(inPath: String(path)) + summary.url[path.endIndex...]
     }
 
-    /// The method and the URL.
+    /// The method and the URL of the request, separated by a space.
     public var description: String { "\(method) \(url)" }
 
     private static func redacted(_ url: URL, _ redaction: LogRedaction) -> String {
@@ -73,13 +73,11 @@ public struct RequestSummary: Sendable, Hashable, CustomStringConvertible {
     private static let longestBareName = 16
 }
 
-/// A record of one failed attempt of an operation.
+/// A record of a failed attempt of an operation.
 ///
-/// The error of the operation contains a record of each failed attempt.
+/// The ``NetworkError/attempts`` property contains a record of each failed attempt.
 public struct AttemptRecord: Sendable, Hashable {
-    /// The number of the attempt.
-    ///
-    /// The first attempt has the number 1.
+    /// The number of the attempt, starting at 1.
     public let number: Int
     /// The code of the error with which the attempt failed.
     public let code: NetworkError.Code
@@ -89,19 +87,19 @@ public struct AttemptRecord: Sendable, Hashable {
     public let status: Int?
     /// The time from the start of the first attempt to the start of this attempt.
     public let began: Duration
-    /// The time from the start of the attempt to its failure.
+    /// The duration of the attempt.
     public let duration: Duration
-    /// The pause after the attempt.
+    /// The pause between this attempt and the next attempt.
     ///
     /// The value is `nil` if no attempt follows, or if the operation was paused for the reason in ``putAside``.
     public let pause: Duration?
     /// The reason why the operation was paused after the attempt, such as a lost network or a rejected credential.
     ///
-    /// The value is `nil` if the operation was not paused. An attempt after which the operation was paused does not
-    /// count toward the maximum number of attempts.
+    /// The value is `nil` if the operation was not paused. If the operation was paused, the attempt does not count
+    /// toward the maximum number of attempts.
     public let putAside: WaitReason?
 
-    /// Creates a record, for tests of code that reads records.
+    /// Creates a record of a failed attempt, for tests of code that reads records.
     public init(
         number: Int, code: NetworkError.Code, phase: NetworkError.Phase, status: Int? = nil, began: Duration = .zero,
         duration: Duration = .zero, pause: Duration? = nil, putAside: WaitReason? = nil
@@ -118,9 +116,9 @@ public struct AttemptRecord: Sendable, Hashable {
 }
 
 extension NetworkError {
-    /// The failed attempts of the operation, including the attempt that failed with this error.
+    /// The records of the operation's failed attempts, including the attempt that failed with this error.
     ///
-    /// The array is empty if the operation has no retry and no other policy that can start another attempt.
+    /// The array is empty if the operation has neither a ``Retry`` nor another policy that can start another attempt.
     public var attempts: [AttemptRecord] {
         get { details?.attempts ?? [] }
         set { change { $0.attempts = newValue } }
@@ -128,7 +126,7 @@ extension NetworkError {
 }
 
 extension AttemptRecord: CustomStringConvertible {
-    /// The attempt as one line of text, for a log.
+    /// A description of the attempt in one line, for a log.
     public var description: String {
         let answer = status.map { " \($0)" } ?? ""
         let next = pause.map { ", next attempt after \($0.inSeconds)" } ?? ""

@@ -11,22 +11,23 @@ import Foundation
 public struct ResponseHead: Sendable, Hashable {
     /// The URL of the request that received this response.
     public let url: URL
-    /// The status code, from 100 to 999.
+    /// The status code of the response, from 100 to 999.
     public let status: Int
     /// The HTTP version of the response.
     public let version: HTTPVersion
-    /// The reason phrase after the status code.
+    /// The reason phrase after the status code, such as `Not Found`.
     ///
-    /// The value is empty in HTTP/2.
+    /// The value is an empty string for HTTP/2 responses.
     public let reason: String
-    /// The headers, in the order in which they were received.
+    /// The headers of the response, in the order in which the session received them.
     public let headers: HeaderFields
-    /// A Boolean value that indicates whether the session decompresses the body.
+    /// A Boolean value that indicates whether the session decompresses the response body.
     ///
-    /// If the value is `true`, the lengths in the headers do not match the number of delivered bytes.
+    /// If the value is `true`, the `Content-Length` header does not match the number of bytes that the session
+    /// delivers.
     public let isDecoded: Bool
 
-    /// Creates the status and the headers of a response, for custom sessions and for tests.
+    /// Creates the status and the headers of a response, for custom sessions and tests.
     public init(
         url: URL, status: Int, headers: HeaderFields = [:], version: HTTPVersion = .http1_1, reason: String = "",
         isDecoded: Bool = false
@@ -39,9 +40,9 @@ public struct ResponseHead: Sendable, Hashable {
         self.isDecoded = isDecoded
     }
 
-    /// The number of bytes of the body that the session will deliver, or `nil` if the headers do not state it.
+    /// The number of body bytes that the session will deliver, or `nil` if the headers do not specify it.
     ///
-    /// For the response to a `HEAD` request, the value is the length that a `GET` request would receive.
+    /// For the response to a `HEAD` request, the value is the length of the body that a `GET` request would receive.
     public var expectedLength: Int64? {
         if isDecoded || headers.contains("Transfer-Encoding") { return nil }
         return headers["Content-Length"].flatMap { Int64($0) }.flatMap { $0 < 0 ? nil : $0 }
@@ -51,10 +52,10 @@ public struct ResponseHead: Sendable, Hashable {
 extension ResponseHead: CustomStringConvertible, CustomReflectable {
     private var place: String { RequestSummary(method: "GET", url: url).url }
 
-    /// The status code, the URL and the headers, without secrets.
+    /// The status code, the URL and the headers of the response, without secrets.
     public var description: String { "\(status) from \(place) \(headers)" }
 
-    /// The contents for debuggers and `dump`, without secrets.
+    /// A mirror for debuggers and `dump` that does not contain secrets.
     public var customMirror: Mirror {
         Mirror(
             self,

@@ -4,64 +4,62 @@
 import Foundation
 import OperationCore
 
-/// A reason why an operation makes another attempt after a failed attempt, or stops.
+/// A reason why an operation makes or does not make another attempt after a failed attempt.
 ///
 /// Future versions may add reasons.
 public struct RetryReason: Hashable, Sendable, CustomStringConvertible {
-    /// The name of the reason, suitable as a metric label.
+    /// The name of the reason, which you can use as a metric label.
     public let description: String
 
     private init(_ name: String) { description = name }
 
-    /// The failure may be temporary.
+    /// The failure may be temporary, so another attempt follows.
     public static let mayPass = Self("mayPass")
-    /// Your ``RetryPolicy/decide`` closure made the decision.
+    /// The ``RetryPolicy/decide`` closure of the program made the decision.
     public static let userSaidSo = Self("userSaidSo")
-    /// Another attempt would fail in the same way.
+    /// Another attempt would probably fail in the same way.
     public static let notWorthwhile = Self("notWorthwhile")
-    /// The server might carry out the request twice.
+    /// The request is not idempotent, so the server might process it twice.
     public static let notIdempotent = Self("notIdempotent")
-    /// The request body cannot be sent again.
+    /// The request body can be sent only once.
     public static let bodyNotRepeatable = Self("bodyNotRepeatable")
-    /// The operation used the maximum number of attempts.
+    /// The operation has made the maximum number of attempts.
     public static let attemptsUsedUp = Self("attemptsUsedUp")
-    /// The next attempt would begin after the window of the policy.
+    /// The next attempt would begin after the end of ``RetryPolicy/window``.
     public static let windowOver = Self("windowOver")
-    /// The operation's deadline is too close for another attempt.
+    /// The operation's deadline would pass before another attempt.
     public static let deadlineTooNear = Self("deadlineTooNear")
-    /// The server asks for a longer pause than the policy accepts.
+    /// The server requested a longer pause than the retry policy allows.
     public static let askedToWaitTooLong = Self("askedToWaitTooLong")
-    /// Too many requests to this origin were recently sent again.
+    /// The retry budget does not allow more retries to this origin.
     public static let budgetUsedUp = Self("budgetUsedUp")
 }
 
-/// A decision about whether another attempt follows a failed attempt, with the reason.
+/// A decision about whether an operation makes another attempt after a failed attempt.
 public struct RetryEvent: Sendable {
-    /// The number of the failed attempt.
-    ///
-    /// The first attempt has the number 1.
+    /// The number of the failed attempt, starting at 1.
     public let attempt: Int
     /// The error with which the attempt failed.
     public let error: NetworkError
-    /// The pause before the next attempt, or `nil` if no attempt follows.
+    /// The pause before the next attempt, or `nil` if the operation makes no other attempt.
     public let pause: Duration?
     /// The reason for the decision.
     public let reason: RetryReason
-    /// The rule of the policy that matches the failure, or `nil` if no rule matches.
+    /// The rule of the retry policy that matches the failure, or `nil` if no rule matches.
     ///
-    /// The rule explains why another attempt may succeed.
+    /// The ``RetryRule/reason`` of the rule explains why another attempt may succeed.
     public let rule: RetryRule?
-    /// The number of retries that the budget currently allows for this origin, or `nil` if there is no budget.
+    /// The number of retries to this origin that the budget currently allows, or `nil` if there is no budget.
     public let budgetLeft: Int?
-    /// The remaining time in the window of the policy, or `nil` if there is no window.
+    /// The remaining time in ``RetryPolicy/window``, or `nil` if the policy has no window.
     public let timeLeft: Duration?
-    /// The time until the operation's deadline or the end of its timeout, or `nil` if there is neither.
+    /// The time until the operation's deadline or timeout, or `nil` if the operation has neither.
     public let deadlineLeft: Duration?
 
-    /// The pause that the server asked for.
+    /// The pause that the server requested with the `Retry-After` header, or `nil` if it did not request a pause.
     public var retryAfter: Duration? { error.retryAfter }
 
-    /// Creates an event, for tests of code that handles events.
+    /// Creates a retry event, for tests of code that handles events.
     public init(
         attempt: Int, error: NetworkError, pause: Duration? = nil, reason: RetryReason, rule: RetryRule? = nil,
         budgetLeft: Int? = nil, timeLeft: Duration? = nil, deadlineLeft: Duration? = nil
@@ -78,7 +76,7 @@ public struct RetryEvent: Sendable {
 }
 
 extension RetryEvent: CustomStringConvertible {
-    /// The decision as one line of text, for a log.
+    /// A description of the decision in one line, for a log.
     public var description: String {
         let outcome = pause.map { "next attempt in \($0.inSeconds)" } ?? "no other attempt"
         let because = rule.map { " (\($0.reason))" } ?? ""
@@ -90,32 +88,31 @@ extension RetryEvent: CustomStringConvertible {
     }
 }
 
-/// A failed attempt, as passed to ``RetryPolicy/decide``.
+/// A description of a failed attempt, which the program's closures use to decide about another attempt.
 public struct FailedAttempt: Sendable {
-    /// The number of the attempt.
-    ///
-    /// The first attempt has the number 1.
+    /// The number of the attempt, starting at 1.
     public let number: Int
-    /// The number of earlier attempts that do not count.
+    /// The number of earlier attempts that do not count toward the maximum number of attempts.
     ///
-    /// An earlier attempt does not count if another part of the operation handled its failure, such as a rejected
-    /// credential or a lost network. An attempt in which a download made progress does not count either.
+    /// An attempt does not count if the operation was paused after it, for example because the server rejected the
+    /// credential or the network became unavailable. An attempt in which a download made progress does not count
+    /// either.
     public let replays: Int
     /// The error with which the attempt failed.
     public let error: NetworkError
-    /// The request that was sent, or would have been sent, or `nil` if the operation could not create it.
+    /// The request of the attempt, or `nil` if the operation could not create a request.
     public let request: NetworkRequest?
-    /// The headers and the status of the response, if the server sent a response.
+    /// The status and headers of the response, or `nil` if there was no response.
     public let head: ResponseHead?
-    /// The time since the start of the first attempt that counts.
+    /// The time since the start of the first attempt that counts toward the maximum number of attempts.
     ///
-    /// This time does not include the time for which the operation was suspended, or waited for anything other than the
-    /// retry pause.
+    /// This time does not include suspensions of the operation, or waits for anything other than the pause before a
+    /// retry.
     public let elapsed: Duration
-    /// The attempts before this one.
+    /// The records of the attempts before this attempt.
     public let earlier: [AttemptRecord]
 
-    /// Creates a failed attempt, for tests of a rule.
+    /// Creates a description of a failed attempt, for tests of a rule.
     public init(
         number: Int, replays: Int = 0, error: NetworkError, request: NetworkRequest? = nil, head: ResponseHead? = nil,
         elapsed: Duration = .zero, earlier: [AttemptRecord] = []
@@ -132,11 +129,11 @@ public struct FailedAttempt: Sendable {
     /// The number of this attempt among the attempts that count.
     var countedNumber: Int { number - replays }
 
-    /// A Boolean value that indicates whether the request has a key that identifies repeated requests to the server.
+    /// A Boolean value that indicates whether the request has an `Idempotency-Key` header.
     public var hasIdempotencyKey: Bool { request?.idempotencyKey != nil }
 }
 
-/// A rule that identifies a kind of failure after which a request may be sent again, with the reason.
+/// A rule that identifies a kind of failure after which an operation may send its request again.
 public struct RetryRule: Sendable, Hashable {
     /// The property of a failure that makes the rule match.
     private enum Subject: Sendable, Hashable {
@@ -147,36 +144,37 @@ public struct RetryRule: Sendable, Hashable {
     private let subject: Subject
     /// A sentence that explains why another attempt may succeed.
     public let reason: String
-    /// A Boolean value that indicates whether the failure means that the server is overloaded.
+    /// A Boolean value that indicates whether the rule matches failures of an overloaded server.
     ///
-    /// The default is `false`. If the value is `true`, the pauses are longer.
+    /// The default is `false`. If the value is `true`, ``Retry/throttledBackoff`` determines the pauses, which are
+    /// longer.
     public var isThrottling = false
-    /// The maximum number of times that the rule applies in one operation.
+    /// The maximum number of times that the rule applies to an operation.
     ///
-    /// If the value is `nil`, only the maximum number of attempts limits the rule.
+    /// The default is `nil`. The rule then applies up to the maximum number of attempts.
     public var limit: Int?
-    /// A Boolean value that indicates whether the rule applies only to requests with an `Idempotency-Key`.
+    /// A Boolean value that indicates whether the rule applies only to requests with an `Idempotency-Key` header.
     ///
     /// The default is `false`.
     public var needsKey = false
 
-    /// Creates a rule that matches a status code of the response.
+    /// Creates a rule that matches responses with the given status code.
     public static func status(_ status: Int, because reason: String) -> RetryRule {
         RetryRule(subject: .status(status), reason: reason)
     }
 
-    /// Creates a rule that matches a failure of the transfer.
+    /// Creates a rule that matches errors with the given code.
     public static func failure(_ code: NetworkError.Code, because reason: String) -> RetryRule {
         RetryRule(subject: .failure(code), reason: reason)
     }
 
-    /// Returns the same rule with longer pauses (``Retry/throttledBackoff``).
+    /// Returns a copy of the rule that uses the longer pauses of ``Retry/throttledBackoff``.
     public func throttling() -> RetryRule { with { $0.isThrottling = true } }
 
-    /// Returns the same rule with a maximum number of uses in one operation.
+    /// Returns a copy of the rule that applies to an operation at most the given number of times.
     public func limited(to limit: Int) -> RetryRule { with { $0.limit = limit } }
 
-    /// Returns the same rule, restricted to requests with an `Idempotency-Key`.
+    /// Returns a copy of the rule that applies only to requests with an `Idempotency-Key` header.
     public func onlyWithKey() -> RetryRule { with { $0.needsKey = true } }
 
     private func with(_ change: (inout RetryRule) -> Void) -> RetryRule {
@@ -208,7 +206,7 @@ extension RetryRule: CustomStringConvertible {
 // 511) will be the same the next time. An invalid certificate, request or body does not become valid by sending it
 // again.
 extension RetryRule {
-    /// The failures after which a request is sent again by default.
+    /// The default rules, which match failures that may be temporary.
     public static let standard: [RetryRule] = statuses + failures
 
     private static let statuses: [RetryRule] = [
@@ -233,31 +231,30 @@ extension RetryRule {
     ]
 }
 
-/// A key that tells a server that a repeated request is the same request, so that the server does not carry it out
-/// twice.
+/// A key with which a server recognizes a repeated request, so that it does not process the request twice.
 ///
-/// The key is sent in the `Idempotency-Key` header. All attempts of an operation send the key of the first attempt,
-/// even if a hook later sets a different key. The body should also be the same in all attempts, because servers compare
-/// the bodies. If your hook, encoder or endpoint creates the body again for each attempt, it must create the same
-/// bytes. An empty string does not count as a key.
+/// Requests send the key in the `Idempotency-Key` header. All attempts of an operation send the key of the first
+/// attempt, even if a hook later sets another key. If a hook, an encoder or an endpoint creates the body again for each
+/// attempt, it should create the same bytes, because servers may compare the bodies. An empty string does not count as
+/// a key.
 ///
-/// Servers that do not support the key carry out a repeated request twice. Set a key only if the server documents that
-/// it supports the header.
+/// Set a key only if the server's documentation says that the server supports the header. Otherwise, the server
+/// processes a repeated request twice.
 public struct IdempotencyKey: Sendable, Hashable, CustomStringConvertible {
     static let field = "Idempotency-Key"
 
-    /// The text of the key, as it is sent.
+    /// The text of the key, which is the value of the `Idempotency-Key` header.
     public let text: String
 
-    /// Creates a key from your own string, such as a key that you store beyond the life of the process.
+    /// Creates a key from a string, for example from a key that you stored on disk.
     public init(_ text: String) {
         self.text = text
     }
 
-    /// Returns a new, unique key.
+    /// Returns a new key that is unique.
     public static func random() -> IdempotencyKey { IdempotencyKey(UUID().uuidString.lowercased()) }
 
-    /// The text of the key, as it is sent.
+    /// The text of the key, which is the value of the `Idempotency-Key` header.
     public var description: String { text }
 }
 

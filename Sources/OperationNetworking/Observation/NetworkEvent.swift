@@ -6,60 +6,58 @@ import OperationCore
 
 /// An event that a network operation sends to a ``NetworkObserver``.
 ///
-/// A property is `nil` if its value is not known at the time of the event. Future versions may add properties, kinds,
+/// A property is `nil` if its value is not known when the event occurs. Future versions may add properties, kinds,
 /// decisions and endings.
 public struct NetworkEvent: Sendable {
-    /// The kind of the event.
+    /// The kind of the event, such as the beginning of an attempt.
     public let kind: Kind
-    /// The number of the operation, which is unique in the process.
+    /// A number that identifies the operation in the process.
     public let operationID: UInt64
-    /// The name of the operation or of its class, at the time of the operation's first event.
+    /// The name of the operation at the time of its first event, or the name of its class if the operation had no name.
     public let operationName: String
-    /// The number of the attempt.
-    ///
-    /// The first attempt has the number 1, and the value before it is 0.
+    /// The number of the attempt, starting at 1, or 0 before the first attempt.
     public let attempt: Int
-    /// The number of the request that the session sends within the attempt.
+    /// The number of the request within the attempt, which increases with each redirect and each challenge.
     ///
-    /// The first request has the number 1. The value is 0 before the first request, and if the session does not report
-    /// its requests.
+    /// The first request of an attempt has the number 1. The value is 0 before the first request, or if the session
+    /// does not report its requests.
     public let hop: Int
-    /// The time of the event on the operation's clock.
+    /// The time of the event according to the operation's clock.
     public let moment: OperationInstant
-    /// The calendar date and time of the event.
+    /// The date and time of the event.
     public let date: Date
-    /// The time since the operation began, or `nil` if it did not begin.
+    /// The time since the operation began, or `nil` if the operation has not begun.
     public var sinceOperationBegan: Duration?
-    /// The time since the attempt began, or `nil` outside an attempt.
+    /// The time since the attempt began, or `nil` if no attempt is in progress.
     public var sinceAttemptBegan: Duration?
     /// The time since the operation passed the attempt's request to the session.
     ///
-    /// The value is `nil` outside an attempt and before the request is passed to the session.
+    /// The value is `nil` if no attempt is in progress, or if the attempt has not passed its request to the session.
     public var sinceSending: Duration?
-    /// The last request that was prepared or sent.
+    /// The last request that the operation prepared or the session sent.
     ///
-    /// The description of the request contains no secrets, but its properties do.
+    /// The description of the request does not contain secrets, but its properties do.
     public var request: NetworkRequest?
-    /// The status and the headers of the response of the hop or the attempt, after the session has received them.
+    /// The status and headers of the response to the current request, or `nil` if the session has not received them.
     public var head: ResponseHead?
-    /// The metrics of the session for the hop, or for the last transfer of the attempt.
+    /// The metrics of the current request, or of the last transfer of the attempt.
     public var metrics: TransferMetrics?
-    /// The ending of the attempt or the operation.
+    /// The way in which the attempt or the operation ended, or `nil` for other kinds of events.
     public var ending: Ending?
-    /// The error with which the attempt or the operation failed.
+    /// The error with which the attempt or the operation failed, or `nil` if there is no error.
     public var error: NetworkError?
-    /// The cause of the operation's cancellation.
+    /// The cause of the operation's cancellation, or `nil` if the operation was not canceled.
     public var cancellationCause: CancellationCause?
-    /// The reason why the request is waiting.
+    /// The reason why the request is waiting, or `nil` if it is not waiting.
     public var waitReason: WaitReason?
-    /// The decision after a failed attempt.
+    /// The decision about how to continue after a failed attempt, or `nil` for other kinds of events.
     public var decision: Decision?
-    /// The body of the response after the end of an attempt, as far as it is in memory.
+    /// The response body after the end of an attempt, or `nil` if the body is not in memory.
     public var responseBody: Data?
-    /// The number of bytes of the response body that the operation had received by the end of an attempt.
+    /// The number of response body bytes that the operation had received when the attempt ended.
     public var receivedBytes: Int64?
 
-    /// The operation, if another object still references it.
+    /// The operation that sent the event, or `nil` if the operation no longer exists.
     public var operation: (any AnyNetworkOperation)? { source?.operation }
 
     /// The object that reports the event, or `nil` for an event that was created for a test.
@@ -67,7 +65,7 @@ public struct NetworkEvent: Sendable {
     /// The identity of the operation, for the record of its queue.
     package var operationObject: ObjectIdentifier? { source?.object }
 
-    /// Creates an event, for tests of observers.
+    /// Creates a network event, for tests of observers.
     public init(
         _ kind: Kind, operationID: UInt64 = 1, operationName: String = "", attempt: Int = 1, hop: Int = 0,
         moment: OperationInstant = OperationInstant(offset: .zero), date: Date = Date(timeIntervalSince1970: 0)
@@ -88,7 +86,7 @@ public struct NetworkEvent: Sendable {
 }
 
 extension NetworkEvent: CustomStringConvertible {
-    /// The event as one line of text, without secrets.
+    /// A description of the event in one line, without secrets.
     public var description: String {
         var words = ["#\(operationID) \(operationName)", "\(kind)"]
         if attempt > 0 { words.append("attempt \(attempt)") }
@@ -105,78 +103,80 @@ extension NetworkEvent: CustomStringConvertible {
 }
 
 extension NetworkEvent {
-    /// A kind of event.
+    /// A kind of network event.
     ///
     /// Future versions may add kinds.
     public struct Kind: Sendable, Hashable, CustomStringConvertible {
-        /// The name of the kind.
+        /// The name of the event kind.
         public let description: String
 
         private init(_ name: String) { description = name }
 
-        /// The operation began.
+        /// The operation began its work.
         public static let operationBegan = Kind("operationBegan")
-        /// The preparation of an attempt began.
+        /// The operation began to prepare an attempt.
         public static let attemptBegan = Kind("attemptBegan")
-        /// The request is ready, but waits for a credential or for the network.
+        /// The request is ready, but the operation waits for a credential or the network before it sends the request.
         public static let held = Kind("held")
-        /// The wait for a credential or the network is over, and the operation creates the request again.
+        /// The operation no longer waits for a credential or the network, and creates its request again.
         public static let wentOn = Kind("wentOn")
-        /// The operation is about to pass its request for the attempt to the session.
+        /// The operation is about to pass the request of the attempt to the session.
         public static let sending = Kind("sending")
-        /// The session sends the first request of the attempt, or a request that follows a redirect or a challenge.
+        /// The session began to send a request, which is the first request of the attempt or follows a redirect or a
+        /// challenge.
         ///
-        /// The request contains the headers that the session adds, such as cookies. A session that does not follow
-        /// redirects or add cookies, such as a `CurlSession` alone or a custom session, does not report hops.
+        /// The ``NetworkEvent/request`` contains the headers that the session adds, such as cookies. Operations do not
+        /// send this event if their session does not follow redirects or add cookies, such as a ``CurlSession`` or a
+        /// custom session.
         public static let hopBegan = Kind("hopBegan")
-        /// The session received the headers of a response that is not the final response.
+        /// The session received the headers of a response that is not the final response of the attempt.
         ///
-        /// Examples are a followed redirect, an answered challenge, the revalidation of a cached response, and a part
-        /// of a file that does not match.
+        /// For example, the response is a redirect, a challenge, the revalidation of a cached response, or a part of a
+        /// file that does not match the received data.
         public static let leftBehind = Kind("leftBehind")
-        /// The request of the hop received its response, or will not receive one.
+        /// The request that began with a ``hopBegan`` event received its response, or will not receive one.
         public static let hopEnded = Kind("hopEnded")
-        /// The complete request body was passed on for sending.
+        /// The session has accepted the complete request body for sending.
         ///
-        /// This event is not sent for a body whose length is not known in advance.
+        /// The operation does not send this event for a body whose length is not known in advance.
         public static let bodySent = Kind("bodySent")
-        /// The headers of the final response arrived, not the headers of a redirect that is followed.
+        /// The session received the headers of the final response.
         ///
-        /// A download sends this event when its file is ready for writing, and again for each further part that it
-        /// requests.
+        /// A download operation sends this event when its file is ready for writing, and again for each additional part
+        /// of the file that it requests.
         public static let responded = Kind("responded")
-        /// The attempt ended.
+        /// The attempt ended with a success, a failure or a cancellation.
         public static let attemptEnded = Kind("attemptEnded")
-        /// The operation decided how to continue after a failed attempt.
+        /// The operation decided whether to make another attempt after a failed attempt.
         ///
-        /// This event is sent only if the operation has a policy that affects the decision.
+        /// The operation sends this event only if it has a policy that can affect the decision, such as a ``Retry``.
         public static let decided = Kind("decided")
-        /// The operation was suspended.
+        /// The program suspended the operation.
         public static let suspended = Kind("suspended")
-        /// The operation was resumed.
+        /// The program resumed the operation.
         public static let resumed = Kind("resumed")
-        /// The operation has its outcome.
+        /// The operation ended with a success, a failure or a cancellation.
         ///
-        /// This event is the last one.
+        /// The operation sends no events after this event.
         public static let operationEnded = Kind("operationEnded")
     }
 
-    /// An ending of an attempt or an operation.
+    /// A way in which an attempt or an operation can end.
     ///
     /// Future versions may add endings.
     public struct Ending: Sendable, Hashable, CustomStringConvertible {
-        /// The name of the ending, suitable as a metric label.
+        /// The name of the ending, which you can use as a metric label.
         public let description: String
 
         private init(_ name: String) { description = name }
 
-        /// The attempt or the operation has a result.
+        /// The attempt or the operation succeeded.
         public static let success = Ending("success")
         /// The attempt or the operation failed.
         public static let failure = Ending("failure")
         /// The attempt or the operation was canceled.
         public static let cancelled = Ending("cancelled")
-        /// The request of the attempt was not sent, because the request was outdated when it got its slot.
+        /// The session did not send the request, because the request became outdated while it waited for a slot.
         public static let takenBack = Ending("takenBack")
     }
 }
@@ -184,37 +184,37 @@ extension NetworkEvent {
 extension NetworkEvent {
     /// A decision about how to continue after a failed attempt.
     public struct Decision: Sendable, CustomStringConvertible {
-        /// A kind of decision.
+        /// A kind of decision after a failed attempt.
         ///
         /// Future versions may add kinds.
         public struct Kind: Sendable, Hashable, CustomStringConvertible {
-            /// The name of the kind, suitable as a metric label.
+            /// The name of the decision kind, which you can use as a metric label.
             public let description: String
 
             private init(_ name: String) { description = name }
 
-            /// No other attempt follows.
+            /// The operation fails without another attempt.
             public static let fail = Kind("fail")
-            /// Another attempt follows.
+            /// The operation makes another attempt, which counts as a retry.
             public static let again = Kind("again")
-            /// Another attempt follows, and the failed attempt does not count, because the failure has another cause.
+            /// The operation makes another attempt, which does not count as a retry.
             public static let replay = Kind("replay")
-            /// The operation is paused until a condition is met, such as a new credential.
+            /// The operation pauses until an external change occurs, such as the arrival of a new credential.
             public static let putAside = Kind("putAside")
         }
 
-        /// The kind of the decision.
+        /// The kind of the decision, such as another attempt.
         public let kind: Kind
-        /// The time until the next attempt.
+        /// The time until the next attempt, or `nil` if the decision does not specify a time.
         public let pause: Duration?
-        /// The reason why the operation waits.
+        /// The reason why the operation pauses, or `nil` if it does not pause.
         public let waitReason: WaitReason?
-        /// The reason for the decision, if a ``Retry`` made it.
+        /// The reason for the decision if a ``Retry`` made the decision; otherwise, `nil`.
         public let reason: RetryReason?
-        /// A description of the reason.
+        /// A description of the reason for the decision.
         public let note: String?
 
-        /// Creates a decision, for tests of observers.
+        /// Creates a decision after a failed attempt, for tests of observers.
         public init(
             _ kind: Kind, pause: Duration? = nil, waitReason: WaitReason? = nil, reason: RetryReason? = nil,
             note: String? = nil
@@ -234,7 +234,7 @@ extension NetworkEvent {
             self.init(kind, pause: pause, waitReason: wait, reason: answer.reason, note: answer.note)
         }
 
-        /// The decision as one line of text.
+        /// A description of the decision in one line.
         public var description: String { note ?? waitReason?.description ?? "\(kind)" }
     }
 }

@@ -4,7 +4,9 @@
 import Foundation
 import OperationCore
 
-/// A log of the requests and responses of network operations, without secrets unless you ask for them.
+/// A log of the requests and responses of network operations.
+///
+/// By default, the log hides secrets.
 ///
 /// ```swift
 /// func watch(_ operation: NetworkDataOperation<Int>) {
@@ -12,30 +14,32 @@ import OperationCore
 /// }
 /// ```
 ///
-/// To log all operations of a service, set ``NetworkBase/log``.
+/// To log the requests of all operations of a service, set ``NetworkBase/log``.
 public struct NetworkLog: Sendable {
-    /// A level of detail.
+    /// The level of detail of a log.
     public struct Level: Sendable, Hashable, Comparable {
         let rank: Int
 
-        /// One line for each request and each response.
+        /// The log writes one line for each request and each response.
         public static let lines = Level(rank: 0)
-        /// The lines and the headers.
+        /// The log writes one line and the headers for each request and each response.
         public static let headers = Level(rank: 1)
-        /// The lines, the headers and the beginning of each body that is text in memory.
+        /// The log writes one line, the headers and the beginning of the body for each request and each response.
+        ///
+        /// The log writes only bodies that are text and that are in memory.
         public static let bodies = Level(rank: 2)
 
-        /// Returns a Boolean value that indicates whether the left level has less detail.
+        /// Returns a Boolean value that indicates whether the left level has less detail than the right level.
         public static func < (left: Level, right: Level) -> Bool { left.rank < right.rank }
     }
 
-    /// The level of detail.
+    /// The level of detail of the log.
     public var level: Level
-    /// The information that the log leaves out.
+    /// The rule that determines which secrets the log hides.
     public var redaction: LogRedaction
-    /// The maximum number of bytes that the log shows of a body.
+    /// The maximum number of bytes of a body that the log writes.
     ///
-    /// The default is 1 KiB. A negative value shows no bytes.
+    /// The default is 1 KiB.
     public var bodyBytes = 1 << 10
     private let writer: Writer
 
@@ -46,27 +50,29 @@ public struct NetworkLog: Sendable {
         init(_ take: @escaping @Sendable (Severity, NetworkEvent, String) -> Void) { self.take = take }
     }
 
-    /// Creates a log.
+    /// Creates a log that passes the text of each entry to a closure.
     ///
     /// - Parameters:
-    ///   - level: The level of detail. The default is ``NetworkLog/Level/lines``.
-    ///   - redaction: The information to leave out. The default leaves out the usual secrets.
-    ///   - write: A closure that receives an entry of one or more lines. The closure is called on the thread of the
-    ///     event. Pass the entry on and return quickly.
+    ///   - level: The level of detail of the log. The default is ``NetworkLog/Level/lines``.
+    ///   - redaction: The rule that determines which secrets the log hides. The default is ``LogRedaction/secrets``.
+    ///   - write: A closure that receives the text of an entry, which has one or more lines. The log calls the closure
+    ///     on the thread of the event, so the closure must return quickly.
     public init(
         level: Level = .lines, redaction: LogRedaction = .secrets, write: @escaping @Sendable (String) -> Void
     ) {
         self.init(level: level, redaction: redaction) { _, _, text in write(text) }
     }
 
-    /// Creates a log that also provides the event and the severity, for an adapter to another logging package.
+    /// Creates a log that passes the severity, the event and the text of each entry to a closure.
+    ///
+    /// Use this initializer to forward log entries to another logging package.
     ///
     /// - Parameters:
-    ///   - level: The level of detail. The default is ``NetworkLog/Level/lines``.
-    ///   - redaction: The information to leave out of the text. The default leaves out the usual secrets. The event
-    ///     still contains this information.
-    ///   - write: A closure that receives the severity of an entry, its event and its text. The closure is called on
-    ///     the thread of the event. Pass the entry on and return quickly.
+    ///   - level: The level of detail of the log. The default is ``NetworkLog/Level/lines``.
+    ///   - redaction: The rule that determines which secrets the text does not contain. The default is
+    ///     ``LogRedaction/secrets``. The event still contains the secrets.
+    ///   - write: A closure that receives the severity, the event and the text of an entry. The log calls the closure
+    ///     on the thread of the event, so the closure must return quickly.
     public init(
         level: Level = .lines, redaction: LogRedaction = .secrets,
         write: @escaping @Sendable (_ severity: Severity, _ event: NetworkEvent, _ text: String) -> Void
@@ -123,7 +129,7 @@ public struct NetworkLog: Sendable {
 }
 
 extension NetworkLog: NetworkObserver {
-    /// Writes an event to the log if the log includes its kind.
+    /// Writes an entry for a network event, unless the log ignores events of this kind.
     public func observe(_ event: NetworkEvent) {
         if let entry = entry(for: event) { write(entry, event) }
     }
@@ -173,9 +179,9 @@ extension NetworkLog: NetworkObserver {
 }
 
 extension AnyNetworkOperation {
-    /// Adds a log for the requests and responses of the operation.
+    /// Adds a log of the operation's requests and responses.
     ///
-    /// Call this method before the operation starts.
+    /// Call this method before the operation starts. Otherwise, the log receives no events.
     public func addLog(_ log: NetworkLog) { addNetworkObserver(log) }
 }
 
@@ -192,26 +198,25 @@ extension Duration {
 extension NetworkLog {
     /// The severity of a log entry.
     ///
-    /// Future versions may add severities.
-    ///
-    /// The names match the log levels of swift-log.
+    /// The names of the severities are the same as the names of log levels in swift-log. Future versions may add
+    /// severities.
     public struct Severity: Sendable, Hashable, Comparable, CustomStringConvertible {
-        /// The name of the severity.
+        /// The name of the severity, such as `debug`.
         public let description: String
         private let rank: Int
 
         private init(_ name: String, _ rank: Int) { (description, self.rank) = (name, rank) }
 
-        /// A request, a response or a result.
+        /// The severity of entries about requests, responses and results.
         public static let debug = Severity("debug", 0)
-        /// The request waits or resumes.
+        /// The severity of entries about requests that wait or resume.
         public static let info = Severity("info", 1)
-        /// A decision after a failure, or a cancellation.
+        /// The severity of entries about decisions after failed attempts and about cancellations.
         public static let notice = Severity("notice", 2)
-        /// An attempt failed.
+        /// The severity of entries about failed attempts.
         public static let error = Severity("error", 3)
 
-        /// Returns a Boolean value that indicates whether the left severity is lower.
+        /// Returns a Boolean value that indicates whether the left severity is lower than the right severity.
         public static func < (left: Severity, right: Severity) -> Bool { left.rank < right.rank }
     }
 }

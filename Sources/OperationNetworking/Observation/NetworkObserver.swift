@@ -5,7 +5,7 @@ import Foundation
 import OperationCore
 import Synchronization
 
-/// An observer of the events of network operations, such as a log, a metrics collector or a tracer.
+/// An object or a value that receives the events of network operations, such as a log, a metrics collector or a tracer.
 ///
 /// ```swift
 /// final class Counting: NetworkObserver {
@@ -17,31 +17,29 @@ import Synchronization
 /// func watch(_ shop: inout NetworkBase) { shop.observers.append(Counting()) }
 /// ```
 ///
-/// Add an observer to an operation (`addNetworkObserver`), to all operations of a service (`NetworkBase.observers`), or
-/// to all operations that begin in a group (`group.addNetworkObserver`). An object receives each event once, even if
-/// you add it more than once. The same applies to a ``NetworkLog``, whose copies with the same output count as one
-/// observer.
+/// Add an observer to an operation with ``AnyNetworkOperation/addNetworkObserver(_:)``, to the operations of a service
+/// with ``NetworkBase/observers``, or to the operations in a group. If you add the same object or the same
+/// ``NetworkLog`` more than once, the observer still receives each event only once.
 ///
-/// - Order: The events of one operation arrive one after another, in the order in which they happened, and never
-///   overlap. The events of different operations can arrive at the same time.
-/// - Thread: The observer is called on the thread of the event, or on the thread that is delivering an earlier event of
-///   the same operation. The thread can be the session's thread, which all its tasks share, or the queue for the files
-///   of a cache or a download. Return quickly, and never block the thread.
-/// - Locks: No lock is held during the call. The observer can use the operation in any way, for example cancel it. Any
-///   resulting events are delivered after the observer returns.
-/// - Pairs: Each `operationBegan` is followed by one `operationEnded`, each `attemptBegan` by one `attemptEnded`, and
-///   each `hopBegan` by one `hopEnded`. These pairs are complete even if the operation is canceled at any time.
-///   `operationEnded` is the last event. An operation that ends before it begins sends only `operationEnded`.
-/// - Lifetime: An event does not keep its operation alive. The operation keeps its observers until it has delivered its
-///   last event.
-/// - Cost: An operation without observers creates no events.
+/// - Order: An operation delivers its events one after another, in the order in which they occurred. Different
+///   operations can deliver events at the same time.
+/// - Thread: An operation calls the observer on the thread where an event occurs, which can be a thread that all tasks
+///   of a session share. The observer must return quickly and must not block the thread.
+/// - Locks: The operation holds no lock during the call, so the observer can call any method of the operation, such as
+///   `cancel()`. The operation delivers the resulting events after the observer returns.
+/// - Pairs: One `operationEnded` follows each `operationBegan`, one `attemptEnded` follows each `attemptBegan`, and one
+///   `hopEnded` follows each `hopBegan`, even after a cancellation. An operation that ends before it begins sends only
+///   `operationEnded`.
+/// - Lifetime: An event has no strong reference to its operation. An operation keeps strong references to its observers
+///   until it has delivered its last event.
+/// - Cost: An operation without observers does not create events.
 public protocol NetworkObserver: Sendable {
     /// Handles an event of a network operation.
     func observe(_ event: NetworkEvent)
 }
 
 extension AnyNetworkOperation {
-    /// Adds an observer for the events of the operation.
+    /// Adds an observer that receives the events of the operation.
     ///
     /// Call this method before the operation starts. Otherwise, the observer receives no events.
     public func addNetworkObserver(_ observer: any NetworkObserver) {
@@ -52,8 +50,9 @@ extension AnyNetworkOperation {
 
     /// Removes an observer from the operation.
     ///
-    /// The observer receives no more events, except an event that is being delivered now. The method identifies an
-    /// object by its identity, and a ``NetworkLog`` by its output. The method cannot remove observers of other types.
+    /// After this call, the observer receives at most one more event, which another thread might already be delivering.
+    /// The method can remove an observer that is an object or a ``NetworkLog``. The method finds an object by its
+    /// identity and a log by its output.
     public func removeNetworkObserver(_ observer: any NetworkObserver) { networkAttempts.remove(observer) }
 }
 
@@ -99,7 +98,7 @@ final class NetworkObservation: AttemptObservation {
 
     /// Removes an observer, which receives no more events except one that is being delivered now.
     func remove(_ observer: any NetworkObserver) {
-        // The observer belongs to the app, so it is released outside the lock.
+        // The observer belongs to the app, so it is released without holding the lock.
         let left = state.withLock { state in
             let left = state.observers
             state.observers = left.filter { !Self.isSame($0, observer) }
@@ -126,7 +125,8 @@ final class NetworkObservation: AttemptObservation {
         // The name and the clock may call code of the app.
         let name = state.withLock({ $0.name }) ?? operation.displayName
         let now = operation.clock.now
-        // The last request may hold the last reference to an object of the app, so it is released outside the lock.
+        // The last request may hold the last reference to an object of the app, so it is released without holding the
+        // lock.
         let (tells, left) = state.withLock { state in
             let left = state.machine.request
             if state.name == nil { state.name = name }
@@ -145,7 +145,7 @@ final class NetworkObservation: AttemptObservation {
     }
 
     private func next() -> (NetworkEvent, [any NetworkObserver])? {
-        // The observers belong to the app, so they are released outside the lock.
+        // The observers belong to the app, so they are released without holding the lock.
         var left: [any NetworkObserver] = []
         return state.withLock { state in
             guard let event = state.events.next() else { return nil }

@@ -9,9 +9,9 @@ import OperationCore
     import FoundationNetworking
 #endif
 
-/// A protocol to which every network operation conforms, regardless of its result type.
+/// The protocol to which all network operations conform, regardless of their result types.
 ///
-/// Delegates receive a value of this type, and can read the outcome without a cast:
+/// For example, a delegate receives a value of this type and can read the error without a cast:
 ///
 /// ```swift
 /// func describe(_ operation: any AnyNetworkOperation) -> String {
@@ -20,11 +20,11 @@ import OperationCore
 /// }
 /// ```
 ///
-/// Only ``NetworkOperation`` and its subclasses conform to this protocol.
+/// Only ``NetworkOperation`` and its subclasses can conform to this protocol.
 public protocol AnyNetworkOperation: ResultOperation where ErrorType == NetworkError {
-    /// An internal object that performs the attempts.
+    /// An internal object that performs the attempts of the operation.
     var networkAttempts: NetworkAttempts { get }
-    /// The queue on which the operation calls its handlers, under a name that no other type uses.
+    /// The dispatch queue on which the operation calls its handlers.
     var callbackQueueOfAttempts: DispatchQueue { get }
 
     /// Starts, suspends or resumes the operation, depending on its state.
@@ -35,77 +35,81 @@ public protocol AnyNetworkOperation: ResultOperation where ErrorType == NetworkE
 }
 
 extension AnyNetworkOperation {
-    /// The outcome, with a result of any type.
+    /// The outcome of the operation, whose result has the type `any Sendable`.
     ///
-    /// The value is `nil` until the outcome is decided. If you know the type of the operation, read `outcome`
+    /// The value is `nil` until the operation has its outcome. If you know the type of the operation, read `outcome`
     /// instead.
     public var anyOutcome: OperationOutcome<any Sendable, NetworkError>? {
         (self as? any AttemptHost)?.outcomeOfAnyType
     }
 
-    /// The error with which the operation failed.
+    /// The error with which the operation failed, or `nil` if the operation did not fail.
     ///
-    /// The value is `nil` before the operation ends, after a success and after a cancellation.
+    /// The value is also `nil` before the operation has its outcome.
     public var networkError: NetworkError? { anyOutcome?.error }
 
-    /// The unchanged body of the last response.
+    /// The unchanged body of the last response, or `nil` if the body is not available.
     ///
-    /// The value is also available if no result could be created from the body. The value is `nil` until the body is
-    /// complete, if the status was not accepted, and if the operation does not keep the body in memory. For a response
-    /// that was not accepted, ``NetworkError/bodyPrefix`` of the ``networkError`` contains the first bytes.
+    /// The body is available even if the operation could not create a result from it. The value is `nil` until the body
+    /// is complete, or if the operation does not keep the body in memory. The value is also `nil` if the operation did
+    /// not accept the status code. In this case, ``NetworkError/bodyPrefix`` contains the first bytes.
     public var receivedData: Data? { (self as? any AttemptHost)?.anyTaskResult as? Data }
 
-    /// The request of the current or last attempt, as the session received it.
+    /// The request that the current or last attempt passed to the session.
     ///
-    /// The value is `nil` until the first attempt passes its request to the session.
+    /// The value is `nil` until the first attempt has passed its request to the session.
     public var request: NetworkRequest? { networkAttempts.request }
 
-    /// The response of the current or last attempt, available as soon as its headers arrive.
+    /// The response of the current or last attempt, or `nil` if its headers have not arrived.
     public var response: HTTPURLResponse? { networkAttempts.response }
 
-    /// The status and the headers of the ``response``, with the headers in the order in which they were received.
+    /// The status and headers of the current or last attempt's response, or `nil` if they have not arrived.
     public var responseHead: ResponseHead? { networkAttempts.head }
 
-    /// The task of the current or last attempt.
+    /// The network task of the current or last attempt, or `nil` if there is no task.
     ///
-    /// Canceling the task cancels the operation.
+    /// If you cancel the task, the operation is also canceled.
     public var networkTask: (any NetworkTask)? { networkAttempts.task }
 
-    /// The time measurements of the last transfer.
+    /// The metrics of the operation's last transfer.
     public var metrics: TransferMetrics? { networkAttempts.metrics }
 
-    /// The number of attempts that have begun.
+    /// The number of attempts that the operation has begun.
     public var attemptCount: Int { networkAttempts.count }
 
-    /// The progress of sending the request's body.
+    /// The progress of sending the request body.
     public var uploadProgress: TransferProgress { networkAttempts.teller.upload }
 
-    /// The progress of receiving the response's body.
+    /// The progress of receiving the response body.
     public var downloadProgress: TransferProgress { networkAttempts.teller.download }
 
-    /// A closure that is called on the callback queue while the request's body is sent, and never after a cancellation.
+    /// A closure that the operation calls on its callback queue with the progress of sending the request body.
+    ///
+    /// After a cancellation, the operation does not call the closure.
     public var uploadProgressHandler: (@Sendable (TransferProgress) -> Void)? {
         get { networkAttempts.teller.listeners { $0.upload } }
         set { networkAttempts.teller.set(\.upload, newValue) }
     }
 
-    /// A closure that is called on the callback queue while the response's body is received, and never after a
-    /// cancellation.
+    /// A closure that the operation calls on its callback queue with the progress of receiving the response body.
+    ///
+    /// After a cancellation, the operation does not call the closure.
     public var downloadProgressHandler: (@Sendable (TransferProgress) -> Void)? {
         get { networkAttempts.teller.listeners { $0.download } }
         set { networkAttempts.teller.set(\.download, newValue) }
     }
 
-    /// The minimum number of bytes and the minimum time between two progress reports.
+    /// The minimum number of bytes and the minimum time between progress reports.
     public var progressPacing: ProgressPacing {
         get { networkAttempts.teller.listeners { $0.pacing } }
         set { networkAttempts.teller.set(pacing: newValue) }
     }
 
-    /// A Foundation `Progress` object, to show in the user interface or to add to a tree of other `Progress` objects.
+    /// A Foundation `Progress` object that represents the progress of the operation in bytes.
     ///
-    /// Read this property before the operation starts. The object is updated on the callback queue and counts bytes.
-    /// Canceling, pausing or resuming the object cancels, suspends or resumes the operation.
+    /// Use the object in the user interface, or add it to a tree of `Progress` objects. Read this property before the
+    /// operation starts. The operation updates the object on its callback queue. If you cancel, pause or resume the
+    /// object, the operation is canceled, suspended or resumed.
     public var progress: Progress {
         if let known = networkAttempts.teller.listeners({ $0.foundation }) { return known.progress }
         let made = FoundationProgress(for: self)
@@ -116,10 +120,10 @@ extension AnyNetworkOperation {
         }
     }
 
-    /// The delegate, which is notified of events on the callback queue, in addition to the handlers.
+    /// The delegate whose methods the operation calls on its callback queue, in addition to the handlers.
     ///
-    /// The operation does not keep the delegate alive. For an object that is isolated to the main actor, such as a view
-    /// controller, see ``mainActorDelegate``.
+    /// The operation keeps a weak reference to the delegate. For an object that is isolated to the main actor, such as
+    /// a view controller, use ``mainActorDelegate``.
     public var delegate: (any NetworkOperationDelegate)? {
         get { networkAttempts.teller.listeners { $0.delegate } }
         set {
@@ -133,10 +137,10 @@ extension AnyNetworkOperation {
 
 // Closures that receive the operation in its own type. These closures do not keep the operation alive.
 extension AnyNetworkOperation {
-    /// Sets a closure that is called with the operation and the progress while the request's body is sent.
+    /// Sets a closure that receives the operation and the progress of sending the request body.
     ///
-    /// The closure is called on the callback queue, and never after a cancellation. The closure replaces the
-    /// ``uploadProgressHandler``.
+    /// The closure replaces the ``uploadProgressHandler``. The operation calls the closure on its callback queue, but
+    /// not after a cancellation.
     @discardableResult
     public func onUploadProgress(_ body: @escaping @Sendable (Self, TransferProgress) -> Void) -> Self {
         uploadProgressHandler = { [weak self] progress in
@@ -145,10 +149,10 @@ extension AnyNetworkOperation {
         return self
     }
 
-    /// Sets a closure that is called with the operation and the progress while the response's body is received.
+    /// Sets a closure that receives the operation and the progress of receiving the response body.
     ///
-    /// The closure is called on the callback queue, and never after a cancellation. The closure replaces the
-    /// ``downloadProgressHandler``.
+    /// The closure replaces the ``downloadProgressHandler``. The operation calls the closure on its callback queue, but
+    /// not after a cancellation.
     @discardableResult
     public func onDownloadProgress(_ body: @escaping @Sendable (Self, TransferProgress) -> Void) -> Self {
         downloadProgressHandler = { [weak self] progress in
@@ -157,9 +161,10 @@ extension AnyNetworkOperation {
         return self
     }
 
-    /// Adds a closure that is called with the operation and its result when the operation succeeds.
+    /// Adds a closure that receives the operation and its result when the operation succeeds.
     ///
-    /// The closure is called on the callback queue, after the handlers. Each call of this method adds a closure.
+    /// The operation calls the closure on its callback queue, after the handlers and the closures that you added
+    /// earlier.
     @discardableResult
     public func onSuccess(_ body: @escaping @Sendable (Self, ResultType) -> Void) -> Self {
         onEnd { outcome in
@@ -167,9 +172,10 @@ extension AnyNetworkOperation {
         }
     }
 
-    /// Adds a closure that is called with the operation and its error when the operation fails.
+    /// Adds a closure that receives the operation and its error when the operation fails.
     ///
-    /// The closure is called on the callback queue, after the handlers. Each call of this method adds a closure.
+    /// The operation calls the closure on its callback queue, after the handlers and the closures that you added
+    /// earlier.
     @discardableResult
     public func onFailure(_ body: @escaping @Sendable (Self, NetworkError) -> Void) -> Self {
         onEnd { outcome in
@@ -177,11 +183,11 @@ extension AnyNetworkOperation {
         }
     }
 
-    /// Adds a closure that is called when the operation succeeds or fails.
+    /// Adds a closure that receives the operation, and its error if there is one, when the operation succeeds or fails.
     ///
-    /// The closure receives the operation, and the error if the operation fails. The closure is called on the callback
-    /// queue, after the handlers, and never after a cancellation. The timeout and the deadline of an operation also
-    /// cancel it. Add ``onCancellation(_:)`` for these cases. Each call of this method adds a closure.
+    /// The operation calls the closure on its callback queue, after the handlers and the closures that you added
+    /// earlier. If the operation is canceled, for example by its timeout or deadline, it does not call the closure. To
+    /// handle cancellations, use ``onCancellation(_:)``.
     @discardableResult
     public func onCompletion(_ body: @escaping @Sendable (Self, NetworkError?) -> Void) -> Self {
         onEnd { outcome in
@@ -189,11 +195,11 @@ extension AnyNetworkOperation {
         }
     }
 
-    /// Adds a closure that is called with the operation and the cause when the operation is canceled.
+    /// Adds a closure that receives the operation and the cause when the operation is canceled.
     ///
-    /// The closure is called on the callback queue, after the handlers. Keep a reference to the operation until then.
-    /// If a canceled operation is released before that, the closure is not called. Each call of this method adds a
-    /// closure.
+    /// The operation calls the closure on its callback queue, after the handlers and the closures that you added
+    /// earlier. Keep a reference to the operation until then. If the operation is deallocated earlier, the closure is
+    /// not called.
     @discardableResult
     public func onCancellation(_ body: @escaping @Sendable (Self, CancellationCause) -> Void) -> Self {
         onEnd { outcome in
@@ -230,37 +236,36 @@ extension AnyNetworkOperation {
 // Closures that run on the main actor. Each call adds a closure to the handlers and to the closures that were added
 // before.
 extension AnyNetworkOperation {
-    /// Adds a closure that is called on the main actor while the request's body is sent, and never after a
-    /// cancellation.
+    /// Adds a closure that the operation calls on the main actor with the progress of sending the request body.
     ///
-    /// The last progress report comes before the outcome.
+    /// The operation makes the last call before it reports its outcome. After a cancellation, the operation does not
+    /// call the closure.
     @discardableResult
     public func onMainActor(uploadProgress body: @escaping @MainActor (TransferProgress) -> Void) -> Self {
         addOnMainActor { if case .sent(let progress) = $1 { body(progress) } }
     }
 
-    /// Adds a closure that is called on the main actor while the response's body is received, and never after a
-    /// cancellation.
+    /// Adds a closure that the operation calls on the main actor with the progress of receiving the response body.
     ///
-    /// The last progress report comes before the outcome.
+    /// The operation makes the last call before it reports its outcome. After a cancellation, the operation does not
+    /// call the closure.
     @discardableResult
     public func onMainActor(downloadProgress body: @escaping @MainActor (TransferProgress) -> Void) -> Self {
         addOnMainActor { if case .received(let progress) = $1 { body(progress) } }
     }
 
-    /// Adds a closure that is called on the main actor with each decision about a failed attempt, and never after a
-    /// cancellation.
+    /// Adds a closure that the operation calls on the main actor with each decision about a failed attempt.
     ///
-    /// The operation releases the closure when it ends.
+    /// After a cancellation, the operation does not call the closure. When the operation ends, it releases the closure.
     @discardableResult
     public func onMainActor(retry body: @escaping @MainActor (RetryEvent) -> Void) -> Self {
         addOnMainActor { if case .decided(let event) = $1 { body(event) } }
     }
 
-    /// Adds a closure that is called on the main actor each time the operation begins to wait for the network.
+    /// Adds a closure that the operation calls on the main actor when the operation begins to wait for the network.
     ///
-    /// The closure receives the operation, and is never called after the end of the operation. The ``offline`` property
-    /// determines whether the operation waits at all.
+    /// The closure receives the operation. The operation waits only if its ``offline`` policy allows this. After the
+    /// operation ends, it does not call the closure.
     @discardableResult
     public func onMainActor(offline body: @escaping @MainActor (Self) -> Void) -> Self {
         addOnMainActor { [weak self] _, event in
@@ -268,13 +273,12 @@ extension AnyNetworkOperation {
         }
     }
 
-    /// Adds a closure that is called on the main actor when the operation succeeds or fails, and never after a
-    /// cancellation.
+    /// Adds a closure that the operation calls on the main actor when the operation succeeds or fails.
     ///
-    /// The closure receives the operation, and the error if the operation fails.
+    /// The closure receives the operation, and its error if there is one.
     ///
-    /// The timeout and the deadline of an operation also cancel it. So do not hide a progress indicator in this
-    /// closure. Use `onMainActor(outcome:)`, which is also called after a cancellation.
+    /// If the operation is canceled, for example by its timeout or deadline, it does not call the closure. To hide a
+    /// progress indicator, use `onMainActor(outcome:)`, which also handles cancellations.
     @discardableResult
     public func onMainActor(completion body: @escaping @MainActor (Self, NetworkError?) -> Void) -> Self {
         onEnd(on: .main) { outcome in
@@ -283,11 +287,11 @@ extension AnyNetworkOperation {
         }
     }
 
-    /// The delegate that is isolated to the main actor, such as a view controller or a view model.
+    /// The delegate whose methods the operation calls on the main actor.
     ///
-    /// The operation does not keep the delegate alive. It calls the methods of the delegate on the main actor,
-    /// regardless of the callback queue. These calls come in addition to the handlers and the ``delegate``. If you
-    /// set the delegate after the operation ended, the delegate is notified of the end immediately.
+    /// The delegate can be a view controller or a view model, for example. The operation keeps a weak reference to the
+    /// delegate, and also calls its handlers and its ``delegate``. If you set this property after the operation ends,
+    /// the operation notifies the delegate of the end immediately.
     ///
     /// ```swift
     /// @MainActor

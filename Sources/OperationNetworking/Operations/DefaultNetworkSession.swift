@@ -9,20 +9,20 @@ import OperationCore
     import FoundationNetworking
 #endif
 
-/// The platform's session, which operations use unless they are created with another session.
+/// The session that operations use unless you create them with another session.
 ///
-/// There are two default sessions, which share their connections:
+/// OperationKit provides two default sessions, which share their connections:
 ///
-/// - ``standard`` is the session of operations that are created without one. This session does not store cookies,
-///   because a server process would otherwise mix the cookies of its users.
-/// - `urlSession: .shared` stores cookies in memory for the life of the process, as `URLSession.shared` does. A cookie
-///   that a response sets is sent with the next request to that server. The cookies are in ``sharedCookies``.
+/// - Operations that you create without a session use ``standard``. This session does not store cookies, because a
+///   server process would otherwise mix the cookies of its users.
+/// - Operations that you create with `urlSession: .shared` use a session that stores cookies. The cookies are in
+///   ``sharedCookies``, in memory, until the process ends.
 ///
-/// Both sessions follow redirects and apply limits, as an ``ExchangeSession`` does. On Linux, they send requests
-/// through a ``CurlSession``. On Apple platforms, and on Linux if libcurl cannot be used, they send requests through
-/// a `URLSession`. If libcurl cannot be used, `OperationDiagnostics` reports a notice once per process.
+/// Both sessions follow redirects and apply limits, as an ``ExchangeSession`` does. The sessions send requests through
+/// a ``CurlSession`` on Linux and through a `URLSession` on Apple platforms. If OperationKit cannot use libcurl on
+/// Linux, it reports a notice once and uses a `URLSession` instead.
 public final class DefaultNetworkSession: NetworkSession {
-    /// The session of operations that are created without a session.
+    /// The session of operations that you create without a session.
     ///
     /// This session does not store cookies.
     public static let standard = DefaultNetworkSession(cookies: nil)
@@ -30,16 +30,14 @@ public final class DefaultNetworkSession: NetworkSession {
     /// The session of `.shared`.
     fileprivate static let withCookies = DefaultNetworkSession(cookies: sharedCookies)
 
-    /// The cookie jar of `.shared`, which is in memory.
+    /// The cookie jar of the session `.shared`, which keeps cookies only in memory.
     ///
-    /// Remove the cookies when the user signs out.
+    /// When the user signs out, remove the cookies from the jar.
     public static let sharedCookies = CookieJar()
 
-    /// The session that transfers the data on this platform.
+    /// The session that transfers data on this platform, without redirects, cookies or a cache.
     ///
-    /// Build your own session on top of this session. For example,
-    /// `ExchangeSession(over: DefaultNetworkSession.platformTransport, configuration: withCookies)` is a session with
-    /// cookies.
+    /// To create a session with other features, pass this session to ``ExchangeSession/init(over:configuration:)``.
     public static let platformTransport: any NetworkSession = makeTransport()
 
     /// The session that replaces both default sessions, if one was set.
@@ -52,15 +50,14 @@ public final class DefaultNetworkSession: NetworkSession {
         platform = ExchangeSession(over: Self.platformTransport, configuration: configuration)
     }
 
-    /// The session that performs the requests.
+    /// The session that replaces both default sessions, or the session of the platform if you did not set one.
     ///
-    /// Set this property once, when the program starts. The session that you set replaces both default sessions, and
-    /// determines whether cookies are stored. Setting `nil` restores the sessions of the platform.
+    /// Set this property once, when the program starts. The new session also determines whether requests store cookies.
+    /// To restore the sessions of the platform, set `nil`.
     ///
-    /// A session that you set must not send its requests to a `DefaultNetworkSession`, because the requests would
-    /// circulate forever. Build it on ``platformTransport`` instead. If you set a `DefaultNetworkSession`, the sessions
-    /// of the platform are restored. If you set an ``ExchangeSession`` over a `DefaultNetworkSession`, that session
-    /// uses ``platformTransport`` instead.
+    /// The new session must not send its requests to a `DefaultNetworkSession`, because the requests would circulate
+    /// forever. Use ``platformTransport`` as its transport instead. If you set an ``ExchangeSession`` whose transport
+    /// is a `DefaultNetworkSession`, OperationKit replaces the transport with ``platformTransport``.
     public var session: (any NetworkSession)? {
         get { Self.chosen.withLock { $0 ?? platform } }
         set {
@@ -77,7 +74,7 @@ public final class DefaultNetworkSession: NetworkSession {
         return ExchangeSession(over: Self.platformTransport, configuration: exchange.configuration)
     }
 
-    /// Creates a task with the current session.
+    /// Creates a task that sends a request with the current ``session``.
     public func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask {
         (session ?? platform).makeTask(with: request, receiver: receiver)
     }
@@ -104,10 +101,10 @@ public final class DefaultNetworkSession: NetworkSession {
 }
 
 extension NetworkSession where Self == DefaultNetworkSession {
-    /// The default session with cookies, or the session that replaced it.
+    /// The default session that stores cookies, or the session that replaces it.
     ///
-    /// A cookie that a response sets is sent with the next request, as `URLSession.shared` does. The cookies are stored
-    /// in memory for the life of the process. See ``DefaultNetworkSession``.
+    /// The session stores cookies in memory until the process ends, and sends them with later requests. To replace the
+    /// session, set ``DefaultNetworkSession/session``.
     public static var shared: DefaultNetworkSession { .withCookies }
 }
 
@@ -188,12 +185,11 @@ extension NetworkSession {
     /// The session itself, or an ``ExchangeSession`` over a `URLSession`, which is expected to follow redirects.
     var withPolicy: any NetworkSession { self is URLSession ? ExchangeSession(over: self) : self }
 
-    /// Creates a task whose response goes to the operation of the session.
+    /// Creates a task that delivers its response to a network operation.
     ///
-    /// Call this method in an override of ``NetworkOperation/createTask(with:using:)->NetworkTask``, which receives a
-    /// session that is bound to its operation. The override may also return a task that it created with another
-    /// session, if it has not called any method of that task. The response to any other task that is created by this
-    /// method is discarded.
+    /// Call this method in an override of ``NetworkOperation/createTask(with:using:)->NetworkTask``, on the session
+    /// that the override receives. The override can also return a task of another session if it has not called any
+    /// method of the task. OperationKit discards the responses to other tasks that this method creates.
     public func makeTask(with request: NetworkRequest) -> any NetworkTask {
         guard let bound = self as? BoundSession else { return UnboundTask(self, request) }
         return bound.isOutdated ? UnboundTask(bound.session, request) : bound.makeBoundTask(with: request)

@@ -38,7 +38,7 @@ final class MainActorCallbacks: NetworkOperationDelegate {
     @MainActor var delegate: (any MainActorNetworkOperationDelegate)? {
         get { state.withLock { $0.delegate } }
         set {
-            // If nothing else keeps the old delegate, it is freed here, outside the lock.
+            // If nothing else keeps the old delegate, it is freed here, without holding the lock.
             let old = state.withLock { state in
                 let old = state.delegate
                 if old !== newValue { state.isDelegateToldOfEnd = false }

@@ -7,7 +7,7 @@ import Foundation
     import FoundationNetworking
 #endif
 
-/// An operation that keeps the response in memory and creates its result from the response.
+/// An operation that sends a request, keeps the response body in memory and creates its result from the response.
 ///
 /// ```swift
 /// func scoreOperation(at url: URL) -> NetworkDataOperation<[String: Int]> {
@@ -20,8 +20,8 @@ import Foundation
 /// }
 /// ```
 ///
-/// A response with a status other than 200 to 299 makes the operation fail. To change this, set its
-/// ``NetworkOperation/responseRules``.
+/// If the status code of the response is not between 200 and 299, the operation fails. To accept other status codes,
+/// set ``NetworkOperation/responseRules``.
 open class NetworkDataOperation<ResultType: Sendable>: NetworkOperation<Data, ResultType>, @unchecked Sendable {
     // Sendable: it adds no state.
 
@@ -29,7 +29,7 @@ open class NetworkDataOperation<ResultType: Sendable>: NetworkOperation<Data, Re
 
     package override var isBrief: Bool { isPlain && operationSession.startsTasksBriefly }
 
-    /// Returns a collector that keeps the body in memory.
+    /// Returns a collector that keeps the response body in memory.
     open override func makeCollector(for head: ResponseHead) throws -> ResponseCollector<Data> {
         DataCollector(limit: responseRules.maximumBytesInMemory, expected: head.expectedLength)
     }

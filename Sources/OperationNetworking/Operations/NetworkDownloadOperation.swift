@@ -7,7 +7,7 @@ import Foundation
     import FoundationNetworking
 #endif
 
-/// An operation that writes the response to a file, from which the evaluator creates the result.
+/// An operation that sends a request, writes the response body to a file, and creates its result from the file.
 ///
 /// ```swift
 /// func download(_ url: URL, to place: URL) -> NetworkDownloadOperation<URL> {
@@ -18,11 +18,12 @@ import Foundation
 /// }
 /// ```
 ///
-/// The temporary file exists while the evaluator runs. Afterward, the operation removes the file unless the result is
-/// its URL. After a failed attempt, the next attempt resumes with the data that was received.
+/// The temporary file exists while the evaluator runs. Afterward, the operation removes the file, unless the result is
+/// the URL of the file. After a failed attempt, the next attempt resumes with the data that the operation has already
+/// received.
 ///
-/// If you set a ``destination``, the complete file is moved there in one step, and the operation does not remove it.
-/// A later operation with the same destination resumes a download that failed or whose process was terminated:
+/// If you set a ``destination``, the operation moves the complete file there in one step and does not remove it. If the
+/// download fails or the process terminates, a later operation with the same destination resumes the download:
 ///
 /// ```swift
 /// func download(_ url: URL, into folder: URL) -> NetworkDownloadOperation<URL> {
@@ -53,28 +54,28 @@ open class NetworkDownloadOperation<ResultType: Sendable>: NetworkOperation<URL,
 
     package override var isPlain: Bool { type(of: self) == NetworkDownloadOperation<ResultType>.self }
 
-    /// The directory in which the temporary file is created.
+    /// The directory in which the operation creates its temporary file.
     ///
-    /// The default is the temporary directory of the system. Override this property to use another directory, because
-    /// a file can be moved without copying it only within its volume.
+    /// The default is the temporary directory of the system. If the evaluator moves the file to another volume,
+    /// override this property with a directory on that volume, so that the system does not have to copy the file.
     open var temporaryFolder: URL { FileManager.default.temporaryDirectory }
 
-    /// The location of the downloaded file.
+    /// The location of the file that the operation downloads.
     ///
-    /// The default is `.temporary`. Set this property before the operation starts. With any other destination, only
-    /// the body of a response with an accepted status and content type is written there. The `validate(_:)` rules and
-    /// the evaluator run when the file is at the destination. A file that they reject stays there unless another
-    /// attempt is made.
+    /// The default is ``DownloadDestination/temporary``. Set this property before the operation starts. The operation
+    /// writes the body only if it accepts the status and the content type of the response. The `validate(_:)` rules and
+    /// the evaluator run when the file is at the destination.
     ///
-    /// The operation removes the rejected file before the next attempt. It does not remove a file that was changed or
-    /// replaced meanwhile. In this case, the operation fails with ``NetworkError/Code/destinationExists``, unless
-    /// ``DownloadOptions/existingItem`` is `.replace`.
+    /// If a rule or the evaluator rejects the file, the file stays at the destination unless another attempt follows.
+    /// Before another attempt, the operation removes the file. If the file has changed, the operation does not remove
+    /// it, and fails with ``NetworkError/Code/destinationExists``, unless ``DownloadOptions/existingItem`` is
+    /// `.replace`.
     public final var destination: DownloadDestination {
         get { saving.withLock { $0.destination } }
         set { saving.withLock { $0.destination = newValue } }
     }
 
-    /// The options for writing and validating the file, such as its expected length and checksum.
+    /// The options that determine how the operation writes and validates the file, such as its expected checksum.
     ///
     /// Set this property before the operation starts.
     public final var downloadOptions: DownloadOptions {
@@ -82,14 +83,13 @@ open class NetworkDownloadOperation<ResultType: Sendable>: NetworkOperation<URL,
         set { saving.withLock { $0.options = newValue } }
     }
 
-    /// The downloaded file, or `nil` until it is complete.
+    /// The file that the operation has downloaded, or `nil` if the file is not complete.
     public final var downloadedFile: DownloadedFile? { saving.withLock { $0.file } }
 
-    /// The data of an earlier download that this download resumes or discards.
+    /// The amount of data from an earlier, incomplete download that the operation resumed or discarded.
     ///
-    /// The value is available when the headers of the response arrive. It describes the current attempt, or the last
-    /// attempt that received headers. After a failed attempt, the next attempt resumes with the data of the failed
-    /// attempt.
+    /// The value is `nil` until the response headers arrive. The value describes the last attempt that received
+    /// response headers. An attempt after a failed attempt resumes with the data of the failed attempt.
     public final var downloadStart: DownloadStart? { saving.withLock { $0.start } }
 
     /// Removes the file that the evaluator rejected in the last attempt, so that the next file can replace it.
@@ -176,11 +176,11 @@ open class NetworkDownloadOperation<ResultType: Sendable>: NetworkOperation<URL,
         withExtendedLifetime(temporary) {}
     }
 
-    /// Returns a collector whose result is the saved file.
+    /// Returns the collector whose result is the URL of the downloaded file.
     ///
-    /// The body of a download is written to its file and does not pass through a collector. You can override this
-    /// method to examine the headers, but you must return the collector of `super`. To process the body in another
-    /// way, subclass `NetworkOperation<URL, …>`.
+    /// A download operation writes the body directly to its file, so the collector receives no bytes. You can override
+    /// this method to examine the headers, but you must return the collector from `super`. To process the body in
+    /// another way, create a subclass of `NetworkOperation<URL, …>`.
     open override func makeCollector(for head: ResponseHead) throws -> ResponseCollector<URL> {
         let (destination, file, temporary) = saving.withLock { ($0.destination, $0.file, $0.temporary) }
         guard destination.isTemporary else { return SavedFileCollector(file?.url) }

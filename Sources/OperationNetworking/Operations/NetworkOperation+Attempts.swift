@@ -158,7 +158,7 @@ extension NetworkOperation: AttemptHost {
                 return finish(withResult: result)
             }
             finish(withResult: result)
-            // The file now belongs to the user, unless the operation was canceled meanwhile.
+            // The file now belongs to the user, unless the operation was canceled in the meantime.
             if case .success(let kept) = outcome, file.isNamed(by: kept) { file.handOver() } else { file.remove() }
         }
     }

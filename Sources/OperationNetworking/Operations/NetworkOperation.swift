@@ -11,8 +11,8 @@ import Synchronization
 
 /// An operation that sends a request and creates its result from the response.
 ///
-/// Most requests need only one of its three subclasses: ``NetworkDataOperation``, ``NetworkDownloadOperation`` and
-/// ``NetworkUploadOperation``.
+/// In most cases, use one of the three subclasses ``NetworkDataOperation``, ``NetworkDownloadOperation`` and
+/// ``NetworkUploadOperation``:
 ///
 /// ```swift
 /// struct Album: Decodable, Sendable { let title: String }
@@ -31,46 +31,46 @@ import Synchronization
 /// }
 /// ```
 ///
-/// To change a step for a whole family of requests, create a subclass of this class or of one of the three subclasses,
-/// and override a hook:
+/// To change a step of many operations, create a subclass of this class or of one of the three subclasses, and override
+/// a hook:
 ///
 /// - ``makeRequest()`` creates the request.
 /// - ``prepareRequest(_:)`` changes the request synchronously.
-/// - ``adapt(_:)`` changes the request asynchronously, for example after a wait for a token.
+/// - ``adapt(_:)`` changes the request asynchronously, for example after it gets a token.
 /// - ``createTask(with:using:)-(NetworkRequest,_)`` creates the task.
-/// - ``makeCollector(for:)`` creates the collector of the body, for a `TaskResult` that is neither `Data` nor `URL`.
-/// - ``evaluate(result:head:)`` creates the result. ``evaluate(result:response:)`` does the same with Foundation's
-///   response.
+/// - ``makeCollector(for:)`` creates the collector of the response body if the `TaskResult` is neither `Data` nor
+///   `URL`.
+/// - ``evaluate(result:head:)`` or ``evaluate(result:response:)`` creates the result.
 ///
-/// The operation calls all of these hooks in each attempt. The operation calls the first three hooks again after the
-/// request waited, for example for a credential.
+/// The operation calls these hooks in each attempt. If the request waits, for example for a credential, the operation
+/// calls the first three hooks again after the wait.
 ///
 /// The first two hooks run on the thread that starts the operation or ends a wait. The ``adapt(_:)`` hook runs in
-/// Swift's thread pool. The evaluation runs on a separate thread, so that it does not block a thread of the session.
+/// Swift's cooperative thread pool. The `evaluate` hooks run on a separate thread, so that they do not block a thread
+/// of the session.
 ///
 /// ### Without an evaluator
 ///
-/// An operation without an evaluator determines its result from the types:
+/// The result of an operation without an evaluator depends on its generic types:
 ///
-/// - The result of the task is the result of the operation if both have the same type: `NetworkDataOperation<Data>`,
-///   `NetworkDownloadOperation<URL>`.
-/// - If the result is `Decodable`, the operation decodes a body in memory as ``Endpoint`` does. A `String` is the text,
-///   and ``NoContent`` ignores the body. An optional is `nil` if there is no body. All other types are decoded from
-///   JSON.
+/// - If `TaskResult` and `ResultType` are the same type, as in `NetworkDataOperation<Data>` and
+///   `NetworkDownloadOperation<URL>`, the result is the body or the URL of the file.
+/// - If `ResultType` is `Decodable` and the body is in memory, the operation decodes the body by the same rules as
+///   ``Endpoint``. For example, it decodes JSON for a custom type.
 ///
-/// For any other result, such as `Void`, an operation of one of the three classes fails immediately when it starts,
-/// before it sends anything. Use ``NoContent`` for a request without a result.
+/// For any other type, such as `Void`, an operation of one of the three classes fails when it starts, without sending a
+/// request. If the response has no relevant content, use ``NoContent`` as the result type.
 ///
-/// Swift cannot detect whether a subclass overrides a hook. A subclass may have no evaluator and override neither of
-/// the two `evaluate` hooks. Such an operation fails only when the response is complete.
+/// The operation cannot detect whether a custom subclass overrides a hook. If a subclass has neither an evaluator nor
+/// an `evaluate` hook, its operations fail only when the response is complete.
 ///
-/// The transfer keeps the operation alive from its start to its end.
+/// From the start to the end of a transfer, the session keeps a strong reference to the operation.
 open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<ResultType, NetworkError>,
     AnyNetworkOperation, @unchecked Sendable
 {
     // Sendable: all mutable state is behind locks.
 
-    /// A closure that creates a result from the result of the task and the response in Foundation's form.
+    /// A closure that creates the result of the operation from the result of its task and an `HTTPURLResponse`.
     public typealias Evaluator = @Sendable (TaskResult, HTTPURLResponse) throws -> ResultType
 
     typealias ResponseEvaluator = @Sendable (NetworkResponse<TaskResult>) throws -> ResultType
@@ -78,7 +78,7 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     typealias ResponseRule = @Sendable (NetworkResponse<TaskResult>) throws -> Void
     typealias EmptyResult = @Sendable () -> ResultType
 
-    /// An internal object that performs the attempts.
+    /// An internal object that performs the attempts of the operation.
     public final let networkAttempts = NetworkAttempts()
     private let session: any NetworkSession
     // At most one of these two closures is set.
@@ -101,14 +101,14 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
 
     // A subclass inherits these initializers, and may call each of them, only if none of them calls another.
 
-    /// Creates an operation that sends a GET request to a URL.
+    /// Creates an operation that sends a GET request to a URL, with an evaluator that receives an `HTTPURLResponse`.
     ///
     /// - Parameters:
-    ///   - url: The URL of the GET request.
-    ///   - urlSession: Any ``NetworkSession``, such as `.shared` or a `URLSession`. The default is the default session
-    ///     of the platform: see ``DefaultNetworkSession``.
-    ///   - evaluator: A closure that creates the result, on a separate thread. The default is `nil`: see the section
-    ///     "Without an evaluator" of ``NetworkOperation``.
+    ///   - url: The URL of the request.
+    ///   - urlSession: The session that sends the request, such as `.shared`, a `URLSession` or any other
+    ///     ``NetworkSession``. The default is ``DefaultNetworkSession/standard``.
+    ///   - evaluator: A closure that creates the result on a separate thread. The default is `nil`, which creates the
+    ///     result by the rules in the section "Without an evaluator" of ``NetworkOperation``.
     public init(
         url: URL, urlSession: any NetworkSession = DefaultNetworkSession.standard, evaluator: Evaluator? = nil
     ) {
@@ -117,10 +117,9 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
         super.init()
     }
 
-    /// Creates an operation that sends a GET request to a URL, with an evaluator that does not use Foundation's
-    /// networking types.
+    /// Creates an operation that sends a GET request to a URL, with an evaluator that receives a ``NetworkResponse``.
     ///
-    /// The evaluator has one parameter: `{ response in response.body.count }`.
+    /// For example, pass the evaluator `{ response in response.body.count }`.
     public init(
         url: URL, urlSession: any NetworkSession = DefaultNetworkSession.standard,
         evaluator: @escaping @Sendable (NetworkResponse<TaskResult>) throws -> ResultType
@@ -130,7 +129,7 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
         super.init()
     }
 
-    /// Creates an operation that sends a `URLRequest`.
+    /// Creates an operation that sends a `URLRequest`, with an evaluator that receives an `HTTPURLResponse`.
     public init(
         request: URLRequest, urlSession: any NetworkSession = DefaultNetworkSession.standard,
         evaluator: Evaluator? = nil
@@ -140,7 +139,7 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
         super.init()
     }
 
-    /// Creates an operation that sends a `URLRequest`, with an evaluator of one parameter.
+    /// Creates an operation that sends a `URLRequest`, with an evaluator that receives a ``NetworkResponse``.
     public init(
         request: URLRequest, urlSession: any NetworkSession = DefaultNetworkSession.standard,
         evaluator: @escaping @Sendable (NetworkResponse<TaskResult>) throws -> ResultType
@@ -150,7 +149,7 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
         super.init()
     }
 
-    /// Creates an operation that sends a ``NetworkRequest``.
+    /// Creates an operation that sends a ``NetworkRequest``, with an evaluator that receives an `HTTPURLResponse`.
     public init(
         request: NetworkRequest, urlSession: any NetworkSession = DefaultNetworkSession.standard,
         evaluator: Evaluator? = nil
@@ -160,7 +159,7 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
         super.init()
     }
 
-    /// Creates an operation that sends a ``NetworkRequest``, with an evaluator of one parameter.
+    /// Creates an operation that sends a ``NetworkRequest``, with an evaluator that receives a ``NetworkResponse``.
     public init(
         request: NetworkRequest, urlSession: any NetworkSession = DefaultNetworkSession.standard,
         evaluator: @escaping @Sendable (NetworkResponse<TaskResult>) throws -> ResultType
@@ -170,9 +169,10 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
         super.init()
     }
 
-    /// Creates an operation without a request, for a subclass that overrides ``makeRequest()``.
+    /// Creates an operation without a request for a subclass that overrides ``makeRequest()``, with an evaluator that
+    /// receives an `HTTPURLResponse`.
     ///
-    /// An abstract base class needs no URL:
+    /// For example, an abstract base class does not need a URL:
     ///
     /// ```swift
     /// class ShopOperation<ResultType: Sendable>: NetworkDataOperation<ResultType>, @unchecked Sendable {
@@ -196,8 +196,8 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
         super.init()
     }
 
-    /// Creates an operation without a request and with an evaluator of one parameter, for a subclass that overrides
-    /// ``makeRequest()``.
+    /// Creates an operation without a request for a subclass that overrides ``makeRequest()``, with an evaluator that
+    /// receives a ``NetworkResponse``.
     public init(
         urlSession: any NetworkSession = DefaultNetworkSession.standard,
         evaluator: @escaping @Sendable (NetworkResponse<TaskResult>) throws -> ResultType
@@ -211,17 +211,17 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
 
     /// Creates the request of an attempt.
     ///
-    /// The operation calls this method before ``prepareRequest(_:)``, at least once for each attempt. It calls the
-    /// method again after the request waited for a credential or for another reason. The method runs on the thread that
-    /// starts the operation or that ends the wait.
+    /// The operation calls this method at least once for each attempt, before ``prepareRequest(_:)``. If the request
+    /// waits, for example for a credential, the operation calls the method again after the wait. The method runs on the
+    /// thread that starts the operation or ends the wait.
     ///
-    /// The default implementation returns the request that the operation was created with. An operation that was
-    /// created without a request fails.
+    /// The default implementation returns the request that you passed to the initializer. If you created the operation
+    /// without a request, the operation fails.
     ///
-    /// The operation then adds the headers and the options of a service (see `using(_:)`) and its own
-    /// ``transferOptions`` to the returned request.
+    /// To the request that the method returns, the operation adds its own ``transferOptions`` and the headers and
+    /// options of a service that you set with `using(_:)`.
     ///
-    /// - Throws: Any error, which makes the operation fail before it sends anything.
+    /// - Throws: Any error. The attempt then fails before the operation sends a request.
     open func makeRequest() throws -> NetworkRequest {
         if let request = try settings.withLock({ $0.draft }).request() { return request }
         throw NetworkError(
@@ -230,98 +230,101 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
                 + "operation with a URL or a request.")
     }
 
-    /// Changes the request before it is sent.
+    /// Changes the request of an attempt synchronously before the operation sends it.
     ///
     /// The operation calls this method after each call of ``makeRequest()``, and sends the request that the method
     /// returns. The default implementation returns the request unchanged.
     ///
-    /// If the body is in memory, `request` contains it, so the method can sign it, replace it or remove it. A file or a
-    /// stream is not in `request`, and the operation sends it unless the method sets a body.
+    /// If the body is in memory, `request` contains the body, and the method can sign, replace or remove it. If the
+    /// body is a file or a stream, `request` does not contain the body, and the operation sends it unless the method
+    /// sets another one.
     ///
-    /// - Throws: Any error, which makes the operation fail.
+    /// - Throws: Any error. The attempt then fails.
     open func prepareRequest(_ request: URLRequest) throws -> URLRequest { request }
 
-    /// Changes the request asynchronously, for example after a wait for a token or a signature.
+    /// Changes the request of an attempt asynchronously before the operation sends it, for example to add a token.
     ///
-    /// The operation calls this method after each call of ``prepareRequest(_:)``. If the operation is canceled, the
-    /// task of this method is canceled too. The default implementation returns the request unchanged.
+    /// The operation calls this method after each call of ``prepareRequest(_:)``. If you cancel the operation, it
+    /// cancels the task that runs this method. The default implementation returns the request unchanged.
     open func adapt(_ request: NetworkRequest) async throws -> NetworkRequest { request }
 
-    /// Creates the task of an attempt, which the operation then resumes.
+    /// Creates the network task of an attempt, which the operation then resumes.
     ///
-    /// You may also return a task from `makeTask(with:)` of another session if you have called none of the methods of
-    /// the task. Such a task reports to the operation too. If you called one of its methods before, the operation fails
-    /// with the code ``NetworkError/Code/unboundTask``. A task with a receiver of your own reports only to that
-    /// receiver. Finish the operation yourself in that case.
+    /// The default implementation returns a task from `session.makeTask(with:)`. An override can also return one of
+    /// these tasks:
     ///
-    /// You may also return a task of your own type that wraps one of these tasks, under these rules:
+    /// - A task from `makeTask(with:)` of another session. If the override has already called a method of the task, the
+    ///   operation fails with ``NetworkError/Code/unboundTask``.
+    /// - A task with your own receiver. The operation does not receive the response, so your code must finish the
+    ///   operation.
+    /// - A task of your own type that wraps one of these tasks.
     ///
-    /// - If the wrapped task is a task of another session, it must be the only task that the hook creates by
+    /// If the override returns a task of your own type, these rules apply:
+    ///
+    /// - If your task wraps a task of another session, the override must not create another task with
     ///   `makeTask(with:)`. Otherwise, the operation fails with ``NetworkError/Code/unboundTask``.
-    /// - If your task wraps no task, the hook must create no task by `makeTask(with:)`.
+    /// - If your task does not wrap another task, the override must not create a task with `makeTask(with:)`.
     ///
-    /// The operation cannot detect which task you wrap. If the hook also creates a task with the operation's session
-    /// and drops it, the operation waits for that task.
+    /// The override must not create a task with the operation's session and discard it, because the operation would
+    /// wait for that task.
     ///
     /// - Parameters:
     ///   - request: The request to send.
-    ///   - session: The session of the operation, bound to the operation. A task from `session.makeTask(with:)` reports
-    ///     to the operation.
+    ///   - session: The session of the operation. The operation receives the responses to tasks from
+    ///     `session.makeTask(with:)`.
     open func createTask(
         with request: NetworkRequest, using session: any NetworkSession
     ) throws -> any NetworkTask {
         session.makeTask(with: request)
     }
 
-    /// Creates a Foundation task for an attempt, in a subclass that was written for the tasks of a `URLSession`.
+    /// Creates a `URLSessionTask` for an attempt, in a subclass that handles the response in a completion handler.
     ///
-    /// A subclass that overrides the method creates a task with a completion handler. The completion handler calls
-    /// ``evaluate(result:response:)`` and `finish(withResult:)`, or `finish(withError:)`, to finish the operation. The
-    /// operation calls this method in every attempt. If the method returns `nil`, as the default implementation does,
-    /// the operation gets the task from ``createTask(with:using:)-(NetworkRequest,_)``.
+    /// To finish the operation, the completion handler of the task calls ``evaluate(result:response:)`` and
+    /// `finish(withResult:)`, or `finish(withError:)`. The operation calls this method in each attempt. If the method
+    /// returns `nil`, as the default implementation does, the operation calls
+    /// ``createTask(with:using:)-(NetworkRequest,_)``.
     ///
-    /// The operation never receives the response to a task of this method. So the operation does only the following for
-    /// the task:
+    /// If a subclass only changes the request or creates the result, override ``prepareRequest(_:)`` or
+    /// ``evaluate(result:head:)`` instead of this method.
     ///
-    /// - The operation creates and prepares the request. It uses ``makeRequest()``, ``prepareRequest(_:)``,
-    ///   ``adapt(_:)``, the token of an authenticator and the headers of a service.
-    /// - The operation resumes the task. It cancels the task when the operation is canceled or when an attempt exceeds
-    ///   its time limit (``Retry/attemptTimeout``).
-    /// - The operation makes another attempt after an attempt that exceeded its time limit, as far as the retry rule
-    ///   allows. The same is true for an error that one of these hooks throws. A `URLError` that this method throws
-    ///   counts as a failure of the transfer.
-    /// - The operation ends with the first result or error that the completion handler passes to it. It neither retries
-    ///   nor refreshes a token, regardless of the error.
-    /// - The operation reports no progress. It does not use ``responseRules``, `validate(_:)`, ``emptyResult`` and
-    ///   ``makeCollector(for:)``. Check the status in the completion handler. `URLSession` follows redirects and keeps
-    ///   cookies by its own rules.
-    /// - On Linux, `suspend()` does not suspend a running task.
+    /// The operation does not receive the response to the task, so most of its features are not available:
     ///
-    /// To get these features, override ``createTask(with:using:)-(NetworkRequest,_)`` instead. If a subclass only
-    /// changes the request or creates the result, override ``prepareRequest(_:)`` or ``evaluate(result:head:)`` and no
-    /// form of this method.
+    /// - The operation calls ``makeRequest()``, ``prepareRequest(_:)`` and ``adapt(_:)``, and adds the credential of an
+    ///   authenticator and the headers of a service.
+    /// - The operation resumes the task. The operation cancels the task if you cancel the operation, or if the attempt
+    ///   exceeds ``Retry/attemptTimeout``.
+    /// - The operation can make another attempt only if an attempt exceeds its timeout or if one of these hooks throws
+    ///   an error. A `URLError` from this method counts as a failure of the transfer.
+    /// - The operation ends with the first result or error from the completion handler, and does not make another
+    ///   attempt or refresh a credential.
+    /// - The operation does not report progress, and ignores ``responseRules``, `validate(_:)`, ``emptyResult`` and
+    ///   ``makeCollector(for:)``. The completion handler must check the status code. The `URLSession` determines how
+    ///   redirects and cookies work.
+    /// - On Linux, `suspend()` does not suspend a task that is running.
     ///
-    /// A task that the operation cancels calls its completion handler with `URLError.cancelled`. The completion handler
-    /// must not finish the operation in this case, because another attempt may have begun. If you cancel the task or
-    /// invalidate the session yourself, cancel the operation as well.
+    /// To use all features, override ``createTask(with:using:)-(NetworkRequest,_)`` instead.
     ///
-    /// The `request` parameter contains the body if the body is in memory or a whole file. Any other body makes the
-    /// operation fail, unless the task is an upload task, which has its own body.
+    /// If the operation cancels the task, the completion handler receives `URLError.cancelled`. In this case, the
+    /// completion handler must not finish the operation, because another attempt might have begun. If you cancel the
+    /// task or invalidate the session yourself, also cancel the operation.
     ///
-    /// The operation does not send the task through its own session. So if the operation has a session of another kind,
-    /// such as a `StubSession`, a task from this method makes the operation fail with `preparationFailed`.
+    /// The `request` parameter contains the body if the body is in memory or is a whole file. With any other body, the
+    /// operation fails, unless the task is an upload task, which has its own body.
+    ///
+    /// The operation cannot use its own session for the task. If its session is not a `URLSession` or a default
+    /// session, for example a `StubSession`, the operation fails with ``NetworkError/Code/preparationFailed``.
     ///
     /// - Parameters:
     ///   - request: The request to send.
-    ///   - session: The session that the operation was created with if it is a `URLSession`, or else the shared
-    ///     session.
-    /// - Returns: A task that was not resumed, or `nil`.
+    ///   - session: The session of the operation if it is a `URLSession`; otherwise, `URLSession.shared`.
+    /// - Returns: A task that you have not resumed, or `nil`.
     open func createTask(with request: URLRequest, using session: URLSession) throws -> URLSessionTask? { nil }
 
-    /// Creates the collector that receives the body of a successful response.
+    /// Creates the collector that receives the body of a response that the operation accepts.
     ///
-    /// The default implementation supports `Data` and temporary files (`URL`). Override the method for a `TaskResult`
-    /// of your own.
+    /// The default implementation supports the task results `Data` and `URL`, which represents a temporary file. If the
+    /// operation has another `TaskResult`, override this method.
     open func makeCollector(for head: ResponseHead) throws -> ResponseCollector<TaskResult> {
         if let collector = DataCollector(limit: responseRules.maximumBytesInMemory, expected: head.expectedLength)
             as? ResponseCollector<TaskResult>
@@ -338,24 +341,25 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
             message: "There is no collector for \(TaskResult.self). Override makeCollector(for:) in \(type(of: self)).")
     }
 
-    /// Creates the result of the operation from the result of the task.
+    /// Creates the result of the operation from the result of the task and the status and headers of the response.
     ///
-    /// The method runs on a separate thread. The default implementation calls ``evaluate(result:response:)``, or the
-    /// evaluator if the evaluator does not need Foundation's response.
+    /// The method runs on a separate thread. The default implementation calls the evaluator or
+    /// ``evaluate(result:response:)``.
     ///
-    /// - Throws: Any error, which makes the operation fail.
+    /// - Throws: Any error. The attempt then fails.
     open func evaluate(result: TaskResult, head: ResponseHead) throws -> ResultType {
         // Creating a Foundation response takes longer than decoding a small body.
         if evaluator == nil, isPlain { return try makeResult(of: result, head) }
         return try evaluate(result: result, response: networkAttempts.needResponse(of: head))
     }
 
-    /// Creates the result of the operation from the result of the task and the response in Foundation's form.
+    /// Creates the result of the operation from the result of the task and an `HTTPURLResponse`.
     ///
-    /// Override one of the two forms. The default implementation creates the result with the evaluator, or from the
-    /// types: see ``NetworkOperation``.
+    /// Override this method or ``evaluate(result:head:)``, but not both. The method runs on a separate thread. The
+    /// default implementation calls the evaluator, or follows the rules in the section "Without an evaluator" of
+    /// ``NetworkOperation``.
     ///
-    /// - Throws: Any error, which makes the operation fail.
+    /// - Throws: Any error. The attempt then fails.
     open func evaluate(result: TaskResult, response: HTTPURLResponse) throws -> ResultType {
         if let evaluator { return try evaluator(result, response) }
         // An override may have called this method with a response other than the received one.
@@ -404,9 +408,9 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
 
     // Options to set before the start.
 
-    /// The rules that a response must satisfy to be accepted.
+    /// The rules that a response must satisfy, such as its status and its content type.
     ///
-    /// When the operation ends, it releases ``ResponseRules/decodeError`` and sets it to `nil`.
+    /// When the operation ends, it sets the ``ResponseRules/decodeError`` of these rules to `nil`.
     public final var responseRules: ResponseRules {
         get { settings.withLock { $0.rules } }
         set {
@@ -418,7 +422,7 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
 
     /// The options for the transfer of the request, such as its timeouts.
     ///
-    /// If you set this property, it replaces the options of the request and the options of an endpoint's base.
+    /// If you set this property, it replaces the options of the request and of a ``NetworkBase``.
     public final var transferOptions: TransferOptions {
         get { ownTransferOptions ?? inheritedTransferOptions }
         set { settings.withLock { $0.draft.options = newValue } }
@@ -434,10 +438,10 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
         return service?.options ?? .standard
     }
 
-    /// Adds a validation rule that can also examine the body.
+    /// Adds a validation rule that receives the result of the task and an `HTTPURLResponse`.
     ///
-    /// An error that the closure throws makes the operation fail. If the error is not a ``NetworkError``, the
-    /// operation fails with the code ``NetworkError/Code/responseRefused``.
+    /// If the closure throws a ``NetworkError``, the attempt fails with that error. If it throws another error, the
+    /// attempt fails with ``NetworkError/Code/responseRefused``.
     @discardableResult
     public final func validate(_ rule: @escaping @Sendable (TaskResult, HTTPURLResponse) throws -> Void) -> Self {
         let kept = NetworkOperationOptions.Kept<Rule>(rule)
@@ -446,10 +450,10 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
         return self
     }
 
-    /// Adds a validation rule that can also examine the body, and that does not use Foundation's networking types.
+    /// Adds a validation rule that receives a ``NetworkResponse``.
     ///
-    /// The rule has one parameter: `{ response in … }`. An error that the closure throws makes the operation fail. If
-    /// the error is not a ``NetworkError``, the operation fails with the code ``NetworkError/Code/responseRefused``.
+    /// If the closure throws a ``NetworkError``, the attempt fails with that error. If it throws another error, the
+    /// attempt fails with ``NetworkError/Code/responseRefused``.
     @discardableResult
     public final func validate(_ rule: @escaping @Sendable (NetworkResponse<TaskResult>) throws -> Void) -> Self {
         let kept = NetworkOperationOptions.Kept<ResponseRule>(rule)
@@ -460,9 +464,9 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
 
     /// A closure that creates the result for a response without a body.
     ///
-    /// A response with the status 204 or 205, a response to a HEAD request, and a response with zero bytes count as
-    /// having no body. The default is `nil`, which evaluates such a response like all others. When the operation
-    /// ends, it releases the closure.
+    /// A response has no body if its status is 204 or 205, if the method of the request is `HEAD`, or if the body has a
+    /// length of 0. The default is `nil`. The operation then evaluates these responses like all other responses. When
+    /// the operation ends, it releases the closure.
     public final var emptyResult: (@Sendable () -> ResultType)? {
         get { (settings.withLock { $0.emptyResult } as? NetworkOperationOptions.Kept<EmptyResult>)?.closure }
         set {
@@ -490,22 +494,23 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
         if outcome != nil { releaseRules() }
     }
 
-    /// The unchanged result of the last task.
+    /// The result of the last task, such as the response body, or `nil` if the result is not available.
     ///
-    /// The value is also available if no result could be created from it. The value is `nil` until the result of the
-    /// task is complete, and for a response whose status is not accepted.
+    /// The value is available even if the operation could not create its own result from it. The value is `nil` until
+    /// the result of the task is complete, or if the operation does not accept the status code.
     ///
-    /// A temporary file still exists only if the evaluator left it in place and returned its URL as the result.
+    /// If the value is the URL of a temporary file, the file exists only if the evaluator did not move it and returned
+    /// its URL.
     public final var taskResult: TaskResult? {
         (settings.withLock { $0.taken } as? NetworkOperationOptions.Taken<TaskResult>)?.result
     }
 
-    /// The queue on which the operation calls its handlers.
+    /// The dispatch queue on which the operation calls its handlers.
     public final var callbackQueueOfAttempts: DispatchQueue { callbackQueue }
 
     // The body.
 
-    /// Begins the first attempt.
+    /// Begins the first attempt of the operation.
     public final override func main() {
         if isInGroup { inheritFromGroups() }
         networkAttempts.start(for: self)
@@ -537,7 +542,7 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     }
     /// The service whose headers no hook may send to another origin.
     var serviceOfHooks: NetworkOperationOptions.Service? { service }
-    /// The session that the operation was created with, or else the session of the service.
+    /// The session that the operation was created with, or the session of the service.
     var operationSession: any NetworkSession {
         guard let service, session === DefaultNetworkSession.standard else { return session }
         return service.session

@@ -3,31 +3,31 @@
 
 import OperationCore
 
-/// The methods that notify an object of the events of a network operation.
+/// The methods that a network operation calls to notify its delegate of events.
 ///
-/// All methods are called on the operation's callback queue. After a cancellation, only
-/// ``networkOperation(_:wasCancelledBecause:)`` is called. Each method does nothing unless you implement it. You can
-/// use one object as the delegate of many operations.
+/// The operation calls all methods on its callback queue. If the operation is canceled, it calls only
+/// ``networkOperation(_:wasCancelledBecause:)`` from then on. All methods are optional, because they have default
+/// implementations that do nothing. You can use an object as the delegate of many operations.
 ///
-/// For an object that is isolated to the main actor, use ``MainActorNetworkOperationDelegate`` instead.
+/// For an object that is isolated to the main actor, use ``MainActorNetworkOperationDelegate``.
 public protocol NetworkOperationDelegate: AnyObject, Sendable {
-    /// Tells the delegate that a part of the request's body was sent.
+    /// Tells the delegate that the session sent a part of the request body.
     func networkOperation(_ operation: any AnyNetworkOperation, didSend progress: TransferProgress)
 
-    /// Tells the delegate that a part of the response's body was received.
+    /// Tells the delegate that the session received a part of the response body.
     func networkOperation(_ operation: any AnyNetworkOperation, didReceive progress: TransferProgress)
 
-    /// Tells the delegate that an attempt failed, and whether the operation will repeat it.
+    /// Tells the delegate that an attempt failed, and whether the operation makes another attempt.
     func networkOperation(_ operation: any AnyNetworkOperation, didDecide event: RetryEvent)
 
-    /// Tells the delegate that the operation begins to wait for the network.
+    /// Tells the delegate that the operation began to wait for the network.
     ///
-    /// The operation calls this method each time that it begins to wait.
+    /// The operation calls this method each time it begins to wait.
     func networkOperationWaitsForNetwork(_ operation: any AnyNetworkOperation)
 
     /// Tells the delegate that the operation failed with an error, or succeeded if `error` is `nil`.
     ///
-    /// The result is in the operation's ``AnyNetworkOperation/anyOutcome``.
+    /// To get the result, read ``AnyNetworkOperation/anyOutcome``.
     func networkOperation(_ operation: any AnyNetworkOperation, didFinishWith error: NetworkError?)
 
     /// Tells the delegate that the operation was canceled.
@@ -56,10 +56,10 @@ extension NetworkOperationDelegate {
     ) {}
 }
 
-/// The methods of a ``NetworkOperationDelegate`` for an object that is isolated to the main actor, such as a view
-/// controller.
+/// The methods that a network operation calls on the main actor to notify its delegate of events.
 ///
-/// A class that adopts this protocol needs neither `nonisolated` nor `@preconcurrency`:
+/// Use this protocol for objects that are isolated to the main actor, such as view controllers. A class that conforms
+/// to the protocol does not need `nonisolated` or `@preconcurrency`:
 ///
 /// ```swift
 /// @MainActor
@@ -72,27 +72,28 @@ extension NetworkOperationDelegate {
 /// }
 /// ```
 ///
-/// Set such an object as the ``AnyNetworkOperation/mainActorDelegate``. Each method does nothing unless you implement
-/// it. After a cancellation, only ``networkOperation(_:wasCancelledBecause:)`` is called.
+/// Set the object as the ``AnyNetworkOperation/mainActorDelegate`` of the operation. All methods are optional, because
+/// they have default implementations that do nothing. If the operation is canceled, it calls only
+/// ``networkOperation(_:wasCancelledBecause:)`` from then on.
 @MainActor
 public protocol MainActorNetworkOperationDelegate: AnyObject {
-    /// Tells the delegate that a part of the request's body was sent.
+    /// Tells the delegate that the session sent a part of the request body.
     func networkOperation(_ operation: any AnyNetworkOperation, didSend progress: TransferProgress)
 
-    /// Tells the delegate that a part of the response's body was received.
+    /// Tells the delegate that the session received a part of the response body.
     func networkOperation(_ operation: any AnyNetworkOperation, didReceive progress: TransferProgress)
 
-    /// Tells the delegate that an attempt failed, and whether the operation will repeat it.
+    /// Tells the delegate that an attempt failed, and whether the operation makes another attempt.
     func networkOperation(_ operation: any AnyNetworkOperation, didDecide event: RetryEvent)
 
-    /// Tells the delegate that the operation begins to wait for the network.
+    /// Tells the delegate that the operation began to wait for the network.
     ///
-    /// The operation calls this method each time that it begins to wait.
+    /// The operation calls this method each time it begins to wait.
     func networkOperationWaitsForNetwork(_ operation: any AnyNetworkOperation)
 
     /// Tells the delegate that the operation failed with an error, or succeeded if `error` is `nil`.
     ///
-    /// The result is in the operation's ``AnyNetworkOperation/anyOutcome``.
+    /// To get the result, read ``AnyNetworkOperation/anyOutcome``.
     func networkOperation(_ operation: any AnyNetworkOperation, didFinishWith error: NetworkError?)
 
     /// Tells the delegate that the operation was canceled.

@@ -84,12 +84,12 @@ struct NetworkOperationOptions: Sendable {
 }
 
 extension CancellationCause.Code {
-    /// A code that indicates that other code canceled the operation's network task.
+    /// A code that indicates that the program canceled the operation's network task instead of the operation.
     public static let networkTaskCancelled = Self("networkTaskCancelled")
 }
 
 extension CancellationCause {
-    /// A cause that indicates that other code canceled the operation's task, or that a hook threw
+    /// A cause that indicates that the program canceled the operation's network task, or that a hook threw a
     /// `CancellationError`.
     public static let networkTaskCancelled = CancellationCause(
         code: .networkTaskCancelled,

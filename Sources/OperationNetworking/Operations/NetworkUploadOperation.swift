@@ -7,7 +7,7 @@ import Foundation
     import FoundationNetworking
 #endif
 
-/// An operation that sends a body, keeps the response in memory and creates its result from the response.
+/// An operation that sends a body, keeps the response body in memory and creates its result from the response.
 ///
 /// ```swift
 /// func upload(_ file: URL, to url: URL) throws -> NetworkUploadOperation<Int> {
@@ -19,20 +19,20 @@ import Foundation
 /// }
 /// ```
 ///
-/// A file is read in parts while it is sent, and is never in memory as a whole.
+/// The session reads a file in portions while it sends the file, so that the file is never in memory as a whole.
 open class NetworkUploadOperation<ResultType: Sendable>: NetworkOperation<Data, ResultType>, @unchecked Sendable {
     // Sendable: it adds no state.
 
-    /// Creates an operation that sends a body to a URL.
+    /// Creates an operation that sends a body to a URL, with an evaluator that receives an `HTTPURLResponse`.
     ///
     /// - Parameters:
     ///   - url: The URL of the request.
-    ///   - method: The method of the request. The default is `POST`.
+    ///   - method: The HTTP method of the request. The default is `POST`.
     ///   - body: The body to send.
-    ///   - urlSession: Any ``NetworkSession``, such as `.shared` or a `URLSession`. The default is the default
-    ///     session of the platform: see ``DefaultNetworkSession``.
-    ///   - evaluator: A closure that creates the result, on a separate thread. The default is `nil`: see the section
-    ///     "Without an evaluator" of ``NetworkOperation``.
+    ///   - urlSession: The session that sends the request, such as `.shared`, a `URLSession` or any other
+    ///     ``NetworkSession``. The default is ``DefaultNetworkSession/standard``.
+    ///   - evaluator: A closure that creates the result on a separate thread. The default is `nil`, which creates the
+    ///     result by the rules in the section "Without an evaluator" of ``NetworkOperation``.
     public init(
         url: URL, method: String = "POST", body: RequestBody,
         urlSession: any NetworkSession = DefaultNetworkSession.standard, evaluator: Evaluator? = nil
@@ -40,7 +40,7 @@ open class NetworkUploadOperation<ResultType: Sendable>: NetworkOperation<Data, 
         super.init(RequestDraft(head: .url(url), method: method, body: body), urlSession, evaluator)
     }
 
-    /// Creates an operation that sends a body to a URL, with an evaluator of one parameter.
+    /// Creates an operation that sends a body to a URL, with an evaluator that receives a ``NetworkResponse``.
     public init(
         url: URL, method: String = "POST", body: RequestBody,
         urlSession: any NetworkSession = DefaultNetworkSession.standard,
@@ -49,9 +49,10 @@ open class NetworkUploadOperation<ResultType: Sendable>: NetworkOperation<Data, 
         super.init(RequestDraft(head: .url(url), method: method, body: body), urlSession, nil, evaluator)
     }
 
-    /// Creates an operation that sends a `URLRequest`, with its own body or with another one.
+    /// Creates an operation that sends a `URLRequest` with an optional body, and an evaluator that receives an
+    /// `HTTPURLResponse`.
     ///
-    /// The default for `body` is `.none`, which sends the body that `request` contains.
+    /// If you do not pass a `body`, the operation sends the body that `request` contains.
     public init(
         request: URLRequest, body: RequestBody = .none,
         urlSession: any NetworkSession = DefaultNetworkSession.standard, evaluator: Evaluator? = nil
@@ -59,7 +60,10 @@ open class NetworkUploadOperation<ResultType: Sendable>: NetworkOperation<Data, 
         super.init(RequestDraft(head: .foundation(request), body: body), urlSession, evaluator)
     }
 
-    /// Creates an operation that sends a `URLRequest`, with an evaluator of one parameter.
+    /// Creates an operation that sends a `URLRequest` with an optional body, and an evaluator that receives a
+    /// ``NetworkResponse``.
+    ///
+    /// If you do not pass a `body`, the operation sends the body that `request` contains.
     public init(
         request: URLRequest, body: RequestBody = .none,
         urlSession: any NetworkSession = DefaultNetworkSession.standard,
@@ -68,9 +72,10 @@ open class NetworkUploadOperation<ResultType: Sendable>: NetworkOperation<Data, 
         super.init(RequestDraft(head: .foundation(request), body: body), urlSession, nil, evaluator)
     }
 
-    /// Creates an operation that sends a ``NetworkRequest``, with its own body or with another one.
+    /// Creates an operation that sends a ``NetworkRequest`` with an optional body, and an evaluator that receives an
+    /// `HTTPURLResponse`.
     ///
-    /// The default for `body` is `.none`, which sends the body that `request` contains.
+    /// If you do not pass a `body`, the operation sends the body that `request` contains.
     public init(
         request: NetworkRequest, body: RequestBody = .none,
         urlSession: any NetworkSession = DefaultNetworkSession.standard, evaluator: Evaluator? = nil
@@ -78,7 +83,10 @@ open class NetworkUploadOperation<ResultType: Sendable>: NetworkOperation<Data, 
         super.init(RequestDraft(head: .checked(request), body: body), urlSession, evaluator)
     }
 
-    /// Creates an operation that sends a ``NetworkRequest``, with an evaluator of one parameter.
+    /// Creates an operation that sends a ``NetworkRequest`` with an optional body, and an evaluator that receives a
+    /// ``NetworkResponse``.
+    ///
+    /// If you do not pass a `body`, the operation sends the body that `request` contains.
     public init(
         request: NetworkRequest, body: RequestBody = .none,
         urlSession: any NetworkSession = DefaultNetworkSession.standard,
@@ -87,15 +95,16 @@ open class NetworkUploadOperation<ResultType: Sendable>: NetworkOperation<Data, 
         super.init(RequestDraft(head: .checked(request), body: body), urlSession, nil, evaluator)
     }
 
-    /// Creates an operation without a request, for a subclass that overrides ``NetworkOperation/makeRequest()``.
+    /// Creates an operation without a request for a subclass that overrides ``NetworkOperation/makeRequest()``, with an
+    /// evaluator that receives an `HTTPURLResponse`.
     public override init(
         urlSession: any NetworkSession = DefaultNetworkSession.standard, evaluator: Evaluator? = nil
     ) {
         super.init(urlSession: urlSession, evaluator: evaluator)
     }
 
-    /// Creates an operation without a request and with an evaluator of one parameter, for a subclass that overrides
-    /// ``NetworkOperation/makeRequest()``.
+    /// Creates an operation without a request for a subclass that overrides ``NetworkOperation/makeRequest()``, with an
+    /// evaluator that receives a ``NetworkResponse``.
     public override init(
         urlSession: any NetworkSession = DefaultNetworkSession.standard,
         evaluator: @escaping @Sendable (NetworkResponse<Data>) throws -> ResultType
@@ -105,7 +114,7 @@ open class NetworkUploadOperation<ResultType: Sendable>: NetworkOperation<Data, 
 
     package override var isPlain: Bool { type(of: self) == NetworkUploadOperation<ResultType>.self }
 
-    /// Returns a collector that keeps the body of the response in memory.
+    /// Returns a collector that keeps the response body in memory.
     open override func makeCollector(for head: ResponseHead) throws -> ResponseCollector<Data> {
         DataCollector(limit: responseRules.maximumBytesInMemory, expected: head.expectedLength)
     }

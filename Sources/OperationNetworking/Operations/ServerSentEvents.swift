@@ -4,7 +4,7 @@
 import Foundation
 import OperationCore
 
-/// An asynchronous sequence of the events that a server sends, which reconnects automatically.
+/// An asynchronous sequence of server-sent events, which reconnects automatically.
 ///
 /// ```swift
 /// func news(from url: URL) async throws {
@@ -14,42 +14,45 @@ import OperationCore
 /// }
 /// ```
 ///
-/// When a connection ends, breaks or cannot be established, the sequence waits and connects again, and asks the
-/// server to continue after the last received event. The server determines the wait, from a tenth of a second to an
-/// hour. The default is 3 seconds. The wait grows with each consecutive failure.
+/// If a connection ends or fails, the sequence waits and opens a new connection. The sequence requests the events after
+/// the last event that it received. The default wait is 3 seconds, and the server can set a wait between 0.1 seconds
+/// and 1 hour. The wait becomes longer with each consecutive failure.
 ///
-/// The sequence ends when the server responds with the status 204. It throws an error in these cases:
+/// The sequence ends if the server responds with the status 204. The sequence throws an error in these cases:
 ///
-/// - The response has any other status than 200, or a content type other than `text/event-stream`.
-/// - A line exceeds 1 MiB, or an event exceeds 16 MiB.
-/// - A new connection would not resolve the error, for example an untrusted certificate.
+/// - The response has a status other than 200, or a content type other than `text/event-stream`.
+/// - A line is longer than 1 MiB, or an event is longer than 16 MiB.
+/// - The connection fails with an error that a new connection would not resolve, such as an untrusted certificate.
 ///
-/// If the ID of the last event contains control characters other than a tab, it cannot be sent. In this case, the
-/// next request has no `Last-Event-ID` header.
+/// If the ID of the last event contains control characters other than a tab, the next request has no `Last-Event-ID`
+/// header.
 ///
-/// By default, a server may be silent for any length of time. To limit the silence, set `silence`, or set the request's
-/// ``TransferTimeouts/idle`` to a value other than its default. The sequence then replaces a connection that is silent
-/// for longer. ``CurlSession`` detects a dead connection after a few minutes in any case, by TCP keep-alive probes.
+/// By default, the time between events is not limited. To limit the time, set ``silence``, or set
+/// ``TransferTimeouts/idle`` to a value other than its default. The sequence then opens a new connection if it receives
+/// no data within that time. A ``CurlSession`` always detects a broken connection after a few minutes with TCP
+/// keep-alive probes.
 public struct ServerSentEvents: AsyncSequence, Sendable {
-    /// The request, to which the sequence adds the `Accept` and `Last-Event-ID` headers.
+    /// The request for the events, to which the sequence adds the `Accept` and `Last-Event-ID` headers.
     public let request: NetworkRequest
-    /// The maximum time for which a connection may be silent.
+    /// The time without data after which the sequence opens a new connection.
     ///
-    /// If the value is `nil`, the idle timeout of the request applies. If that timeout has its default value, there
-    /// is no limit.
+    /// If the value is `nil`, the request's ``TransferTimeouts/idle`` timeout applies. If that timeout has its default
+    /// value, the time is not limited.
     public let silence: Duration?
     private let session: any NetworkSession
     private let clock: any OperationClock
 
-    /// Creates a sequence, which sends nothing until you iterate over it.
+    /// Creates a sequence of the events that a server sends in response to a request.
+    ///
+    /// The sequence sends the request when you iterate over the sequence.
     ///
     /// - Parameters:
     ///   - request: The request for the events.
-    ///   - silence: The maximum time for which a connection may be silent before it is replaced. Choose a longer time
-    ///     than the interval between the comments that the server sends to keep the connection alive. The default is
-    ///     `nil`: see ``silence``.
-    ///   - session: The session that sends the requests. The default is the default session of the platform.
-    ///   - clock: The clock for the wait before the next connection.
+    ///   - silence: The time without data after which the sequence opens a new connection. Choose a longer time than
+    ///     the interval at which the server sends comments to keep the connection alive. The default is `nil`, as
+    ///     described in ``silence``.
+    ///   - session: The session that sends the requests. The default is ``DefaultNetworkSession/standard``.
+    ///   - clock: The clock that measures the waits between connections. The default is the system clock.
     public init(
         _ request: NetworkRequest, silence: Duration? = nil,
         session: any NetworkSession = DefaultNetworkSession.standard, clock: any OperationClock = .system
@@ -60,10 +63,10 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
         self.clock = clock
     }
 
-    /// Creates an iterator, which has its own connection.
+    /// Creates an iterator that opens its own connection.
     public func makeAsyncIterator() -> Iterator { Iterator(self) }
 
-    /// An iterator over the events of a server.
+    /// An iterator that provides the events of a server.
     public struct Iterator: AsyncIteratorProtocol {
         /// The limit of the growing pause after failures, unless the server asks for more.
         private static let longestPause = Duration.seconds(60)
@@ -83,9 +86,9 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
             self.events = events
         }
 
-        /// Returns the next event, or `nil` when the server responded with the status 204.
+        /// Returns the next event, or `nil` if the server responded with the status 204.
         ///
-        /// - Throws: A ``NetworkError`` that another connection would not resolve, or `CancellationError`.
+        /// - Throws: A ``NetworkError`` if a new connection would not resolve the failure, or a `CancellationError`.
         public mutating func next() async throws -> ServerSentEvent? {
             while true {
                 do {

@@ -5,46 +5,46 @@ import Dispatch
 import Foundation
 import OperationCore
 
-/// The number of bytes of a body that were sent or received, and the total.
+/// The progress of sending or receiving a body, in bytes.
 public struct TransferProgress: Sendable, Hashable, CustomStringConvertible {
-    /// The number of bytes that were sent or received so far.
+    /// The number of bytes that the session has sent or received.
     ///
-    /// The value that an operation reports never decreases, even if an attempt is repeated.
+    /// The value that an operation reports never decreases, even if the operation makes another attempt.
     public let completedBytes: Int64
-    /// The total number of bytes, or `nil` if it is not known.
+    /// The total number of bytes in the body, or `nil` if it is not known.
     public let totalBytes: Int64?
 
-    /// Creates a progress value.
+    /// Creates a progress value from a number of completed bytes and a total.
     public init(completedBytes: Int64, totalBytes: Int64?) {
         self.completedBytes = completedBytes
         self.totalBytes = totalBytes
     }
 
-    /// The completed fraction, from 0 to 1, or `nil` if the total is not known.
+    /// The fraction of the body that the session has sent or received, from 0 to 1, or `nil` if the total is not known.
     public var fraction: Double? {
         guard let totalBytes else { return nil }
         return totalBytes > 0 ? min(Double(completedBytes) / Double(totalBytes), 1) : 1
     }
 
-    /// A string such as `12 of 100 bytes`.
+    /// A description of the progress, such as `12 of 100 bytes`.
     public var description: String { "\(completedBytes) of \(totalBytes.map { "\($0)" } ?? "?") bytes" }
 }
 
 /// A value that determines how often an operation reports its progress.
 public struct ProgressPacing: Sendable, Hashable {
-    /// The minimum number of bytes between two reports.
+    /// The minimum number of bytes between progress reports.
     ///
-    /// The default is 16 KiB. For a body of more than 100 times this value, the minimum is one hundredth of the body.
-    /// With the value 1, every received portion is reported, regardless of the size of the body.
+    /// The default is 16 KiB. If the body is larger than 100 times this value, the minimum is one hundredth of the
+    /// body. If the value is 1, the operation reports each received portion, regardless of the size of the body.
     public var smallestStep: Int64
-    /// The minimum time between two reports.
+    /// The minimum time between progress reports.
     ///
-    /// The default is zero.
+    /// The default is zero, which does not limit the reports.
     public var interval: Duration
 
-    /// Creates a pacing value.
+    /// Creates a value that determines how often an operation reports its progress.
     ///
-    /// The end of a body is always reported.
+    /// The operation always reports the end of a body.
     public init(smallestStep: Int64 = 16 << 10, interval: Duration = .zero) {
         self.smallestStep = smallestStep
         self.interval = interval
@@ -120,7 +120,7 @@ final class ProgressReporter: Sendable {
 
     func listeners<Result>(_ body: (inout Listeners) -> Result) -> Result { state.withLock { body(&$0.listeners) } }
 
-    /// Replaces a listener, and releases the old one outside the lock.
+    /// Replaces a listener, and releases the old one without holding the lock.
     func set<Value>(_ path: WritableKeyPath<Listeners, Value>, _ value: Value) {
         var value = value
         let isLate = state.withLock { state in
@@ -151,7 +151,7 @@ final class ProgressReporter: Sendable {
     }
 
     func set(delegate: (any NetworkOperationDelegate)?) {
-        // If nothing else keeps the old delegate, it is freed here, outside the lock.
+        // If nothing else keeps the old delegate, it is freed here, without holding the lock.
         let old = listeners { listeners in
             let old = listeners.delegate
             if old !== delegate { listeners.isDelegateToldOfEnd = false }
@@ -440,10 +440,10 @@ struct FoundationProgress: Sendable {
 }
 
 extension AnyNetworkOperation {
-    /// The fraction of the transfer that is complete, or `nil` while the length is not known.
+    /// The fraction of the transfer that is complete, from 0 to 1, or `nil` if the length of the body is not known.
     ///
-    /// If the request has a body, the fraction is the sent part of it. Otherwise, the fraction is the received part
-    /// of the response's body. A group of operations combines these fractions: see `MeasuredOperation`.
+    /// If the request has a body, the fraction describes the progress of sending that body. Otherwise, it describes the
+    /// progress of receiving the response body. A group uses these fractions to calculate its own progress.
     public var completedFraction: Double? {
         let (upload, download) = (uploadProgress, downloadProgress)
         guard upload.completedBytes > 0 || upload.totalBytes ?? 0 > 0 else {

@@ -7,18 +7,18 @@ import Foundation
     import CoreGraphics
     import ImageIO
 
-    /// An image that the system has decoded.
+    /// An image that Image I/O has decoded.
     public struct DecodedImage: @unchecked Sendable {
         // Sendable: images of Core Graphics do not change.
 
-        /// The image, which you can pass to `UIImage(cgImage:)` or `NSImage(cgImage:size:)`.
+        /// The decoded image, which you can pass to `UIImage(cgImage:)` or `NSImage(cgImage:size:)`.
         public let cgImage: CGImage
     }
 
     extension ImageData {
-        /// Returns the image, decoded by the system on the calling thread.
+        /// Decodes the image with Image I/O on the calling thread.
         ///
-        /// - Throws: A ``NetworkError`` with the code ``NetworkError/Code/undecodableResult`` if the system cannot
+        /// - Throws: A ``NetworkError`` with the code ``NetworkError/Code/undecodableResult`` if Image I/O cannot
         ///   decode the image.
         public func decoded() throws(NetworkError) -> DecodedImage {
             let options = [kCGImageSourceShouldCacheImmediately: true] as CFDictionary
@@ -34,7 +34,7 @@ import Foundation
     }
 #endif
 
-/// An image in the format in which a server sent it.
+/// The data of an image in the format in which the server sent it.
 ///
 /// ```swift
 /// func cover(of album: Int, at shop: NetworkBase) -> EndpointOperation<ImageData> {
@@ -42,18 +42,19 @@ import Foundation
 /// }
 /// ```
 ///
-/// Data that is not an image, such as an error page, is rejected. On Apple platforms, `decoded()` creates a Core
-/// Graphics image. Foundation on Linux cannot decode images, so pass the data to a library of your choice.
+/// If the response body is not an image, for example because it is an error page, the operation fails. On Apple
+/// platforms, `decoded()` creates a Core Graphics image. Foundation on Linux cannot decode images, so pass the data to
+/// another library.
 public struct ImageData: Sendable, Hashable {
-    /// The data that was received.
+    /// The data of the image, as the server sent it.
     public let data: Data
-    /// The format of the data, regardless of the content type in the response.
+    /// The format of the image according to its data, regardless of the content type in the response.
     public let format: ImageFormat
 
-    /// Creates an image after checking the format of its data.
+    /// Creates an image from data and detects its format.
     ///
     /// - Throws: A ``NetworkError`` with the code ``NetworkError/Code/undecodableResult`` if the data is not an image
-    ///   of a known format.
+    ///   in a known format.
     public init(_ data: Data) throws(NetworkError) {
         guard let format = ImageFormat(of: data) else {
             throw NetworkError(
@@ -65,40 +66,40 @@ public struct ImageData: Sendable, Hashable {
     }
 }
 
-/// An image format, which is detected from the beginning of the data.
+/// A format of images, such as PNG, which is recognizable by the first bytes of the data.
 public struct ImageFormat: Sendable, Hashable, CustomStringConvertible {
-    /// The media type of the format, such as `image/png`.
+    /// The media type of the image format, such as `image/png`.
     public let mediaType: String
 
-    /// PNG.
+    /// The PNG image format.
     public static let png = ImageFormat(mediaType: "image/png")
-    /// JPEG.
+    /// The JPEG image format.
     public static let jpeg = ImageFormat(mediaType: "image/jpeg")
-    /// GIF.
+    /// The GIF image format.
     public static let gif = ImageFormat(mediaType: "image/gif")
-    /// WebP.
+    /// The WebP image format.
     public static let webP = ImageFormat(mediaType: "image/webp")
-    /// HEIC, and other kinds of HEIF.
+    /// The HEIC image format and other kinds of HEIF.
     public static let heic = ImageFormat(mediaType: "image/heic")
-    /// AVIF.
+    /// The AVIF image format.
     public static let avif = ImageFormat(mediaType: "image/avif")
-    /// TIFF.
+    /// The TIFF image format.
     public static let tiff = ImageFormat(mediaType: "image/tiff")
-    /// BMP.
+    /// The BMP image format.
     public static let bmp = ImageFormat(mediaType: "image/bmp")
-    /// ICO, the format of Windows icons and website icons.
+    /// The ICO image format, which Windows icons and website icons use.
     public static let icon = ImageFormat(mediaType: "image/x-icon")
-    /// SVG, which is a text format.
+    /// The SVG image format, which is a text format.
     public static let svg = ImageFormat(mediaType: "image/svg+xml")
 
-    /// The media type.
+    /// The media type of the image format.
     public var description: String { mediaType }
 
     private init(mediaType: String) {
         self.mediaType = mediaType
     }
 
-    /// Detects the format of an image, or returns `nil` if the data is not an image of a known format.
+    /// Detects the format of an image from its data, or returns `nil` if the data is not an image in a known format.
     public init?(of data: Data) {
         let bytes = [UInt8](data.prefix(Self.looksAt))
         if let format = Self.signatures.first(where: { bytes.starts(with: $0.bytes) })?.format {

@@ -7,9 +7,9 @@ import Foundation
     import FoundationNetworking
 #endif
 
-/// A complete response, including its body, status and headers.
+/// A complete response, which consists of a body, a status and headers.
 ///
-/// Evaluators and validation rules with one parameter receive this type. Such closures do not need to import
+/// An evaluator or a validation rule with one parameter receives a value of this type, and does not need to import
 /// `FoundationNetworking`:
 ///
 /// ```swift
@@ -20,21 +20,21 @@ import Foundation
 /// }
 /// ```
 public struct NetworkResponse<Body> {
-    /// The body in the form that the operation's task provides, which is `Data` or the `URL` of a file.
+    /// The body of the response, such as `Data` or the `URL` of a file.
     public let body: Body
-    /// The status and the headers.
+    /// The status and the headers of the response.
     public let head: ResponseHead
 
-    /// Creates a response, for tests of an evaluator.
+    /// Creates a response from a body, a status and headers, for tests of an evaluator.
     public init(body: Body, head: ResponseHead) {
         self.body = body
         self.head = head
     }
 
-    /// The status code, such as 200.
+    /// The status code of the response, such as 200.
     public var status: Int { head.status }
 
-    /// The headers.
+    /// The headers of the response.
     public var headers: HeaderFields { head.headers }
 }
 
@@ -160,15 +160,15 @@ extension ResponseHead {
     var contentType: String { headers.values("Content-Type").joined(separator: ", ") }
 }
 
-/// A result for a request whose response has no relevant content.
+/// A result type for requests whose responses have no relevant content.
 public struct NoContent: Codable, Sendable, Hashable {
-    /// Creates a value.
+    /// Creates a value that represents a response without relevant content.
     public init() {}
 
-    /// Creates a value without reading from the decoder.
+    /// Creates a value without reading data from the decoder.
     public init(from decoder: any Decoder) {}
 
-    /// Encodes an empty object.
+    /// Encodes an empty object into the encoder.
     public func encode(to encoder: any Encoder) throws {
         _ = encoder.container(keyedBy: Key.self)
     }

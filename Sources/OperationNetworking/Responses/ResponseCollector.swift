@@ -5,9 +5,9 @@ import Dispatch
 import Foundation
 import OperationCore
 
-/// The base class of collectors that receive the body of one response.
+/// The base class of collectors, which receive the body of a response.
 ///
-/// You cannot create a direct subclass. Create a subclass of ``ResponseCollector`` instead.
+/// You cannot create a direct subclass of this class. Create a subclass of ``ResponseCollector`` instead.
 open class AnyResponseCollector: @unchecked Sendable {
     // Sendable: the calls for one response never overlap, whichever thread they come from; the last is `finish`.
 
@@ -19,34 +19,36 @@ open class AnyResponseCollector: @unchecked Sendable {
     /// Returns the first collected bytes if they are in memory, after all bytes were received.
     func prefix(_ count: Int) -> Data? { nil }
 
-    /// Receives the next bytes of the body.
+    /// Receives the next bytes of the response body.
     ///
-    /// The method is called on the session's thread and must not block. To process the bytes later, copy them, call
-    /// `hold()` on the task, and call `proceed()` when you can receive more.
+    /// The session calls this method on one of its threads, so the method must not block. To process the bytes later,
+    /// copy the bytes and call `hold()` on the task. When the collector can receive more bytes, call `proceed()`.
     ///
     /// - Parameters:
-    ///   - bytes: The bytes, which are valid only until the method returns.
-    ///   - flow: The task that receives the body.
-    /// - Throws: Any error, which cancels the transfer and makes the attempt fail.
+    ///   - bytes: The next bytes of the body, which are valid only until the method returns.
+    ///   - flow: The task that receives the response.
+    /// - Throws: Any error. The operation then cancels the transfer, and the attempt fails.
     open func receive(_ bytes: UnsafeRawBufferPointer, flow: any NetworkTask) throws {}
 }
 
-/// A collector that receives the body of one response and creates the value that a ``NetworkOperation`` evaluates.
+/// A collector that receives the body of a response and creates the value that a ``NetworkOperation`` evaluates.
 ///
-/// The package has collectors for `Data` and for temporary files (`URL`). For a `TaskResult` of your own, create a
-/// subclass and return it from `makeCollector(for:)`.
+/// The package contains collectors for `Data` and for temporary files, which `URL` values represent. If your operation
+/// has another `TaskResult`, create a subclass and return an instance from `makeCollector(for:)`.
 open class ResponseCollector<TaskResult>: AnyResponseCollector, @unchecked Sendable {
     // Sendable: it adds no state.
 
-    /// Creates a collector for one response.
+    /// Creates a collector for the body of one response.
     public override init() {
         super.init()
     }
 
-    /// Returns the collected value.
+    /// Returns the value that the collector created from the body.
     ///
-    /// The method is called once, after all bytes were received, on a thread that may block. Override it, and do not
-    /// call `super.finish()`.
+    /// Override this method, and do not call `super.finish()`. The operation calls the method once, after the collector
+    /// has received all bytes, on a thread that the method can block.
+    ///
+    /// - Throws: Any error. The attempt then fails.
     open func finish() throws -> TaskResult {
         fatalError("\(type(of: self)) must override finish(), and must not call super.finish().")
     }

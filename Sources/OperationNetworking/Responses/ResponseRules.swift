@@ -7,7 +7,7 @@ import Foundation
     import FoundationNetworking
 #endif
 
-/// A set of rules that determine which responses an operation accepts before it creates a result.
+/// The rules that determine which responses an operation accepts before it creates its result.
 ///
 /// ```swift
 /// var rules = ResponseRules()
@@ -18,39 +18,41 @@ import Foundation
 /// struct ShopProblem: Error, Decodable { let reason: String }
 /// ```
 public struct ResponseRules: Sendable {
-    /// The rule for the status codes that indicate success.
+    /// The rule that determines which status codes indicate success.
     ///
-    /// The default accepts 200 to 299.
+    /// The default is ``StatusRule/success``, which accepts 200 to 299.
     public var statuses = StatusRule.success
-    /// The rule for the content types of the body.
+    /// The rule that determines which content types the operation accepts.
     ///
-    /// The default accepts the types that the request asks for.
+    /// The default is ``ContentTypeRule/requested``, which accepts the types in the `Accept` header of the request.
     public var contentTypes = ContentTypeRule.requested
-    /// The maximum number of bytes of a body in memory.
+    /// The maximum number of bytes of a response body that the operation keeps in memory.
     ///
-    /// The default is 32 MiB. The rule does not limit bodies that are written to files.
+    /// The default is 32 MiB. If the body is larger, the operation fails with ``NetworkError/Code/bodyTooLarge``. The
+    /// rule does not limit bodies that the operation writes to files.
     public var maximumBytesInMemory = 32 << 20
-    /// The maximum number of bytes of the body that an error contains.
+    /// The maximum number of bytes of the response body that ``NetworkError/bodyPrefix`` contains.
     ///
     /// The default is 16 KiB.
     public var errorBodyBytes = 16 << 10
-    /// A closure that creates an error from the body of a response whose status code is not accepted.
+    /// A closure that creates an error from the body of a response with a status code that the operation does not
+    /// accept.
     ///
-    /// The closure returns `nil` or throws an error if it cannot create an error. An operation ignores the error that
-    /// the closure throws, with one exception. If the error is a ``NetworkError`` with the code
-    /// ``NetworkError/Code/credentialRejected``, the realm refreshes the credential. The operation then sends the
-    /// request again, as after the status code 401.
+    /// The default is `nil`, which disables the decoding of errors. The error that the closure returns becomes the
+    /// ``NetworkError/apiError``. The closure receives at most 1 MiB of the body. The operation calls the closure on
+    /// the thread on which it evaluates the response.
     ///
-    /// The closure receives the body, of which at most 1 MiB is read. An operation calls the closure on the thread of
-    /// the evaluation. The default is `nil`, which creates no error from the body.
+    /// If the closure cannot create an error, it returns `nil` or throws an error, which the operation ignores.
+    /// However, if the closure throws a ``NetworkError`` with the code ``NetworkError/Code/credentialRejected``, the
+    /// realm refreshes the credential and the operation sends the request again.
     public var decodeError: (@Sendable (Data, HTTPURLResponse) throws -> (any Error)?)?
 
-    /// Creates the default rules.
+    /// Creates rules with the default values.
     public init() {}
 
-    /// Returns a ``decodeError`` closure for servers that describe their errors in JSON.
+    /// Returns a ``decodeError`` closure that decodes an error from JSON.
     ///
-    /// - Parameter type: The type of the error to decode.
+    /// - Parameter type: The type of the error that the closure decodes.
     public static func jsonError<Problem: Error & Decodable>(
         _ type: Problem.Type
     ) -> @Sendable (Data, HTTPURLResponse) throws -> (any Error)? {
@@ -117,22 +119,22 @@ extension ResponseHead {
     }
 }
 
-/// A rule that determines which status codes indicate success.
+/// A rule that determines which status codes of responses indicate success.
 public struct StatusRule: Sendable {
     let accepts: @Sendable (Int) -> Bool
 
-    /// Creates a rule from a closure.
+    /// Creates a rule that calls a closure to check a status code.
     ///
-    /// - Parameter accepts: A closure that returns whether a status code indicates success. It can be called on the
-    ///   thread of a session and must not block.
+    /// - Parameter accepts: A closure that returns whether a status code indicates success. The operation can call the
+    ///   closure on a thread of the session, so the closure must not block.
     public init(_ accepts: @escaping @Sendable (Int) -> Bool) {
         self.accepts = accepts
     }
 
-    /// A rule that accepts the status codes 200 to 299, which is the default.
+    /// The default rule, which accepts the status codes 200 to 299.
     public static let success = StatusRule { (200...299).contains($0) }
 
-    /// A rule that accepts every status code, so that the evaluator can check it.
+    /// A rule that accepts all status codes, so that the evaluator can check them.
     public static let any = StatusRule { _ in true }
 
     /// Returns a rule that accepts only the given status codes.
@@ -148,7 +150,7 @@ public struct StatusRule: Sendable {
     }
 }
 
-/// A rule that determines which content types of a body are accepted.
+/// A rule that determines which content types of response bodies an operation accepts.
 public struct ContentTypeRule: Sendable, Hashable {
     enum Kind: Hashable {
         case any
@@ -158,19 +160,19 @@ public struct ContentTypeRule: Sendable, Hashable {
 
     let kind: Kind
 
-    /// A rule that accepts the types in the `Accept` header of the request, or all types if the request has no such
-    /// header.
+    /// The default rule, which accepts the content types in the `Accept` header of the request.
     ///
-    /// This rule is the default.
+    /// If the request has no `Accept` header, the rule accepts all content types.
     public static let requested = ContentTypeRule(kind: .requested)
 
-    /// A rule that accepts all types.
+    /// A rule that accepts all content types.
     public static let any = ContentTypeRule(kind: .any)
 
-    /// Returns a rule that accepts only the given types, such as `application/json` or `image/*`.
+    /// Returns a rule that accepts only the given content types, such as `application/json` or `image/*`.
     public static func only(_ types: String...) -> ContentTypeRule { ContentTypeRule(kind: .only(types)) }
 
-    /// A rule that accepts JSON, including other types that are JSON (`application/problem+json`).
+    /// A rule that accepts `application/json` and all content types with the suffix `+json`, such as
+    /// `application/problem+json`.
     public static let json = ContentTypeRule(kind: .only(["application/json", "*+json"]))
 
     func accepts(_ type: String?, requested: [String]) -> Bool {

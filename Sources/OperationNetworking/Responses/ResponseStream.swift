@@ -8,7 +8,7 @@ import OperationCore
     import FoundationNetworking
 #endif
 
-/// A response whose body is read piece by piece while it is received.
+/// A response whose body you read in pieces while the session receives it.
 ///
 /// ```swift
 /// func follow(_ url: URL) async throws {
@@ -19,24 +19,25 @@ import OperationCore
 /// }
 /// ```
 ///
-/// The stream buffers at most about 64 KiB, so a slow reader slows down the server. The transfer is canceled when the
-/// stream and its iterators are released, or when the task that awaits the next piece is canceled.
+/// The stream buffers at most about 64 KiB. If your code reads more slowly than the server sends, the session stops
+/// receiving until the buffer has space. To cancel the transfer, release the stream and its iterators, or cancel the
+/// task that awaits the next piece.
 ///
-/// Iterate over the stream only once. If a second task requests the next piece while another task waits for one, the
-/// second task gets an error with the code ``NetworkError/Code/awaitedTwice``.
+/// Iterate over the stream only once. If a second task awaits a piece while another task is waiting for one, the second
+/// task gets an error with the code ``NetworkError/Code/awaitedTwice``.
 public struct ResponseStream: AsyncSequence, Sendable {
     /// The status and the headers of the response.
     public let head: ResponseHead
     let handle: StreamHandle
 
-    /// Creates an iterator over the pieces.
+    /// Creates an iterator over the pieces of the body.
     public func makeAsyncIterator() -> Iterator { Iterator(handle: handle) }
 
-    /// An iterator over the pieces of a body, in the sizes in which they are received.
+    /// An iterator that provides the pieces of a body, in the sizes in which the session receives them.
     public struct Iterator: AsyncIteratorProtocol {
         let handle: StreamHandle
 
-        /// Returns the next piece, or `nil` at the end of the body.
+        /// Returns the next piece of the body, or `nil` at the end of the body.
         ///
         /// - Throws: A ``NetworkError`` if the transfer fails or the task is canceled.
         public mutating func next() async throws -> Data? {
@@ -49,22 +50,22 @@ public struct ResponseStream: AsyncSequence, Sendable {
         }
     }
 
-    /// The bytes of the body, one at a time.
+    /// An asynchronous sequence of the bytes of the body.
     public var bytes: Bytes { Bytes(stream: self) }
 
-    /// The lines of the body without their line endings, which are LF, CR LF or CR.
+    /// An asynchronous sequence of the lines of the body, without the line endings LF, CR LF or CR.
     ///
-    /// The lines are decoded as UTF-8, regardless of the character set in the response.
+    /// The sequence decodes the lines as UTF-8, regardless of the character set that the response specifies.
     public var lines: Lines { Lines(stream: self) }
 
-    /// The bytes of a response.
+    /// An asynchronous sequence of the bytes of a response body.
     public struct Bytes: AsyncSequence, Sendable {
         let stream: ResponseStream
 
-        /// Creates an iterator over the bytes.
+        /// Creates an iterator over the bytes of the body.
         public func makeAsyncIterator() -> Iterator { Iterator(pieces: stream.makeAsyncIterator()) }
 
-        /// An iterator over the bytes of a body.
+        /// An iterator that provides the bytes of a response body.
         public struct Iterator: AsyncIteratorProtocol {
             var pieces: ResponseStream.Iterator
             private var piece = Data()
@@ -74,7 +75,7 @@ public struct ResponseStream: AsyncSequence, Sendable {
                 self.pieces = pieces
             }
 
-            /// Returns the next byte, or `nil` at the end of the body.
+            /// Returns the next byte of the body, or `nil` at the end of the body.
             public mutating func next() async throws -> UInt8? {
                 while position == piece.endIndex {
                     guard let next = try await pieces.next() else { return nil }
@@ -87,14 +88,14 @@ public struct ResponseStream: AsyncSequence, Sendable {
         }
     }
 
-    /// The lines of a response.
+    /// An asynchronous sequence of the lines of a response body.
     public struct Lines: AsyncSequence, Sendable {
         let stream: ResponseStream
 
-        /// Creates an iterator over the lines.
+        /// Creates an iterator over the lines of the body.
         public func makeAsyncIterator() -> Iterator { Iterator(pieces: stream.makeAsyncIterator()) }
 
-        /// An iterator over the lines of a body.
+        /// An iterator that provides the lines of a response body.
         public struct Iterator: AsyncIteratorProtocol {
             var pieces: ResponseStream.Iterator
             /// Whether text after the last line ending is a line, too.
@@ -105,10 +106,10 @@ public struct ResponseStream: AsyncSequence, Sendable {
                 self.pieces = pieces
             }
 
-            /// Returns the next line, or `nil` at the end of the body.
+            /// Returns the next line of the body, or `nil` at the end of the body.
             ///
-            /// - Throws: A ``NetworkError`` if the transfer fails, or if a line is longer than 1 MiB
-            ///   (``NetworkError/Code/bodyTooLarge``).
+            /// - Throws: A ``NetworkError`` if the transfer fails. If a line is longer than 1 MiB, the code is
+            ///   ``NetworkError/Code/bodyTooLarge``.
             public mutating func next() async throws -> String? {
                 while true {
                     if let line = splitter.next() { return line }
@@ -125,13 +126,15 @@ public struct ResponseStream: AsyncSequence, Sendable {
 }
 
 extension NetworkSession {
-    /// Sends a request, and returns the response as soon as its headers arrive.
+    /// Sends a request, and returns a stream as soon as the response headers arrive.
     ///
     /// - Parameters:
     ///   - request: The request to send.
-    ///   - statuses: The rule for the status codes that indicate success. The default is ``StatusRule/success``.
-    /// - Throws: A ``NetworkError`` if the transfer fails or the rule does not accept the status code. For a rejected
-    ///   status code, the error contains at most the first 16 KiB of the body that arrive within 2 seconds.
+    ///   - statuses: The rule that determines which status codes indicate success. The default is
+    ///     ``StatusRule/success``.
+    /// - Throws: A ``NetworkError`` if the transfer fails or the rule does not accept the status code. For a status
+    ///   code that the rule does not accept, ``NetworkError/bodyPrefix`` contains up to 16 KiB of the body that arrived
+    ///   within 2 seconds.
     public func stream(_ request: NetworkRequest, statuses: StatusRule = .success) async throws -> ResponseStream {
         var rules = ResponseRules()
         (rules.statuses, rules.contentTypes) = (statuses, .any)

@@ -4,13 +4,13 @@
 import Foundation
 import OperationCore
 
-/// An event that a server sent in a stream of server-sent events.
+/// An event that a server sends in a stream of server-sent events.
 public struct ServerSentEvent: Sendable, Hashable {
-    /// The type of the event, which is `message` unless the server states another type.
+    /// The type of the event, which is `message` unless the server specifies another type.
     public let kind: String
-    /// The data of the event, which can have several lines.
+    /// The data of the event, which can consist of several lines.
     public let data: String
-    /// The last event ID that the server sent up to this event, or an empty string if it sent none.
+    /// The last event ID that the server has sent, or an empty string if the server has not sent an ID.
     public let id: String
 }
 

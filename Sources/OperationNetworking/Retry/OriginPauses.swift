@@ -4,10 +4,10 @@
 import Foundation
 import OperationCore
 
-/// A store of the origins that asked for a pause, so that all operations that share the store respect the pause.
+/// A store that records the pauses that servers request, so that all operations that share the store respect them.
 ///
-/// A server asks for a pause with the status code 429 or 503 and a `Retry-After` header. All operations whose ``Retry``
-/// contains the store then wait or fail, and not only the operation that received the response.
+/// A server requests a pause with the status code 429 or 503 and a `Retry-After` header. During the pause, all
+/// operations whose ``Retry`` contains the store wait or fail, and not only the operation that received the response.
 ///
 /// ```swift
 /// func polite() -> Retry {
@@ -17,22 +17,21 @@ import OperationCore
 /// }
 /// ```
 ///
-/// By default, operations use no store, because many services apply limits per user, key or path. For such a service, a
-/// pause for one request does not apply to other requests. Use a store for a service whose limit applies to all
-/// requests that you send to it.
+/// Use a store only if a service limits all your requests together. By default, operations do not use a store, because
+/// many services apply separate limits to users, keys or paths.
 public final class OriginPauses: Sendable {
-    /// The behavior of a request that is ready to be sent during a pause of its origin.
+    /// The behavior of an operation that is ready to send a request during a pause of the origin.
     ///
     /// More cases may be added.
     public enum Meanwhile: Sendable, Hashable {
-        /// The request waits until the pause has ended, and is then sent in order.
+        /// The operation waits until the pause has ended, and then sends its request.
         ///
-        /// The request fails immediately with ``NetworkError/Code/originPaused`` if the wait would exceed
-        /// ``OriginPauses/longest`` or the deadline of the operation. A request that refreshes a credential also fails
+        /// If the wait would exceed ``OriginPauses/longest`` or the operation's deadline, the operation fails
+        /// immediately with ``NetworkError/Code/originPaused``. A request that refreshes a credential also fails
         /// immediately if the remaining pause is longer than 5 seconds, because other operations wait for the
         /// credential.
         case wait
-        /// The request fails immediately with ``NetworkError/Code/originPaused``.
+        /// The operation fails immediately with ``NetworkError/Code/originPaused``.
         case fail
     }
 
@@ -44,27 +43,27 @@ public final class OriginPauses: Sendable {
         var waiters: [Ticket: @Sendable () -> Void] = [:]
     }
 
-    /// The store with default settings for the whole process.
+    /// The shared store of the process, which has the default settings.
     public static let shared = OriginPauses()
 
-    /// The behavior of a request that is ready to be sent during a pause of its origin.
+    /// The behavior of an operation that is ready to send a request during a pause of the origin.
     public let meanwhile: Meanwhile
-    /// The maximum length of a pause, and the maximum time for which one attempt waits.
+    /// The maximum duration of a pause, and the maximum time for which an attempt waits.
     ///
-    /// A server that asks for a longer pause gets a pause of this length.
+    /// If a server requests a longer pause, the store records a pause of this duration.
     public let longest: Duration
     let clock: any OperationClock
     private let state: Locked<State>
 
-    /// Creates a store.
+    /// Creates a store that records the pauses of origins.
     ///
     /// - Parameters:
-    ///   - meanwhile: The behavior of a request that is ready to be sent during a pause. The default is
+    ///   - meanwhile: The behavior of an operation that is ready to send a request during a pause. The default is
     ///     ``Meanwhile/wait``.
-    ///   - longest: The maximum length of a pause, and the maximum time for which one attempt waits. The default is 60
+    ///   - longest: The maximum duration of a pause, and the maximum time for which an attempt waits. The default is 60
     ///     seconds.
-    ///   - pace: The rate at which waiting operations continue after a pause. By default, 10 operations continue
-    ///     immediately, and 10 more every 100 milliseconds.
+    ///   - pace: The pace at which waiting operations resume after a pause. By default, 10 operations resume
+    ///     immediately and 10 more operations every 100 milliseconds.
     ///   - clock: The clock that measures the pauses. The default is the system clock.
     public init(
         _ meanwhile: Meanwhile = .wait, longest: Duration = .seconds(60),
@@ -76,10 +75,10 @@ public final class OriginPauses: Sendable {
         state = Locked(State(machine: Machine(pace: pace)))
     }
 
-    /// Returns the remaining pause of the origin of a URL, or `nil` if requests can be sent to it now.
+    /// Returns the remaining duration of the pause for a URL's origin, or `nil` if there is no pause.
     public func left(for url: URL) -> Duration? { RequestOrigin(of: url).flatMap { left(for: $0) } }
 
-    /// The number of operations that wait for the end of a pause.
+    /// The number of operations that are currently waiting for the end of a pause.
     public var waitingCount: Int { state.withLock { $0.waiters.count } }
 
     package func left(for origin: RequestOrigin, hasWaited: Bool = false) -> Duration? {

@@ -4,9 +4,7 @@
 import Foundation
 import OperationCore
 
-/// A description of whether, when and how often an operation sends a failed request again.
-///
-/// The policy, the backoff and the budget are independent of each other.
+/// The settings that determine whether, when and how often an operation sends a failed request again.
 ///
 /// ```swift
 /// func albums(at url: URL) -> NetworkDataOperation<Data> {
@@ -19,35 +17,34 @@ import OperationCore
 ///
 /// To set the retry behavior for all operations of a service, set ``NetworkBase/retry``.
 public struct Retry: Sendable {
-    /// The policy that decides whether a request may be sent again.
+    /// The policy that decides whether an operation sends a failed request again.
     public var policy: RetryPolicy
-    /// The backoff that determines the pause before the next attempt.
+    /// The backoff that determines the pauses between attempts.
     public var backoff: RetryBackoff
-    /// The backoff to use if the server reported that it is overloaded.
+    /// The backoff that determines the pauses if the server reports that it is overloaded.
     public var throttledBackoff: RetryBackoff
-    /// The budget that limits the total number of repeated requests of all operations that share the budget.
+    /// The budget that limits the total number of retries of all operations that share the budget.
     ///
-    /// If the value is `nil`, the number is not limited.
+    /// If the value is `nil`, the total number of retries is not limited.
     public var budget: RetryBudget?
-    /// A store that records which origins asked for a pause, for all operations that share the store.
+    /// The store that records the pauses that servers request, for all operations that share the store.
     ///
-    /// The default is `nil`, which makes each operation respect only the pauses in its own responses.
+    /// The default is `nil`. Each operation then respects only the pauses that its own responses request.
     public var originPauses: OriginPauses?
-    /// The maximum duration of one attempt.
+    /// The maximum duration of an attempt, from its preparation until the response is complete.
     ///
-    /// The default is `nil`, which sets no limit. The duration runs from the preparation of the attempt until its
-    /// response is complete. The operation's clock measures this time, without the time for which the operation is
-    /// suspended.
+    /// The default is `nil`, which does not limit the duration. The operation's clock measures the time, which does not
+    /// include suspensions of the operation.
     public var attemptTimeout: Duration?
-    /// A closure that returns a random number from 0 to 1 for each pause.
+    /// A closure that returns a random number from 0 to 1, which varies the duration of a pause.
     ///
-    /// A number outside this range counts as the nearest bound. The operation can call the closure on any thread.
+    /// The operation can call the closure on any thread. Replace this closure only in tests.
     public var chance: @Sendable () -> Double = { .random(in: 0..<1) }
 
-    /// Creates a description of the retry behavior.
+    /// Creates retry settings from a policy, backoffs and a budget.
     ///
-    /// A budget limits only the operations that share it. A new budget for each operation limits nothing. Store a
-    /// budget of your own in a `static let`.
+    /// If you pass your own budget, store the budget in a `static let`. A separate budget for each operation would not
+    /// limit the total number of retries.
     public init(
         policy: RetryPolicy = .standard, backoff: RetryBackoff = .standard,
         throttledBackoff: RetryBackoff = .throttled, budget: RetryBudget? = .shared
@@ -58,15 +55,14 @@ public struct Retry: Sendable {
         self.budget = budget
     }
 
-    /// Three attempts with the standard policy, backoff and budget.
+    /// The standard settings, which allow three attempts with the standard policy, backoff and budget.
     ///
-    /// The pause is up to half a second before the second attempt and up to one second before the third. Both bounds
-    /// are doubled if the server reports that it is overloaded. The shared budget limits the number of repeated
-    /// requests.
+    /// The pause is up to half a second before the second attempt, and up to one second before the third attempt. If
+    /// the server reports that it is overloaded, the pauses can be twice as long. The budget is ``RetryBudget/shared``.
     public static let standard = Retry()
 }
 
-/// A decision about whether a failed attempt is followed by another attempt.
+/// A decision of the ``RetryPolicy/decide`` closure about whether the operation makes another attempt.
 public struct RetryAnswer: Sendable, Hashable {
     package enum Kind: Sendable, Hashable {
         case asPolicySays
@@ -76,22 +72,22 @@ public struct RetryAnswer: Sendable, Hashable {
 
     package let kind: Kind
 
-    /// The decision that the policy would make.
+    /// The rules of the policy decide whether the operation makes another attempt.
     public static let asPolicySays = RetryAnswer(kind: .asPolicySays)
     /// The operation fails without another attempt.
     public static let fail = RetryAnswer(kind: .fail)
-    /// Another attempt, after the pause that the backoff determines.
+    /// The operation makes another attempt after the pause that the backoff determines.
     public static let again = RetryAnswer(kind: .again(nil))
-    /// Returns the decision to make another attempt after the given pause.
+    /// Returns the decision that the operation makes another attempt after the given pause.
     public static func again(after pause: Duration) -> RetryAnswer { RetryAnswer(kind: .again(pause)) }
 }
 
 // Set these properties before the operation starts.
 extension AnyNetworkOperation {
-    /// The retry behavior of the operation.
+    /// The settings that determine whether and when the operation sends a failed request again.
     ///
-    /// The default is `nil`, which disables retries. If you never set this property, the operation uses the retry
-    /// behavior of its group, if the group sets one.
+    /// The default is `nil`, which disables retries. Set this property before the operation starts. If you never set
+    /// the property, the operation uses the settings of its group.
     public var retry: Retry? {
         get { networkAttempts.policy(of: RetryAgent.self)?.retry }
         set {
@@ -103,8 +99,8 @@ extension AnyNetworkOperation {
 
     /// A closure that the operation calls on its callback queue with each decision about a failed attempt.
     ///
-    /// The operation calls this closure before the failure handler, and never after a cancellation. The operation
-    /// releases the closure when it ends.
+    /// The operation calls this closure before the failure handler, and does not call it after a cancellation. When the
+    /// operation ends, it releases the closure.
     public var retryHandler: (@Sendable (RetryEvent) -> Void)? {
         get { networkAttempts.state.withLock { $0.retryHandler } }
         set {
@@ -115,14 +111,15 @@ extension AnyNetworkOperation {
         }
     }
 
-    /// The attempts that failed so far, even if the operation was canceled.
+    /// The records of the operation's failed attempts, which are also available after a cancellation.
     ///
-    /// The array is empty if the operation has no ``retry`` and no other policy that can start another attempt.
+    /// The array is empty if the operation has neither ``retry`` settings nor another policy that can start another
+    /// attempt.
     public var failedAttempts: [AttemptRecord] { networkAttempts.records }
 
-    /// A key that tells the server that a repeated request is the same request.
+    /// The key with which a server recognizes a repeated request of the operation.
     ///
-    /// `POST` and `PATCH` requests with a key are retried, too. The default is `nil`.
+    /// The default is `nil`. If you set a key, the operation also retries `POST` and `PATCH` requests.
     public var idempotencyKey: IdempotencyKey? {
         get { networkAttempts.state.withLock { $0.idempotencyKey } }
         set { networkAttempts.state.withLock { $0.idempotencyKey = newValue } }

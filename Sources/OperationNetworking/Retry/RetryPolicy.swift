@@ -4,16 +4,17 @@
 import Foundation
 import OperationCore
 
-/// A policy that decides whether a failed request may be sent again.
+/// A policy that decides whether an operation sends a failed request again.
 ///
-/// A ``RetryBackoff`` determines the pauses, and a ``RetryBudget`` limits the total number of retries. A request is
-/// sent again if all of these conditions are true:
+/// The operation sends the request again if all of these conditions are true:
 ///
-/// 1. One of the ``rules`` matches the failure. The text of the rule says why another attempt may succeed.
-/// 2. The request can safely be sent twice, because its method is one of ``methods``, it has an `Idempotency-Key`, or
-///    no part of it was sent.
-/// 3. The number of attempts is below ``maximumAttempts``, and the next attempt begins within ``window`` of the first.
-/// 4. The body can be sent again, or the session has not requested it yet.
+/// 1. One of the ``rules`` matches the failure.
+/// 2. The HTTP method is one of ``methods``, the request has an `Idempotency-Key` header, or the session sent no part
+///    of the request.
+/// 3. The number of attempts is less than ``maximumAttempts``, and the next attempt begins within the ``window``.
+/// 4. The request body can be sent more than once, or the session has not read it.
+///
+/// A ``RetryBackoff`` determines the pauses between attempts, and a ``RetryBudget`` limits the total number of retries.
 ///
 /// ```swift
 /// var policy = RetryPolicy.standard
@@ -23,66 +24,62 @@ import OperationCore
 /// }
 /// ```
 public struct RetryPolicy: Sendable {
-    /// The maximum number of attempts, including the first one.
+    /// The maximum number of attempts, including the first attempt.
     ///
-    /// The default is 3. A value below 1 counts as 1.
+    /// The default is 3. Values less than 1 count as 1.
     ///
-    /// A download makes progress if its last attempt wrote at least 64 KiB more to disk than the attempts before it.
-    /// After progress, the count of attempts starts again from that attempt, and the ``window`` begins when that
-    /// attempt failed.
+    /// If an attempt of a download wrote at least 64 KiB more to disk than the attempts before it, the number of
+    /// attempts and the ``window`` start again.
     public var maximumAttempts = 3
-    /// The time after the start of the first attempt within which every other attempt must begin.
+    /// The maximum time between the start of the first attempt and the start of any other attempt.
     ///
-    /// The default is 60 seconds. If the value is `nil`, the time does not limit the attempts.
+    /// The default is 60 seconds. If the value is `nil`, the time is not limited.
     ///
-    /// The window starts with the preparation of the first attempt. The window includes everything until the next
-    /// attempt begins, such as a call of ``decide`` and the preparation of that attempt. The window does not advance
-    /// while the operation is suspended, or waits for anything other than the retry pause, such as the network or a
-    /// credential.
+    /// The time includes the preparation of the attempts and the calls of ``decide``. The time does not include
+    /// suspensions of the operation, or waits for the network or a credential.
     public var window: Duration? = .seconds(60)
-    /// The HTTP methods of requests that a server can safely process twice.
+    /// The HTTP methods of the requests that a server can safely process twice.
     ///
-    /// The default is `GET`, `HEAD`, `OPTIONS`, `TRACE`, `PUT` and `DELETE`. If the value is `nil`, every method counts
-    /// as safe.
+    /// The default is `GET`, `HEAD`, `OPTIONS`, `TRACE`, `PUT` and `DELETE`. If the value is `nil`, all methods are
+    /// safe.
     public var methods: Set<String>? = ["GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"]
-    /// The rules for the failures after which a request is sent again.
+    /// The rules that identify the failures after which an operation sends its request again.
     ///
     /// The policy applies the first rule that matches the failure. The default is ``RetryRule/standard``.
     public var rules = RetryRule.standard
-    /// The longest pause that the policy accepts from a server in `Retry-After`.
+    /// The longest pause in a `Retry-After` header that the policy accepts.
     ///
-    /// The default is 60 seconds. If the server asks for a longer pause, the operation fails immediately, because an
-    /// earlier attempt would ignore the server's request. The operation also fails immediately if the remaining
-    /// ``window`` or the time until the deadline is shorter than the pause.
+    /// The default is 60 seconds. If the server requests a longer pause, the operation fails immediately. The operation
+    /// also fails immediately if the pause would end after the ``window`` or the operation's deadline.
     public var longestRetryAfter: Duration = .seconds(60)
-    /// A closure that decides whether an attempt that failed is followed by another attempt.
+    /// A closure that decides whether the operation makes another attempt after a failed attempt.
     ///
-    /// The default is `nil`, which leaves the decision to the policy. The operation calls the closure after every
-    /// failure, with these exceptions:
+    /// The default is `nil`. Only the other properties of the policy then determine the decision. The operation calls
+    /// the closure after each failed attempt, except in these cases:
     ///
-    /// - The operation was canceled, or its session is closed or unavailable.
-    /// - The ``window`` ended while the next attempt was prepared.
-    /// - Another part of the operation handles the failure first, such as a rejected credential or a lost network.
+    /// - The program canceled the operation, or the session is closed or unavailable.
+    /// - The ``window`` ended while the operation prepared the next attempt.
+    /// - The operation waits for a new credential or for the network before it makes another attempt.
     ///
-    /// The closure can take as long as it needs. Canceling the operation cancels the task of the closure. The number of
-    /// attempts, the window, the deadline, the body and the budget also limit the closure's decision. The ``rules``,
-    /// the ``methods`` and the limits of single rules do not limit it.
+    /// The closure can take any amount of time. If you cancel the operation, it cancels the task that runs the closure.
+    /// The closure can override the ``rules`` and the ``methods``. However, the operation makes no other attempt if the
+    /// number of attempts, the window, the deadline, the body or the budget does not allow it.
     ///
-    /// `.again` waits for the pause that the policy would choose. That pause is longer after a failure that indicates
-    /// an overloaded server, and never shorter than the server asks for. The limit in ``longestRetryAfter`` applies.
-    /// `.again(after:)` waits for exactly the pause that you pass, regardless of the pause that the server asks for in
-    /// ``NetworkError/retryAfter``. The operation releases the closure when it ends.
+    /// If the closure returns ``RetryAnswer/again``, the backoff determines the pause, which is not shorter than the
+    /// pause that the server requests. If the closure returns ``RetryAnswer/again(after:)``, the pause is exactly the
+    /// specified duration, even if ``NetworkError/retryAfter`` is longer. When the operation ends, it releases the
+    /// closure.
     public var decide: (@Sendable (FailedAttempt) async -> RetryAnswer)?
 
-    /// Creates the standard policy.
+    /// Creates a policy with the default values.
     public init() {}
 
-    /// A policy that allows three attempts within a minute for requests that can safely be sent twice.
+    /// A policy that allows three attempts within one minute for requests that a server can safely process twice.
     public static let standard = RetryPolicy()
 
-    /// A policy that retries requests regardless of their method.
+    /// A policy that allows retries for requests with any HTTP method.
     ///
-    /// Use this policy for services that can safely carry out every request twice.
+    /// Use this policy only for services that can safely process all requests twice.
     public static let anyMethod: RetryPolicy = {
         var policy = RetryPolicy()
         policy.methods = nil
@@ -109,15 +106,14 @@ public struct RetryPolicy: Sendable {
     }
 }
 
-/// A strategy that determines how long an operation waits before it sends a request again.
+/// A strategy that determines the pauses between the attempts of an operation.
 ///
 /// ```swift
 /// let patient = RetryBackoff.exponential(from: .seconds(1), upTo: .seconds(60))
 /// let even = RetryBackoff.constant(.seconds(5), jitter: .none)
 /// ```
 ///
-/// A pause is never negative and never longer than ``longest``. The calculation does not overflow, regardless of the
-/// number of attempts.
+/// A pause is never negative, and never longer than ``longest``.
 public struct RetryBackoff: Sendable, Hashable {
     private enum Growth: Sendable, Hashable {
         case constant
@@ -125,39 +121,50 @@ public struct RetryBackoff: Sendable, Hashable {
         case exponential(multiplier: Double)
     }
 
-    /// The pause after the first attempt, before jitter is applied.
+    /// The pause after the first attempt, without jitter.
     ///
-    /// If the backoff is constant, setting this property also sets ``longest``.
+    /// If the backoff is constant and you set this property, ``longest`` changes to the same value.
     public var base: Duration {
         didSet {
             // A constant backoff has no upper bound besides its base.
             if growth == .constant { longest = base }
         }
     }
-    /// The longest possible pause.
+    /// The maximum duration of a pause.
     public var longest: Duration
-    /// The jitter that randomizes the pauses.
+    /// The jitter that varies the pauses at random.
     public var jitter: RetryJitter
     private var growth: Growth
 
-    /// Creates a backoff whose pauses all have the same upper bound.
+    /// Creates a backoff whose pauses have the same upper bound after each attempt.
     ///
-    /// With the default jitter, each pause is a random time up to `pause`. With `jitter: .none`, each pause is exactly
-    /// `pause`.
+    /// With the default jitter, each pause is a random time up to `pause`. With the jitter ``RetryJitter/none``, each
+    /// pause is exactly `pause`.
     public static func constant(_ pause: Duration, jitter: RetryJitter = .full) -> RetryBackoff {
         RetryBackoff(base: pause, longest: pause, jitter: jitter, growth: .constant)
     }
 
-    /// Creates a backoff whose pauses grow by `base` after each attempt.
+    /// Creates a backoff whose pauses increase by `base` after each attempt.
+    ///
+    /// - Parameters:
+    ///   - base: The pause after the first attempt, without jitter.
+    ///   - longest: The maximum duration of a pause. The default is 20 seconds.
+    ///   - jitter: The jitter that varies the pauses at random. The default is ``RetryJitter/full``.
     public static func linear(
         from base: Duration, upTo longest: Duration = .seconds(20), jitter: RetryJitter = .full
     ) -> RetryBackoff {
         RetryBackoff(base: base, longest: longest, jitter: jitter, growth: .linear)
     }
 
-    /// Creates a backoff whose pauses are multiplied by `multiplier` after each attempt.
+    /// Creates a backoff whose pauses increase by the factor `multiplier` after each attempt.
     ///
-    /// A multiplier that is less than 1 or not a number counts as 1.
+    /// - Parameters:
+    ///
+    ///   - base: The pause after the first attempt, without jitter.
+    ///   - longest: The maximum duration of a pause. The default is 20 seconds.
+    ///   - multiplier: The factor between consecutive pauses. The default is 2. Values that are less than 1 or not a
+    ///     number count as 1.
+    ///   - jitter: The jitter that varies the pauses at random. The default is ``RetryJitter/full``.
     public static func exponential(
         from base: Duration, upTo longest: Duration = .seconds(20), multiplier: Double = 2, jitter: RetryJitter = .full
     ) -> RetryBackoff {
@@ -166,20 +173,20 @@ public struct RetryBackoff: Sendable, Hashable {
             growth: .exponential(multiplier: multiplier >= 1 ? multiplier : 1))
     }
 
-    /// A backoff that starts at half a second and doubles after each attempt, up to 20 seconds.
+    /// A backoff that begins with half a second and doubles after each attempt, up to 20 seconds.
     ///
-    /// Full jitter makes each pause a random time between zero and that value.
+    /// The jitter is ``RetryJitter/full``, so each pause is a random time between zero and that value.
     public static let standard = exponential(from: .milliseconds(500))
 
-    /// A backoff that starts at one second, for servers that report that they are overloaded.
+    /// A backoff that begins with one second, for servers that report that they are overloaded.
     public static let throttled = exponential(from: .seconds(1))
 
     /// Returns the pause after a failed attempt.
     ///
     /// - Parameters:
-    ///   - attempt: The number of the attempt that failed. The first attempt has the number 1.
-    ///   - previous: The pause before that attempt, or `nil` after the first attempt.
-    ///   - chance: A random number from 0 to 1 that selects the pause within the bounds that ``jitter`` sets.
+    ///   - attempt: The number of the failed attempt, starting at 1.
+    ///   - previous: The pause before that attempt, or `nil` for the first attempt.
+    ///   - chance: A random number from 0 to 1 that selects the pause within the bounds that ``jitter`` determines.
     public func pause(after attempt: Int, previous: Duration? = nil, chance: Double) -> Duration {
         let longest = Self.seconds(longest)
         let base = min(Self.seconds(base), longest)
@@ -217,20 +224,24 @@ public struct RetryBackoff: Sendable, Hashable {
     }
 }
 
-/// A way to randomize the pauses, so that requests that fail at the same time are not sent again at the same time.
+/// A way to vary the pauses of a ``RetryBackoff`` at random.
+///
+/// Without jitter, operations that fail at the same time would also send their requests again at the same time.
 public struct RetryJitter: Sendable, Hashable {
     private enum Kind: Sendable, Hashable { case none, full, equal, decorrelated }
 
     private let kind: Kind
 
-    /// No randomization, for tests and for servers that distribute the requests themselves.
+    /// A kind of jitter that does not vary the pauses, for example for tests.
     public static let none = RetryJitter(kind: .none)
-    /// A random pause between zero and the full pause, which causes the fewest requests in total under load.
+    /// A kind of jitter that selects a random pause between zero and the full pause, which results in the fewest
+    /// requests under load.
     public static let full = RetryJitter(kind: .full)
-    /// Half of the pause, plus a random time up to the other half.
+    /// A kind of jitter that selects a random pause between half of the pause and the full pause.
     public static let equal = RetryJitter(kind: .equal)
-    /// A random pause between the first pause and three times the previous pause, which replaces the growth of the
-    /// backoff.
+    /// A kind of jitter that selects a random pause between the first pause and three times the previous pause.
+    ///
+    /// This jitter replaces the growth of the backoff.
     public static let decorrelated = RetryJitter(kind: .decorrelated)
 
     func spread(_ bound: Double, base: Double, previous: Double?, longest: Double, by chance: Double) -> Double {
@@ -245,16 +256,16 @@ public struct RetryJitter: Sendable, Hashable {
     }
 }
 
-/// A limit on the number of requests that operations may send again, so that many failures do not overload a server.
+/// A limit on the number of retries of all operations that share it, so that many failures do not overload a server.
 ///
-/// A budget keeps a separate allowance for each origin (scheme, host and port). All operations that use the budget
-/// share these allowances. By default, every ten first attempts within ten seconds allow two retries. In addition, the
-/// allowance includes a reserve of ten retries, which refills by one retry per second. Operations do not wait for an
-/// allowance. An operation that gets no allowance fails with the error it already has.
+/// A budget has a separate allowance for each origin, which consists of a scheme, a host and a port. By default, ten
+/// first attempts within ten seconds allow two retries. In addition, the allowance includes a reserve of ten retries,
+/// which increases by one retry per second. If the allowance is used up, an operation fails with the error of its last
+/// attempt.
 ///
-/// A budget has an effect only if operations share it. Store a budget of your own where all operations can use it, and
-/// do not create one for each operation. After an hour without a request to an origin, the budget may reset the
-/// allowance for that origin.
+/// Store your own budget where all operations can use it, because a separate budget for each operation does not limit
+/// the total number of retries. After an hour without requests to an origin, the budget may reset the allowance for
+/// that origin.
 ///
 /// ```swift
 /// enum Budgets {
@@ -268,24 +279,24 @@ public final class RetryBudget: Sendable {
         var limit = 64
     }
 
-    /// The budget that all operations without another budget share in this process.
+    /// The shared budget of the process, which operations use by default.
     ///
-    /// This budget uses the system clock. Tests that run in parallel share this budget, too. Give each operation or
-    /// network base under test its own budget.
+    /// This budget uses the system clock. Tests that run in parallel also share the budget, so use a separate budget
+    /// for each test.
     public static let shared = RetryBudget()
 
     private let terms: RetryTerms
     private let clock: any OperationClock
     private let books = Locked(Books())
 
-    /// Creates a budget.
+    /// Creates a budget from a share for each first attempt and a reserve.
     ///
     /// - Parameters:
-    ///   - share: The number of retries that each first attempt allows. The default is 0.2.
-    ///   - window: The time after which an earned share expires. The default is 10 seconds.
-    ///   - reserve: The number of retries that are allowed without any first attempt. The default is 10.
-    ///   - refillPerSecond: The number of retries by which the reserve refills each second. The default is 1.
-    ///   - clock: The clock that the budget reads. The default is the system clock.
+    ///   - share: The number of retries that each first attempt adds to the allowance. The default is 0.2.
+    ///   - window: The time after which the share of a first attempt expires. The default is 10 seconds.
+    ///   - reserve: The number of retries that the budget allows in addition to the share. The default is 10.
+    ///   - refillPerSecond: The number of retries by which a used reserve increases per second. The default is 1.
+    ///   - clock: The clock that measures the window and the refilling of the reserve. The default is the system clock.
     public init(
         share: Double = 0.2, window: Duration = .seconds(10), reserve: Int = 10, refillPerSecond: Double = 1,
         clock: any OperationClock = .system
@@ -317,9 +328,9 @@ public final class RetryBudget: Sendable {
     /// The number of origins for which the budget keeps an allowance.
     package var originCount: Int { books.withLock { $0.allowances.count } }
 
-    /// Returns the number of retries that the budget currently allows for the origin of a URL.
+    /// Returns the number of retries that the budget currently allows for a URL's origin.
     ///
-    /// - Returns: The number of retries, or `nil` if the URL has no origin to which a request can be sent.
+    /// - Returns: The number of retries, or `nil` if the URL is not a valid `http` or `https` URL.
     public func left(for url: URL) -> Int? {
         RequestOrigin(of: url).map { left(for: $0) }
     }
@@ -327,7 +338,7 @@ public final class RetryBudget: Sendable {
     private func withAllowance<Result>(
         of origin: RequestOrigin, _ body: (inout RetryAllowance, OperationInstant) -> Result
     ) -> Result {
-        // Read the clock outside the lock, because it may be an implementation by the app.
+        // Read the clock without holding the lock, because it may be an implementation by the app.
         let now = clock.now
         return books.withLock { books in
             if books.allowances[origin] == nil, books.allowances.count >= books.limit { tidy(&books, now) }

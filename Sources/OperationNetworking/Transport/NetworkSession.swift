@@ -1,130 +1,130 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-/// A session whose tasks each send one request to a server and receive one response.
+/// A session whose tasks send requests to servers and receive the responses.
 ///
-/// A session only transfers requests and responses. It does not follow redirects, answer challenges, store cookies,
-/// cache responses or repeat a request that a server may have processed. Other parts of OperationKit, such as
-/// ``ExchangeSession``, add these features to every session in the same way.
+/// A session does not have to follow redirects, respond to challenges, store cookies or cache responses. An
+/// ``ExchangeSession`` adds these features to any session. A session must not repeat a request that the server might
+/// have processed.
 public protocol NetworkSession: AnyObject, Sendable {
-    /// Creates a task that waits for its first `resume()`.
+    /// Creates a task that sends a request after its first call to `resume()`.
     ///
-    /// This method always returns a task. If the session cannot send the request, the task ends with an error.
+    /// If the session cannot send the request, the method returns a task that ends with an error.
     ///
     /// - Parameters:
-    ///   - request: The request to send, which was checked when it was created.
-    ///   - receiver: The object that receives the events of the task. The task keeps the receiver until the task has
-    ///     reported its end.
+    ///   - request: The request to send, which is already validated.
+    ///   - receiver: The object that receives the events of the task. The task keeps a strong reference to the receiver
+    ///     until the task has reported its end.
     func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask
 }
 
 /// A task of a ``NetworkSession``, which sends one request and receives its response.
 ///
-/// You can call each method on any thread and at any time, including from a method of the receiver. No method blocks.
-/// After the end of the task, the methods have no effect. A task continues if you release it.
+/// You can call each method on any thread and at any time, including from a method of the receiver. The methods do not
+/// block. After the task ends, they have no effect. If you release a task, it continues.
 ///
-/// A task can be paused in two independent ways. `suspend()` and `resume()` belong to the user and pause both
-/// directions. `hold()` and `proceed()` belong to the receiver and pause incoming bytes. Bytes arrive only while the
-/// task is neither suspended nor held. The calls are not counted, so calling a method twice is the same as calling it
-/// once.
+/// The owner of a task can pause both directions of the transfer with `suspend()` and `resume()`. Independently, the
+/// receiver can pause the delivery of received bytes with `hold()` and `proceed()`. The task delivers bytes only if
+/// neither the owner nor the receiver has paused it. Calling a method twice has the same effect as calling it once.
 public protocol NetworkTask: AnyObject, Sendable {
-    /// Starts the task, or continues it after `suspend()`.
+    /// Starts the task, or resumes it after `suspend()`.
     func resume()
 
-    /// Pauses both directions of the transfer until `resume()`.
+    /// Pauses both directions of the transfer until you call `resume()`.
     ///
-    /// A task that waits for a slot leaves the queue. A call of the receiver that has already begun continues. Timeouts
-    /// do not run while the task is suspended, but the server may close the connection.
+    /// If the task waits for a slot in the session, it leaves the queue of waiting tasks. A call to the receiver that
+    /// has already begun continues. While the task is suspended, timeouts do not run, but the server might close the
+    /// connection.
     func suspend()
 
-    /// Ends the task as canceled.
+    /// Cancels the task, which then ends with ``NetworkError/Code/cancelled``.
     ///
-    /// After this method returns, the receiver gets no event except the end, with the code
-    /// ``NetworkError/Code/cancelled``. If another end was decided before, that end is reported instead. A call of the
-    /// receiver that another thread has already decided to make may still be in progress. If you call this method from
-    /// the receiver, there is no such call. A task that was never resumed also reports its end.
+    /// After this method returns, the task sends the receiver no event other than its end, even if you never resumed
+    /// the task. If the task ended before the call, it reports that end instead. A call to the receiver that began
+    /// earlier on another thread might still be running.
     func cancel()
 
-    /// Pauses incoming bytes until `proceed()`, for a receiver that cannot take more bytes.
+    /// Pauses the delivery of received bytes until the receiver calls `proceed()`.
     ///
-    /// If you call this method from the receiver, only progress of the request's body and an end by failure or
-    /// cancellation can follow after that call. The body of the request continues to be sent. Timeouts do not run while
-    /// the task is held.
+    /// If the receiver calls this method, the task then reports only the progress of sending the request body, or a
+    /// failure or a cancellation. The session continues to send the request body. While the delivery is paused,
+    /// timeouts do not run.
     func hold()
 
-    /// Continues incoming bytes after `hold()`.
+    /// Resumes the delivery of received bytes after a call to `hold()`.
     func proceed()
 }
 
-/// An object that receives the events of one task.
+/// An object that receives the events of a network task.
 ///
-/// The events come in this order: informational responses, response headers, bytes, trailers, metrics, and the end. The
-/// end comes exactly once for each task that was resumed or canceled, and no event follows it. Each other event may be
-/// missing. Upload progress can come at any time before the metrics.
+/// A task sends its events in this order: informational responses, response headers, bytes, trailers, metrics, and the
+/// end. Each task that you resume or cancel sends exactly one end, which is its last event. All other events are
+/// optional. The task can report upload progress at any time before the metrics.
 ///
-/// A session calls these methods on a thread that it shares among all its tasks, one call at a time for each task. The
-/// methods must not block, not even to access a file, because no task of the session makes progress during a call. To
-/// process bytes on another thread, call the task's `hold()` before you pass them on, and `proceed()` when you are
-/// ready for more.
+/// All tasks of a session can share the thread on which the session calls these methods. The methods must not block,
+/// for example to access a file, because the other tasks would make no progress. To process bytes on another thread,
+/// call `hold()` on the task, and call `proceed()` when you can receive more bytes. The calls for one task never
+/// overlap.
 public protocol NetworkReceiver: AnyObject, Sendable {
-    /// Tells the receiver that the response headers arrived.
+    /// Tells the receiver that the response headers have arrived.
     ///
-    /// The status is 200 or above, and can also be that of a redirect or a challenge.
+    /// The status code is 200 or higher. The response can be a redirect or a challenge.
     func task(_ task: any NetworkTask, didReceive head: ResponseHead)
 
-    /// Tells the receiver that bytes of the body arrived.
+    /// Tells the receiver that bytes of the response body have arrived.
     ///
-    /// The bytes are decompressed if the request asks for that. The buffer is valid only during the call.
+    /// If ``TransferOptions/decodesContent`` is `true`, the session has decompressed the bytes. The buffer is valid
+    /// only during the call.
     func task(_ task: any NetworkTask, didReceive bytes: UnsafeRawBufferPointer)
 
-    /// Tells the receiver that the task ended.
+    /// Tells the receiver that the task has ended.
     ///
     /// - Parameters:
-    ///   - task: The task.
-    ///   - error: The reason for the failure, or `nil` if the response is complete, regardless of its status.
+    ///   - task: The task that sends the event.
+    ///   - error: The error with which the task failed, or `nil` if the response is complete. A complete response can
+    ///     have any status code.
     func task(_ task: any NetworkTask, didEndWith error: NetworkError?)
 
-    /// Tells the receiver that an informational response with a status from 100 to 199 arrived.
+    /// Tells the receiver that an informational response with a status code from 100 to 199 has arrived.
     ///
     /// The default implementation does nothing.
     func task(_ task: any NetworkTask, didReceiveInformational head: ResponseHead)
 
-    /// Tells the receiver that trailers arrived after the body.
+    /// Tells the receiver that trailers have arrived after the response body.
     ///
     /// The default implementation does nothing.
     func task(_ task: any NetworkTask, didReceiveTrailers fields: HeaderFields)
 
-    /// Tells the receiver how many bytes of the request's body the session has accepted for sending.
+    /// Tells the receiver how many bytes of the request body the session has accepted for sending.
     ///
     /// The default implementation does nothing.
     ///
     /// - Parameters:
-    ///   - task: The task.
-    ///   - count: The number of bytes so far. It never decreases, even if the session has to send the body again.
-    ///   - total: The length of the body, or `nil` if it is unknown.
+    ///   - task: The task that sends the event.
+    ///   - count: The number of bytes that the session has accepted so far. The number never decreases, even if the
+    ///     session sends the body again.
+    ///   - total: The length of the body, or `nil` if it is not known.
     func task(_ task: any NetworkTask, didSend count: Int64, of total: Int64?)
 
-    /// Tells the receiver that the metrics of the transfer are available.
+    /// Tells the receiver that the session has collected the metrics of the transfer.
     ///
     /// The default implementation does nothing.
     func task(_ task: any NetworkTask, didCollect metrics: TransferMetrics)
 
-    /// Returns whether the request may still be sent when it gets its slot.
+    /// Returns a Boolean value that indicates whether the session can still send the request after a wait for a slot.
     ///
-    /// Use this method to withdraw a request that may be outdated after a long wait. If the method returns `false`, the
-    /// task ends as if it were canceled, and the server never receives the request. The default implementation returns
-    /// `true`.
+    /// Use this method to withdraw a request that became outdated while it waited. If the method returns `false`, the
+    /// task ends as if you had canceled it, without sending the request. The default implementation returns `true`.
     ///
-    /// A `CurlSession`, and a `URLSession` on Linux, call this method when the first request of a task gets its slot.
-    /// Other sessions do not call it.
+    /// On Linux, a `CurlSession` and a `URLSession` call this method when the first request of a task gets a slot.
+    /// Other sessions do not call this method.
     func taskMayLeave(_ task: any NetworkTask) -> Bool
 
     /// The receiver to which this receiver forwards its events, or `nil` if there is none.
     ///
-    /// Implement this property if your session wraps another session and puts its own receiver in front of the receiver
-    /// of an operation. Return the receiver of the operation. Observers are then notified of each request that is sent,
-    /// including the requests that follow from redirects and challenges. The property is read once, when a task is
-    /// created. The default implementation returns `nil`.
+    /// If your session wraps another session and has its own receiver, return the receiver of the operation. Observers
+    /// of the operation then also receive events for redirects and challenges. The wrapped session reads this property
+    /// once, when it creates a task. The default implementation returns `nil`.
     var nextReceiver: (any NetworkReceiver)? { get }
 }
 
@@ -141,47 +141,48 @@ extension NetworkReceiver {
     /// Does nothing.
     public func task(_ task: any NetworkTask, didCollect metrics: TransferMetrics) {}
 
-    /// Returns `true`.
+    /// Returns `true`, which allows the session to send the request.
     public func taskMayLeave(_ task: any NetworkTask) -> Bool { true }
 
-    /// The value `nil`, because there is no next receiver.
+    /// The default value `nil`, which indicates that there is no next receiver.
     public var nextReceiver: (any NetworkReceiver)? { nil }
 }
 
-/// The metrics of one transfer, such as its times and information about its connection.
+/// The metrics of a transfer, such as its times and information about its connection.
 ///
-/// Each time is the duration since the first `resume()`. A value is `nil` if the event did not happen or is not known.
+/// Each time is the duration since the first call to `resume()`. A value is `nil` if the event did not occur or if its
+/// time is not known.
 public struct TransferMetrics: Sendable, Hashable {
-    /// The time at which the task got its slot.
+    /// The time at which the task got a slot in the session.
     public var slotGranted: Duration?
-    /// The time at which the name of the host was resolved.
+    /// The time at which the system resolved the name of the host.
     public var nameResolved: Duration?
-    /// The time at which the connection was established.
+    /// The time at which the session established the connection.
     public var connected: Duration?
-    /// The time at which the TLS handshake was complete.
+    /// The time at which the session completed the TLS handshake.
     public var secured: Duration?
-    /// The time at which the request headers were about to be sent.
+    /// The time at which the session began to send the request headers.
     public var requestBegan: Duration?
     /// The time at which the first byte of the response arrived.
     public var firstByte: Duration?
     /// The time at which the transfer ended.
     public var ended: Duration?
-    /// The total duration for which the task was suspended or held.
+    /// The total duration for which the task was paused by `suspend()` or `hold()`.
     public var paused: Duration = .zero
-    /// A Boolean value that indicates whether the connection had been used before.
+    /// A Boolean value that indicates whether the session used the connection for an earlier request.
     public var isConnectionReused = false
-    /// The version of HTTP that the transfer used.
+    /// The HTTP version of the transfer.
     public var version: HTTPVersion?
-    /// The remote address and port of the connection, such as `127.0.0.1:80` or `[::1]:80`.
+    /// The address and port of the server or proxy, such as `127.0.0.1:80` or `[::1]:80`.
     public var remoteAddress: String?
-    /// The number of bytes of the request's body that were sent.
+    /// The number of request body bytes that the session sent.
     public var bodyBytesSent: Int64 = 0
-    /// The number of bytes of the response's body that were received, before decompression.
+    /// The number of response body bytes that the session received, before decompression.
     public var bodyBytesReceived: Int64 = 0
-    /// The number of bytes of the response headers, including those of informational responses.
+    /// The number of bytes in the response headers, including the headers of informational responses.
     public var headerBytesReceived: Int64 = 0
 
-    /// Creates empty metrics, for your own sessions and for tests.
+    /// Creates empty metrics, for custom sessions and tests.
     public init() {}
 }
 

@@ -7,9 +7,8 @@ import OperationNetworking
 
 /// Methods that check how an operation ended.
 ///
-/// Each asynchronous method awaits the outcome, for a minute by default, and does not start the operation. In
-/// synchronous code, a method with the same name checks the current outcome. If the expectation is not met, the
-/// method throws an ``UnmetExpectation``.
+/// An asynchronous method waits for the outcome, but does not start the operation. A synchronous method with the same
+/// name checks the current outcome. If the expectation is not met, each method throws an ``UnmetExpectation``.
 ///
 /// ```swift
 /// import OperationNetworking
@@ -27,9 +26,10 @@ import OperationNetworking
 /// }
 /// ```
 extension TypedOperation {
-    /// Waits for a success, and returns the result.
+    /// Waits for the operation to succeed and returns its result.
     ///
-    /// - Throws: An ``UnmetExpectation`` if the operation does not succeed within the limit.
+    /// - Throws: An ``UnmetExpectation`` if the operation does not succeed within `limit`, which is one minute by
+    ///   default, or if the current task is canceled.
     @discardableResult
     public final func expectSuccess(
         within limit: Duration = .seconds(60), fileID: String = #fileID, line: Int = #line
@@ -37,7 +37,7 @@ extension TypedOperation {
         try success(await end(within: limit), Asked("a success", fileID, line))
     }
 
-    /// Checks that the operation has succeeded, and returns the result.
+    /// Checks that the operation has already succeeded and returns its result.
     ///
     /// - Throws: An ``UnmetExpectation`` if the operation has not succeeded.
     @discardableResult
@@ -47,9 +47,10 @@ extension TypedOperation {
         try success(end, Asked("a success", fileID, line))
     }
 
-    /// Waits for a failure, and returns the error.
+    /// Waits for the operation to fail and returns its error.
     ///
-    /// - Throws: An ``UnmetExpectation`` if the operation does not fail within the limit.
+    /// - Throws: An ``UnmetExpectation`` if the operation does not fail within `limit`, which is one minute by default,
+    ///   or if the current task is canceled.
     @discardableResult
     public final func expectFailure(
         within limit: Duration = .seconds(60), fileID: String = #fileID, line: Int = #line
@@ -57,7 +58,7 @@ extension TypedOperation {
         try failure(await end(within: limit), Asked("a failure", fileID, line))
     }
 
-    /// Checks that the operation has failed, and returns the error.
+    /// Checks that the operation has already failed and returns its error.
     ///
     /// - Throws: An ``UnmetExpectation`` if the operation has not failed.
     @discardableResult
@@ -67,14 +68,15 @@ extension TypedOperation {
         try failure(end, Asked("a failure", fileID, line))
     }
 
-    /// Waits for a cancellation, and returns the cause.
+    /// Waits for the operation to be canceled and returns the cause.
     ///
     /// - Parameters:
     ///   - code: The expected code of the cause. The default is `nil`, which accepts any code.
     ///   - limit: The maximum time to wait. The default is one minute.
-    ///   - fileID: The file of the expectation.
-    ///   - line: The line of the expectation.
-    /// - Throws: An ``UnmetExpectation`` if the operation is not canceled within the limit.
+    ///   - fileID: The source file that the error reports. The default is the caller's file.
+    ///   - line: The source line that the error reports. The default is the caller's line.
+    /// - Throws: An ``UnmetExpectation`` if the operation is not canceled with this code within the limit, or if the
+    ///   current task is canceled.
     @discardableResult
     public final func expectCancelled(
         _ code: CancellationCause.Code? = nil, within limit: Duration = .seconds(60), fileID: String = #fileID,
@@ -83,7 +85,9 @@ extension TypedOperation {
         try cancellation(await end(within: limit), code, Asked(Self.cancelled(code), fileID, line))
     }
 
-    /// Checks that the operation was canceled, and returns the cause.
+    /// Checks that the operation has already been canceled and returns the cause.
+    ///
+    /// The default code is `nil`, which accepts any code.
     ///
     /// - Throws: An ``UnmetExpectation`` if the operation was not canceled with this code.
     @discardableResult
@@ -99,9 +103,10 @@ extension TypedOperation {
 }
 
 extension TypedOperation where ResultType: Equatable {
-    /// Waits for a success with a certain result.
+    /// Waits for the operation to succeed with a given result.
     ///
-    /// - Throws: An ``UnmetExpectation`` if the operation does not end with this result within the limit.
+    /// - Throws: An ``UnmetExpectation`` if the operation does not succeed with this result within `limit`, which is
+    ///   one minute by default, or if the current task is canceled.
     public final func expectSuccess(
         _ result: ResultType, within limit: Duration = .seconds(60), fileID: String = #fileID, line: Int = #line
     ) async throws(UnmetExpectation) {
@@ -109,9 +114,9 @@ extension TypedOperation where ResultType: Equatable {
         try expect(result, end, Asked("success \(Described.value(result))", fileID, line))
     }
 
-    /// Checks that the operation has succeeded with a certain result.
+    /// Checks that the operation has already succeeded with a given result.
     ///
-    /// - Throws: An ``UnmetExpectation`` if the operation has not ended with this result.
+    /// - Throws: An ``UnmetExpectation`` if the operation has not succeeded with this result.
     public final func expectSuccess(
         _ result: ResultType, fileID: String = #fileID, line: Int = #line
     ) throws(UnmetExpectation) {
@@ -125,9 +130,10 @@ extension TypedOperation where ResultType: Equatable {
 }
 
 extension TypedOperation where ErrorType: Equatable {
-    /// Waits for a failure with a certain error.
+    /// Waits for the operation to fail with a given error.
     ///
-    /// - Throws: An ``UnmetExpectation`` if the operation does not end with this error within the limit.
+    /// - Throws: An ``UnmetExpectation`` if the operation does not fail with this error within `limit`, which is one
+    ///   minute by default, or if the current task is canceled.
     public final func expectFailure(
         _ error: ErrorType, within limit: Duration = .seconds(60), fileID: String = #fileID, line: Int = #line
     ) async throws(UnmetExpectation) {
@@ -135,9 +141,9 @@ extension TypedOperation where ErrorType: Equatable {
         try expect(error, end, Asked("failure \(Described.error(error))", fileID, line))
     }
 
-    /// Checks that the operation has failed with a certain error.
+    /// Checks that the operation has already failed with a given error.
     ///
-    /// - Throws: An ``UnmetExpectation`` if the operation has not ended with this error.
+    /// - Throws: An ``UnmetExpectation`` if the operation has not failed with this error.
     public final func expectFailure(
         _ error: ErrorType, fileID: String = #fileID, line: Int = #line
     ) throws(UnmetExpectation) {
@@ -151,16 +157,17 @@ extension TypedOperation where ErrorType: Equatable {
 }
 
 extension TypedOperation where ErrorType == NetworkError {
-    /// Waits for a failure with a certain code, and returns the error.
+    /// Waits for the operation to fail with a given error code and returns its error.
     ///
     /// - Parameters:
-    ///   - code: The expected code of the error.
-    ///   - status: The expected status of the response. The default is `nil`, which accepts any status and a missing
-    ///     response.
+    ///   - code: The expected error code.
+    ///   - status: The expected status code of the response. The default is `nil`, which accepts any status code and an
+    ///     error without a response.
     ///   - limit: The maximum time to wait. The default is one minute.
-    ///   - fileID: The file of the expectation.
-    ///   - line: The line of the expectation.
-    /// - Throws: An ``UnmetExpectation`` if the operation does not fail in this way within the limit.
+    ///   - fileID: The source file that the error reports. The default is the caller's file.
+    ///   - line: The source line that the error reports. The default is the caller's line.
+    /// - Throws: An ``UnmetExpectation`` if the operation does not fail with these codes within the limit, or if the
+    ///   current task is canceled.
     @discardableResult
     public final func expectFailure(
         _ code: NetworkError.Code, status: Int? = nil, within limit: Duration = .seconds(60), fileID: String = #fileID,
@@ -170,9 +177,11 @@ extension TypedOperation where ErrorType == NetworkError {
         return try failure(end, code, status, Asked(Self.failure(code, status), fileID, line))
     }
 
-    /// Checks that the operation has failed with a certain code, and returns the error.
+    /// Checks that the operation has already failed with a given error code and returns its error.
     ///
-    /// - Throws: An ``UnmetExpectation`` if the operation has not failed in this way.
+    /// The default status code is `nil`, which accepts any status code and an error without a response.
+    ///
+    /// - Throws: An ``UnmetExpectation`` if the operation has not failed with these codes.
     @discardableResult
     public final func expectFailure(
         _ code: NetworkError.Code, status: Int? = nil, fileID: String = #fileID, line: Int = #line
@@ -286,8 +295,8 @@ extension TypedOperation {
 
 /// An error that describes an unmet expectation and the actual result.
 ///
-/// The methods whose names begin with `expect` throw this error. A test that throws this error fails, and both Swift
-/// Testing and XCTest show the text of the error:
+/// Methods whose names begin with `expect` throw this error. If a test does not catch the error, the test fails and its
+/// report contains the text of the error:
 ///
 /// ```
 /// GET https://example.com/songs did not end as expected, SongTests.swift:31
@@ -296,18 +305,18 @@ extension TypedOperation {
 ///   attempts: 503 → 1 s → 503
 /// ```
 public struct UnmetExpectation: Error, Hashable, Sendable {
-    /// The subject of the expectation, usually the name of an operation and the checked property.
+    /// A summary of the problem, such as `GET https://example.com/songs did not end as expected`.
     public let subject: String
     /// A description of the expected result.
     public let expected: String
     /// A description of the actual result.
     public let found: String
-    /// Further information with labels, such as the attempts or a state.
+    /// Additional lines of information, such as `attempts: 503 → 1 s → 503`.
     public let details: [String]
-    /// The file and line of the expectation.
+    /// The file and line of the expectation, such as `SongTests.swift:31`.
     public let place: String
 
-    /// Creates an error for a custom expectation.
+    /// Creates an error for an expectation that you check in your own code.
     public init(
         _ subject: String, expected: String, found: String, details: [String] = [], fileID: String = #fileID,
         line: Int = #line
@@ -318,19 +327,19 @@ public struct UnmetExpectation: Error, Hashable, Sendable {
 }
 
 extension UnmetExpectation: CustomStringConvertible, LocalizedError {
-    /// The complete error in a few lines.
+    /// The text of the error, with the expected and the actual result on separate lines.
     public var description: String {
         let lines = ["expected: \(expected)", "found:    \(found)"] + details
         return "\(subject), \(place)\n" + lines.map { "  \($0)" }.joined(separator: "\n")
     }
 
-    /// The complete error in a few lines.
+    /// The text of the error, which is equal to ``description``.
     public var errorDescription: String? { description }
 }
 
-/// Waits until a condition is true, by checking it repeatedly.
+/// Checks a condition repeatedly until it is true.
 ///
-/// Use this function for a condition that no gate or event reports.
+/// Use this function only for a condition that no ``Gate`` or event reports.
 ///
 /// ```swift
 /// import OperationNetworking
@@ -342,15 +351,16 @@ extension UnmetExpectation: CustomStringConvertible, LocalizedError {
 /// }
 /// ```
 ///
-/// The function yields to other tasks between the checks.
+/// The function yields to other tasks between checks.
 ///
 /// - Parameters:
-///   - what: A description of the condition, for the error.
+///   - what: A description of the condition, which the error contains.
 ///   - limit: The maximum time to wait. The default is one minute.
-///   - fileID: The file of the expectation.
-///   - line: The line of the expectation.
-///   - isSo: A closure that returns whether the condition is true.
-/// - Throws: An ``UnmetExpectation`` if the condition is still false at the limit, or when the task is canceled.
+///   - fileID: The source file that the error reports. The default is the caller's file.
+///   - line: The source line that the error reports. The default is the caller's line.
+///   - isSo: A closure that returns whether the condition is true. The function might call the closure on any thread.
+/// - Throws: An ``UnmetExpectation`` if the condition is still false when the limit is reached or the current task is
+///   canceled.
 public func waitUntil(
     _ what: String, within limit: Duration = .seconds(60), fileID: String = #fileID, line: Int = #line,
     _ isSo: @Sendable () -> Bool

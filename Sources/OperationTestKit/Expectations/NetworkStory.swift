@@ -5,11 +5,12 @@ import OperationCore
 import OperationNetworking
 
 extension AnyNetworkOperation {
-    /// The attempts of the operation as one line, such as `503 → 1 s → connectionLost → 2 s → success`.
+    /// A one-line description of the operation's attempts, such as `503 → 1 s → connectionLost → 2 s → success`.
     ///
-    /// Each failed attempt appears as its status, or else as the code of its error, followed by the pause or the wait
-    /// after it. The last part is the ending of the operation, or `…` if it has not ended. Compare the line with the
-    /// expected one, so that a failed test shows both:
+    /// A failed attempt appears as its status code if the status was not accepted, and as its error code otherwise. The
+    /// pause or wait after the attempt follows. At the end, the text contains the outcome of the operation, or `…` if
+    /// the operation is still in progress. In a test, compare the description with the expected text, so that a failure
+    /// shows both:
     ///
     /// ```swift
     /// import OperationNetworking
@@ -22,12 +23,13 @@ extension AnyNetworkOperation {
     /// }
     /// ```
     ///
-    /// The line contains the individual attempts only if the operation has a `retry`, a realm or an offline policy.
+    /// The description contains the individual attempts only if the operation has a retry policy, an authentication
+    /// realm or an offline policy.
     public var story: String {
         AttemptDescription(self).parts.map(\.description).joined(separator: " → ")
     }
 
-    /// Checks that the operation made certain attempts, in this order, and no others.
+    /// Checks that the operation made exactly the given attempts, in the given order.
     ///
     /// ```swift
     /// import OperationNetworking
@@ -39,6 +41,8 @@ extension AnyNetworkOperation {
     ///         .status(503, pause: .seconds(1)), .failure(.connectionLost, pause: .seconds(2) ... .seconds(4)), .success)
     /// }
     /// ```
+    ///
+    /// - Throws: An ``UnmetExpectation`` that describes the first difference if the attempts differ.
     public func expectAttempts(
         _ expected: ExpectedAttempt..., fileID: String = #fileID, line: Int = #line
     ) throws(UnmetExpectation) {
@@ -165,56 +169,61 @@ extension TypedOperation: EndDescribing {
     }
 }
 
-/// An expected attempt, for `expectAttempts` of a network operation.
+/// An attempt that a test expects a network operation to make.
 ///
-/// An expectation without a pause or a wait reason accepts any pause or wait.
+/// Pass expected attempts to the method `expectAttempts` of the operation. If you specify neither a pause nor a wait
+/// reason, the attempt matches with any pause or wait after it.
 public struct ExpectedAttempt: Sendable, CustomStringConvertible {
     private let kind: AttemptDescription.Attempt.Kind
     private var pause: ClosedRange<Duration>?
     /// The reason for which the operation waited after the attempt.
     private var putAside: WaitReason.Kind?
 
-    /// Returns an expectation of a response with a status that is not accepted.
+    /// Returns an expected attempt that fails because of a status code, with an optional exact pause after it.
+    ///
+    /// The default pause is `nil`, which accepts any pause.
     public static func status(_ status: Int, pause: Duration? = nil) -> Self {
         Self(kind: .status(status), pause: pause.map { $0...$0 })
     }
 
-    /// Returns an expectation of a response with a status that is not accepted, followed by a pause in a range.
+    /// Returns an expected attempt that fails because of a status code and is followed by a pause within a range.
     public static func status(_ status: Int, pause: ClosedRange<Duration>) -> Self {
         Self(kind: .status(status), pause: pause)
     }
 
-    /// Returns an expectation of a failure with an error code.
+    /// Returns an expected attempt that fails with an error code, with an optional exact pause after it.
+    ///
+    /// The default pause is `nil`, which accepts any pause.
     public static func failure(_ code: NetworkError.Code, pause: Duration? = nil) -> Self {
         Self(kind: .failure(code), pause: pause.map { $0...$0 })
     }
 
-    /// Returns an expectation of a failure with an error code, followed by a pause in a range.
+    /// Returns an expected attempt that fails with an error code and is followed by a pause within a range.
     public static func failure(_ code: NetworkError.Code, pause: ClosedRange<Duration>) -> Self {
         Self(kind: .failure(code), pause: pause)
     }
 
-    /// Returns an expectation of a response with a status, after which the operation waited for a reason.
+    /// Returns an expected attempt that fails because of a status code and is followed by a wait for a given reason.
     ///
     /// For example, `.status(401, putAside: .credential)` expects a wait for a credential.
     public static func status(_ status: Int, putAside reason: WaitReason.Kind) -> Self {
         Self(kind: .status(status), putAside: reason)
     }
 
-    /// Returns an expectation of a failure with an error code, after which the operation waited for a reason.
+    /// Returns an expected attempt that fails with an error code and is followed by a wait for a given reason.
     ///
     /// For example, `.failure(.notConnected, putAside: .network)` expects a wait for the network.
     public static func failure(_ code: NetworkError.Code, putAside reason: WaitReason.Kind) -> Self {
         Self(kind: .failure(code), putAside: reason)
     }
 
-    /// An expectation of the attempt that produced the result of the operation.
+    /// An expected attempt that produces the result of the operation.
     public static var success: Self { Self(kind: .success) }
 
-    /// An expectation that the operation was canceled during an attempt or in the pause before it.
+    /// An expected cancellation of the operation, during an attempt or in the pause before an attempt.
     public static var cancelled: Self { Self(kind: .cancelled) }
 
-    /// A short description of the expectation.
+    /// A short description of the expected attempt.
     public var description: String {
         let word = AttemptDescription.Attempt(kind: kind).description
         if let putAside { return "\(word), paused for: \(putAside)" }

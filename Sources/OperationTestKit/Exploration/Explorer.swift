@@ -3,10 +3,11 @@
 
 import Foundation
 
-/// A simulation that runs the steps of several actors on one thread, in an order that is drawn from a seed.
+/// A simulation that runs the steps of several actors on one thread, in an order that a seed determines.
 ///
-/// A test with real threads may find a race once in a million rounds. In a simulation, the same race is one order among
-/// a few hundred. The same seed always produces the same order, so that you can reproduce a failure:
+/// An actor is a named series of steps, such as the calls that one thread makes, and not a Swift `actor`. A test with
+/// real threads might hit a race condition only once in a million rounds. A simulation often hits the same race
+/// condition within a few hundred rounds. The same seed always produces the same order, so you can reproduce a failure:
 ///
 /// ```swift
 /// try Explorer.explore(rounds: 1_000) { explorer in
@@ -18,8 +19,9 @@ import Foundation
 /// }
 /// ```
 ///
-/// The code that a step calls runs as a whole, because only the steps are interleaved, not their instructions. With
-/// ``ManualWorkers``, the threads of a queue are actors too. With a ``ManualClock``, the passage of time is an actor.
+/// The explorer interleaves whole steps, not the instructions within a step. To simulate the threads of a queue, add an
+/// actor that calls ``ManualWorkers/step(_:)``. To simulate the passage of time, add an actor that advances a
+/// ``ManualClock``.
 public struct Explorer {
     /// The number of turns after which an actor is interrupted although the schedule does not require it.
     ///
@@ -37,25 +39,24 @@ public struct Explorer {
     /// The generator that chooses the next actor where the schedule has no turns.
     private var chooser: SeededGenerator
 
-    /// The schedule of this simulation.
+    /// The schedule that determines the order of the steps.
     public let schedule: ExplorerSchedule
 
-    /// A random number generator that belongs to the schedule, for the random decisions of the simulation.
+    /// A random number generator whose numbers depend only on the seed of the schedule.
     ///
-    /// The generator produces the same numbers for the same seed, regardless of the order of the steps. Use this
-    /// generator also in steps that need random numbers.
+    /// Use this generator for all random decisions of the scenario, including decisions in steps.
     public var random: SeededGenerator
 
-    /// The names of the actors, in the order of their turns.
+    /// The names of the actors that performed the steps, in the order of the steps.
     public private(set) var order: [String] = []
 
     /// The actors in the order of their turns, as indices in the order in which they were added.
     private(set) var turns: [Int] = []
 
-    /// The maximum number of turns.
+    /// The maximum number of steps that the actors can perform in a round.
     ///
-    /// The default is 100,000. If the actors do not finish within this number, the round fails. This happens if an
-    /// actor polls forever for an event that does not occur.
+    /// The default is 100,000. If the actors need more steps, the round fails. A common cause is an actor that polls
+    /// indefinitely for an event that never occurs.
     public var turnLimit = 100_000
 
     /// Whether the maximum number of turns was exceeded.
@@ -64,7 +65,7 @@ public struct Explorer {
     /// The number of consecutive turns of one actor after the end of the schedule.
     private var stay = 0
 
-    /// Creates an explorer that draws the order from a seed.
+    /// Creates an explorer that derives the order of the steps from a seed.
     public init(seed: UInt64) {
         self.init(ExplorerSchedule(seed: seed))
     }
@@ -76,7 +77,7 @@ public struct Explorer {
         random = SeededGenerator(seed: ~schedule.seed)
     }
 
-    /// Adds an actor with a list of steps.
+    /// Adds an actor that performs the given steps in order.
     public mutating func add(_ name: String, _ steps: (() -> Void)...) {
         var rest = steps[...]
         add(
@@ -92,18 +93,19 @@ public struct Explorer {
     ///
     /// - Parameters:
     ///   - name: The name of the actor in ``order``.
-    ///   - step: A closure that performs a step and returns `true`. It returns `nil` if no step is possible now, and
-    ///     `false` if the actor is finished.
+    ///   - step: A closure that receives ``random`` and performs the next step. The closure returns `true` after a
+    ///     step, `nil` if no step is currently possible, and `false` if the actor has finished.
     public mutating func add(_ name: String, asking step: @escaping (inout SeededGenerator) -> Bool?) {
         actors.append(Actor(name: name, step: step))
     }
 
-    /// Runs the actors in turns until all of them are finished or none of them can perform a step.
+    /// Runs steps of the actors until all actors have finished or none of them can perform a step.
     ///
-    /// The run ends after at most ``turnLimit`` turns.
+    /// The method returns after at most ``turnLimit`` steps.
     ///
-    /// - Parameter afterEach: A closure that is called after each step. If it returns `false`, the run ends.
-    /// - Returns: A Boolean value that indicates whether all actors are finished.
+    /// - Parameter afterEach: A closure that the method calls after each step. If the closure returns `false`, the
+    ///   method returns. The default closure always returns `true`.
+    /// - Returns: A Boolean value that indicates whether all actors have finished.
     @discardableResult
     public mutating func run(afterEach: () -> Bool = { true }) -> Bool {
         var idle: Set<Int> = []
@@ -128,9 +130,9 @@ public struct Explorer {
         return present.isEmpty
     }
 
-    /// Makes a round of ``explore(rounds:from:_:)`` fail if a condition is false.
+    /// Throws an error if a condition is false, so that the current round of an exploration fails.
     ///
-    /// - Throws: An error with the message if `isSo` is `false`.
+    /// - Throws: An error that contains the message, if `isSo` is `false`.
     public func expect(_ isSo: Bool, _ message: @autoclosure () -> String) throws {
         if !isSo { throw ExplorerFlaw(description: message()) }
     }
@@ -163,7 +165,7 @@ struct ExplorerFlaw: Error, CustomStringConvertible {
 }
 
 extension Explorer {
-    /// The environment variable that makes every exploration play a single schedule.
+    /// The name of the environment variable that limits each exploration to one schedule.
     ///
     /// For example, run `OPERATIONKIT_SCHEDULE=37:0,1,0 swift test --filter signOut`. If the value is not a valid
     /// schedule, each exploration fails.
@@ -172,16 +174,15 @@ extension Explorer {
     /// The maximum number of schedules to try while shortening a failure.
     private static let triesToShorten = 500
 
-    /// Plays a scene with many schedules, each from a different seed, until a schedule fails.
+    /// Runs a scenario repeatedly, each time with a different schedule, until a round fails.
     ///
-    /// The closure creates the scene in each round: new operations, queues and clocks. It adds the actors to the
-    /// explorer and runs them. A round fails if the closure throws any error, for example from ``expect(_:_:)`` or an
-    /// expectation of an operation (``UnmetExpectation``).
+    /// In each round, the closure creates new operations, queues and clocks, adds actors to the explorer, and runs the
+    /// actors. A round fails if the closure throws an error, for example from ``expect(_:_:)`` or from a method that
+    /// throws an ``UnmetExpectation``.
     ///
-    /// The method shortens the failed schedule as far as possible in a few hundred tries. It then throws an
-    /// ``ExplorationFailure``, which describes how to play the schedule again. A shorter schedule counts only if it
-    /// fails in the same way. The error must have the same type and the same text, except for words that contain
-    /// digits.
+    /// After a failure, the method tries up to 500 shorter schedules. It then throws an ``ExplorationFailure`` with the
+    /// shortest schedule that fails in the same way. Two failures are the same if the errors have the same type and the
+    /// same text, apart from words that contain digits.
     ///
     /// ```swift
     /// import OperationCore
@@ -197,20 +198,20 @@ extension Explorer {
     ///         explorer.add("cancel") { first.cancel() }
     ///         explorer.add("work") { _ in workers.step() ? true : nil }
     ///         explorer.run()
-    ///         try explorer.expect(second.isFinished, "The second one waits for ever.")
+    ///         try explorer.expect(second.isFinished, "The second operation never finished.")
     ///     }
     /// }
     /// ```
     ///
-    /// The scene must depend only on the explorer, because the schedule does not control threads that the scene
-    /// starts. Checks that record a failure and continue (`#expect`, `XCTAssert`) do not end a round, so throw an
-    /// error instead.
+    /// The scenario must not start threads, because the schedule does not control them. If a check fails, throw an
+    /// error. Checks that record a failure and continue, such as `#expect` and `XCTAssert`, do not make a round fail.
     ///
     /// - Parameters:
-    ///   - rounds: The number of schedules to play.
-    ///   - first: The first seed. Each following seed is greater by one. Choose another first seed to play other
-    ///     schedules. The default is 0.
-    ///   - scene: A closure that creates the scene and runs it.
+    ///   - rounds: The maximum number of rounds, each with its own schedule.
+    ///   - first: The seed of the first round. Each following seed is greater by one. The default is 0. To run other
+    ///     schedules, choose another seed.
+    ///   - scene: A closure that sets up the scenario and runs its actors. The method calls the closure on the current
+    ///     thread.
     /// - Throws: An ``ExplorationFailure`` if a round fails.
     public static func explore(
         rounds: Int, from first: UInt64 = 0, _ scene: (inout Explorer) throws -> Void
@@ -237,7 +238,7 @@ extension Explorer {
         }
     }
 
-    /// Plays a single schedule, for example the one that an ``ExplorationFailure`` describes.
+    /// Runs a scenario once with a given schedule, for example with the schedule from an ``ExplorationFailure``.
     ///
     /// - Throws: An ``ExplorationFailure`` if the round fails.
     public static func replay(
@@ -335,34 +336,39 @@ extension Explorer {
     }
 }
 
-/// An order of turns for the actors of an ``Explorer``, which is drawn from a seed or specified turn by turn.
+/// A schedule that determines which actor of an ``Explorer`` performs each step.
 ///
-/// A failed exploration prints its schedule, such as `4711`, or `4711:0,1,0` with turns. Pass the schedule to the
-/// explorer to play it again. A turn is the index of an actor, in the order in which the actors were added. If that
-/// actor cannot perform a step, the first actor that can perform one takes the turn.
+/// A schedule contains a seed and, optionally, a list of turns. A failed exploration prints its schedule, such as
+/// `4711` or `4711:0,1,0`. To reproduce the failure, pass the schedule to ``Explorer/replay(_:_:)``.
+///
+/// Each turn is the index of an actor, in the order in which the scenario adds the actors. If that actor cannot perform
+/// a step, the turn goes to the first actor that can.
 public struct ExplorerSchedule: Hashable, Sendable {
     /// The seed for all random decisions.
     public var seed: UInt64
-    /// The actors in the order of their turns, or `nil` to draw the order from the seed.
+    /// The indices of the actors in the order of their turns, or `nil` if the seed determines the order.
     ///
-    /// After the last turn, an actor that can continue is not interrupted. The only exception is an actor that
-    /// continues for a few hundred turns, because it may be waiting for another actor.
+    /// After the last turn in the array, the same actor continues for as long as it can perform steps. After 200
+    /// consecutive steps, the explorer switches to another actor, because the current actor might be waiting for that
+    /// actor.
     public var turns: [Int]?
 
-    /// Creates a schedule.
+    /// Creates a schedule from a seed and a list of turns.
+    ///
+    /// If the list is `nil`, which is the default, the seed determines the order of the turns.
     public init(seed: UInt64, turns: [Int]? = nil) {
         (self.seed, self.turns) = (seed, turns)
     }
 }
 
 extension ExplorerSchedule: LosslessStringConvertible, ExpressibleByStringLiteral {
-    /// The schedule in its printed form.
+    /// The printed form of the schedule, such as `4711` or `4711:0,1,0`.
     public var description: String {
         guard let turns else { return "\(seed)" }
         return "\(seed):\(turns.map(String.init).joined(separator: ","))"
     }
 
-    /// Creates a schedule from its printed form, or returns `nil` if the text is not a schedule.
+    /// Creates a schedule from its printed form, or returns `nil` if the text is not a valid schedule.
     public init?(_ description: String) {
         let parts = description.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
         guard let first = parts.first, let seed = UInt64(first) else { return nil }
@@ -376,7 +382,9 @@ extension ExplorerSchedule: LosslessStringConvertible, ExpressibleByStringLitera
         self.init(seed: seed, turns: turns)
     }
 
-    /// Creates a schedule from a literal in its printed form, which must be valid.
+    /// Creates a schedule from a string literal that contains its printed form.
+    ///
+    /// If the literal is not a valid schedule, the program stops.
     public init(stringLiteral text: String) {
         guard let schedule = Self(text) else {
             preconditionFailure("\"\(text)\" is not a schedule. Use a printed schedule, such as 4711 or 4711:0,1,0.")
@@ -385,7 +393,7 @@ extension ExplorerSchedule: LosslessStringConvertible, ExpressibleByStringLitera
     }
 }
 
-/// An error that contains the schedule of a failed round, and the shortest schedule that fails in the same way.
+/// An error that describes a failed round of an exploration and a short schedule that reproduces the failure.
 ///
 /// ```
 /// The token of the last user is still there.
@@ -394,17 +402,20 @@ extension ExplorerSchedule: LosslessStringConvertible, ExpressibleByStringLitera
 ///   to replay it: Explorer.replay("37:0,1,0"), or OPERATIONKIT_SCHEDULE=37:0,1,0 in the environment
 /// ```
 public struct ExplorationFailure: Error, Sendable {
-    /// The description of the error that the round threw.
+    /// The text of the error that made the round fail.
     public let reason: String
-    /// The number of the round that failed, starting at 1, or 0 if no round was played.
+    /// The number of the failed round, starting at 1, or 0 if ``Explorer/scheduleVariable`` contains an invalid
+    /// schedule.
     public let round: Int
-    /// The number of rounds to play.
+    /// The maximum number of rounds in the exploration.
     public let rounds: Int
-    /// The first schedule that failed, which contains only a seed.
+    /// The schedule of the round that failed.
     public let met: ExplorerSchedule
-    /// The schedule with the fewest changes between actors that fails in the same way.
+    /// A schedule that fails in the same way, with as few changes between actors as possible.
     public let shortest: ExplorerSchedule
-    /// The names of the actors in the order of the shortest schedule.
+    /// The names of the actors in the order in which the shortest schedule runs their steps.
+    ///
+    /// If the round exceeded ``Explorer/turnLimit``, the array contains only the last 50 names.
     public let order: [String]
 
     /// Returns the error for an invalid environment variable.
@@ -419,7 +430,7 @@ public struct ExplorationFailure: Error, Sendable {
 }
 
 extension ExplorationFailure: CustomStringConvertible, LocalizedError {
-    /// A description of the failure, its order, and how to play it again.
+    /// A description of the failure, with the order of the actors and the schedule that reproduces the failure.
     public var description: String {
         if rounds == 0 { return reason }
         let isSame = shortest == met
@@ -445,6 +456,6 @@ extension ExplorationFailure: CustomStringConvertible, LocalizedError {
         return names.joined(separator: ", ")
     }
 
-    /// A description of the failure, its order, and how to play it again.
+    /// A description of the failure, which is equal to ``description``.
     public var errorDescription: String? { description }
 }

@@ -4,11 +4,11 @@
 import Foundation
 import OperationCore
 
-/// A script of the steps with which a ``LoopbackServer`` responds to a request.
+/// A response of a ``LoopbackServer``, as a sequence of steps on the connection.
 ///
-/// For common responses, use short forms such as ``text(_:status:)``, ``json(_:status:)`` and ``echo``, which also
-/// declare the end of the body. A response that you create from steps contains only these steps. You can modify each
-/// response:
+/// For common responses, use members such as ``text(_:status:)``, ``json(_:status:)`` and ``echo``, which also send the
+/// headers that mark the end of the body. If you create a response from steps, the server sends only the data in these
+/// steps. You can modify any response:
 ///
 /// ```swift
 /// import OperationTestKit
@@ -18,16 +18,16 @@ import OperationCore
 /// server.route("GET", "/late") { _ in .json("{}").after(gate) }
 /// ```
 public struct LoopbackAnswer: Sendable {
-    /// The steps of the response, in their order.
+    /// The steps that the server performs, in order.
     public var steps: [LoopbackStep]
     /// A Boolean value that indicates whether the server closes the connection after the last step.
     ///
-    /// The server also closes the connection if the headers contain `Connection: close` or do not declare the end of
-    /// the body.
+    /// The server also closes the connection if the headers contain `Connection: close` or do not indicate where the
+    /// body ends.
     public var closes: Bool
     package var cut: (offset: Int, ending: LoopbackEnding)?
 
-    /// Creates a response from steps.
+    /// Creates a response from individual steps.
     public init(_ steps: LoopbackStep..., closes: Bool = false) {
         self.init(steps: steps, closes: closes)
     }
@@ -38,30 +38,30 @@ public struct LoopbackAnswer: Sendable {
         self.closes = closes
     }
 
-    /// Returns a response that sends only these bytes and closes the connection.
+    /// Returns a response that sends only the given bytes and closes the connection.
     public static func raw(_ bytes: [UInt8]) -> Self { Self(.send(bytes), closes: true) }
 
-    /// Returns a response that sends only this text and closes the connection.
+    /// Returns a response that sends only the given text and closes the connection.
     public static func raw(_ text: String) -> Self { .raw(Array(text.utf8)) }
 
-    /// Returns a response with a status, headers and an empty body.
+    /// Returns a response with a status code, headers and an empty body.
     public static func status(_ status: Int, _ fields: KeyValuePairs<String, String> = [:]) -> Self {
         .bytes([], status: status, fields: fields.map { LoopbackField($0, $1) })
     }
 
-    /// Returns a response with plain text.
+    /// Returns a response whose body is plain text in UTF-8.
     public static func text(_ text: String, status: Int = 200) -> Self {
         .bytes(Array(text.utf8), status: status, fields: [LoopbackField("Content-Type", "text/plain; charset=utf-8")])
     }
 
-    /// Returns a response with JSON text, which is sent unchanged.
+    /// Returns a response whose body is the given JSON text.
     public static func json(_ text: String, status: Int = 200) -> Self {
         .bytes(Array(text.utf8), status: status, fields: [LoopbackField("Content-Type", "application/json")])
     }
 
-    /// Returns a response with a value encoded as JSON.
+    /// Returns a response whose body is a value encoded as JSON.
     ///
-    /// If the value cannot be encoded, the response has the status 500 and contains the reason.
+    /// If the value cannot be encoded, the response has the status code 500 and its body describes the error.
     public static func json(encoding value: some Encodable, status: Int = 200) -> Self {
         do {
             let type = LoopbackField("Content-Type", "application/json")
@@ -71,7 +71,9 @@ public struct LoopbackAnswer: Sendable {
         }
     }
 
-    /// Returns a response with bytes and a `Content-Length` header.
+    /// Returns a response whose body consists of the given bytes, with a `Content-Length` header.
+    ///
+    /// If the status code does not allow a body, the response contains neither the bytes nor this header.
     public static func bytes(_ bytes: [UInt8], status: Int = 200, fields: [LoopbackField] = []) -> Self {
         var head = LoopbackHead(status, fields)
         let mayHaveBody = status >= 200 && status != 204 && status != 304
@@ -80,7 +82,7 @@ public struct LoopbackAnswer: Sendable {
         return Self(steps: [.head(head)] + content)
     }
 
-    /// Returns a response with a chunked body, which has one chunk for each text.
+    /// Returns a response with a chunked body, in which each string is one chunk.
     public static func chunks(
         _ chunks: [String], status: Int = 200, trailers: KeyValuePairs<String, String> = [:]
     ) -> Self {
@@ -89,81 +91,91 @@ public struct LoopbackAnswer: Sendable {
                 + [.lastChunk(trailers: trailers)])
     }
 
-    /// Returns a response with a body of `count` bytes that repeats the given bytes, in constant memory.
+    /// Returns a response with a body of `count` bytes, in which the given bytes repeat.
+    ///
+    /// The server creates the body in constant memory.
     public static func repeating(_ bytes: [UInt8], count: Int) -> Self {
         Self(.head(200, ["Content-Length": "\(count)"]), .send(repeating: bytes, count: count))
     }
 
-    /// Returns a redirect to a location, which is not validated.
+    /// Returns a redirect to a location, which the method does not validate.
     public static func redirect(to location: String, status: Int = 302) -> Self {
         .status(status, ["Location": location])
     }
 
-    /// A response that sends the body of the request in chunks while it arrives.
+    /// A response that sends the request body back in chunks.
+    ///
+    /// For a route that you add with `routeEarly`, the server sends the chunks while the body arrives.
     public static var echo: Self {
         Self(.head(200, ["Transfer-Encoding": "chunked"]), .echoInChunks)
     }
 
-    /// A response that reads the request and never sends anything.
+    /// A response that sends nothing and leaves the connection open.
     public static var silence: Self { Self(.stallForever) }
 
-    /// A response that resets the connection without sending anything.
+    /// A response that resets the connection without sending any data.
     public static var reset: Self { Self(.reset) }
 
-    /// A response that closes the connection without sending anything.
+    /// A response that closes the connection without sending any data.
     public static var hangUp: Self { Self(.close) }
 }
 
 extension LoopbackAnswer {
-    /// Returns the response, cut off after a number of bytes, including the headers.
+    /// Returns a copy of the response that ends after a number of bytes.
     ///
-    /// A shorter response ends after its last byte.
+    /// If the response is shorter, the copy ends after its last byte.
+    ///
+    /// - Parameters:
+    ///   - offset: The maximum number of bytes to send, including the status line and the headers.
+    ///   - ending: The way in which the server ends the response. The default is ``LoopbackEnding/close``.
     public func cut(at offset: Int, by ending: LoopbackEnding = .close) -> Self {
         var answer = self
         answer.cut = (max(offset, 0), ending)
         return answer
     }
 
-    /// Returns the response with one header set, which replaces all headers with this name.
+    /// Returns a copy of the response in which the given header replaces all headers with the same name.
     ///
-    /// Informational responses stay unchanged.
+    /// The method does not change informational responses.
     public func with(_ name: String, _ value: String) -> Self {
         changingHeads { $0.fields.set(name, value) }
     }
 
-    /// Returns the response with an additional header, for example `Set-Cookie` or an invalid header.
+    /// Returns a copy of the response with an additional header, such as a second `Set-Cookie` or an invalid header.
     ///
-    /// Existing headers with the same name are kept. Informational responses stay unchanged.
+    /// The method does not change informational responses.
     public func adding(_ name: String, _ value: String) -> Self {
         changingHeads { $0.fields.append(LoopbackField(name, value)) }
     }
 
-    /// Returns the response without the headers that have a certain name.
+    /// Returns a copy of the response without the headers that have the given name.
+    ///
+    /// The method does not change informational responses.
     public func without(_ name: String) -> Self {
         changingHeads { $0.fields.removeAll { $0.name.lowercased() == name.lowercased() } }
     }
 
-    /// Returns the response, delayed until a gate is open.
+    /// Returns a copy of the response that begins only after a gate is open.
     public func after(_ gate: Gate) -> Self { preceded(by: .stall(until: gate)) }
 
-    /// Returns the response, delayed by a duration on the server's clock.
+    /// Returns a copy of the response that begins after a delay on the server's clock.
     public func after(_ duration: Duration) -> Self { preceded(by: .pause(duration)) }
 
-    /// Returns the response, preceded by other steps, such as headers with the status 103.
+    /// Returns a copy of the response with additional steps at the start, such as headers with the status code 103.
     public func preceded(by steps: LoopbackStep...) -> Self {
         var answer = self
         answer.steps = steps + answer.steps
         return answer
     }
 
-    /// Returns the response, followed by other steps.
+    /// Returns a copy of the response with additional steps at the end.
     public func followed(by steps: LoopbackStep...) -> Self {
         var answer = self
         answer.steps += steps
         return answer
     }
 
-    /// Returns the response, after which the server closes the connection without announcing this in a header.
+    /// Returns a copy of the response that closes the connection at the end, without a `Connection: close` header.
     public func closing() -> Self {
         var answer = self
         answer.closes = true
@@ -182,15 +194,17 @@ extension LoopbackAnswer {
 }
 
 extension LoopbackAnswer {
-    /// Returns a response with gzip content and a `Content-Length` header.
+    /// Returns a response whose body contains the given bytes in the gzip format.
+    ///
+    /// The response has the headers `Content-Encoding` and `Content-Length`.
     public static func gzip(_ bytes: [UInt8], status: Int = 200) -> Self {
         .bytes(Gzip.stored(bytes), status: status, fields: [LoopbackField("Content-Encoding", "gzip")])
     }
 
-    /// Returns a response whose body decompresses to `count` zeros, and is about a thousand times smaller when it is
-    /// sent.
+    /// Returns a response with a small compressed body that decompresses to about `count` zero bytes.
     ///
-    /// The server creates the body in constant memory. A gigabyte of zeros is sent as about one megabyte.
+    /// The server creates the body in constant memory. For example, the server sends one gigabyte of zeros as about one
+    /// megabyte.
     public static func bomb(count: Int) -> Self {
         let bomb = Gzip.Zeros(count: count)
         return Self(
@@ -200,11 +214,11 @@ extension LoopbackAnswer {
     }
 }
 
-/// Gzip data that is created without a compressor.
+/// A namespace for a function that creates gzip data without a compressor.
 public enum Gzip {
     private static let header: [UInt8] = [0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 255]
 
-    /// Returns bytes in the gzip format without compression, which every decoder understands.
+    /// Returns the given bytes in the gzip format, stored without compression.
     public static func stored(_ bytes: [UInt8]) -> [UInt8] {
         var packed = header
         var rest = bytes[...]
@@ -316,23 +330,25 @@ public enum Gzip {
     }
 }
 
-/// The status line and headers of a response, which are not validated.
+/// The status line and headers of a response from a ``LoopbackServer``, which does not validate them.
 public struct LoopbackHead: Hashable, Sendable {
-    /// The HTTP version to send.
+    /// The HTTP version in the status line.
+    ///
+    /// The default is `HTTP/1.1`.
     public var version = "HTTP/1.1"
     /// The status code.
     public var status: Int
-    /// The reason phrase.
+    /// The reason phrase, such as `Not Found`.
     public var reason: String
-    /// The headers, in the order in which they are sent.
+    /// The headers, in the order in which the server sends them.
     public var fields: [LoopbackField]
 
-    /// Creates a status line and headers, which are neither validated nor completed.
+    /// Creates a status line and headers without validating them or adding other headers.
     ///
     /// - Parameters:
     ///   - status: The status code.
-    ///   - fields: The headers in their order, where a name may occur several times.
-    ///   - reason: The reason phrase. The default is `nil`, which uses the standard phrase for the status.
+    ///   - fields: The headers, in order. A name can occur several times. The default is an empty array.
+    ///   - reason: The reason phrase. The default is `nil`, which uses the standard phrase for the status code.
     public init(_ status: Int, _ fields: [LoopbackField] = [], reason: String? = nil) {
         self.status = status
         self.fields = fields

@@ -4,7 +4,7 @@
 import Foundation
 import OperationCore
 
-/// An authentication challenge that requests credentials and checks them before a server responds.
+/// An authentication challenge with which a ``LoopbackServer`` requests credentials and checks them.
 ///
 /// ```swift
 /// import OperationTestKit
@@ -37,28 +37,42 @@ public final class LoopbackChallenge: Sendable {
         self.isOfProxy = isOfProxy
     }
 
-    /// Returns a challenge for the Basic scheme.
+    /// Returns a challenge for Basic authentication.
+    ///
+    /// - Parameters:
+    ///   - realm: The realm of the challenge. The default is `test`.
+    ///   - user: The user name that the challenge accepts.
+    ///   - password: The password that the challenge accepts.
+    ///   - isOfProxy: A Boolean value that indicates whether the challenge comes from a proxy. The default is `false`.
     public static func basic(
         realm: String = "test", user: String, password: String, isOfProxy: Bool = false
     ) -> LoopbackChallenge {
         LoopbackChallenge(.basic(user: user, password: password), realm: realm, isOfProxy: isOfProxy)
     }
 
-    /// Returns a challenge for the Bearer scheme.
+    /// Returns a challenge for Bearer authentication.
     ///
     /// - Parameters:
-    ///   - realm: The realm of the challenge.
-    ///   - isValid: A closure that returns whether a token is valid, which is called on the server's thread.
+    ///   - realm: The realm of the challenge. The default is `test`.
+    ///   - isValid: A closure that returns whether a token is valid. The server calls the closure on its thread.
     public static func bearer(
         realm: String = "test", isValid: @escaping @Sendable (String) -> Bool
     ) -> LoopbackChallenge {
         LoopbackChallenge(.bearer(isValid: isValid), realm: realm, isOfProxy: false)
     }
 
-    /// Returns a challenge for the Digest scheme, in which the client proves that it knows the password.
+    /// Returns a challenge for Digest authentication.
     ///
-    /// The proof depends on a nonce of the server and on the request. The server rejects unknown nonces and reused
-    /// nonce counts. A nonce becomes stale after `usesPerNonce` requests.
+    /// If a request contains an unknown or expired nonce, or a nonce count that was used before, the response is a
+    /// challenge with `stale=true`.
+    ///
+    /// - Parameters:
+    ///   - realm: The realm of the challenge. The default is `test`.
+    ///   - user: The user name that the challenge accepts.
+    ///   - password: The password that the challenge accepts.
+    ///   - algorithm: The hash algorithm. The default is ``DigestAlgorithm/md5``.
+    ///   - usesPerNonce: The number of requests after which a nonce expires. The default sets no limit.
+    ///   - isOfProxy: A Boolean value that indicates whether the challenge comes from a proxy. The default is `false`.
     public static func digest(
         realm: String = "test", user: String, password: String, algorithm: DigestAlgorithm = .md5,
         usesPerNonce: Int = .max, isOfProxy: Bool = false
@@ -68,9 +82,9 @@ public final class LoopbackChallenge: Sendable {
         return LoopbackChallenge(.digest(check), realm: realm, isOfProxy: isOfProxy)
     }
 
-    /// Returns the response if the credentials of a request are valid, or else a challenge with the status 401.
+    /// Returns the given response if the request contains valid credentials, or a challenge otherwise.
     ///
-    /// A challenge of a proxy has the status 407.
+    /// A challenge has the status code 401, or 407 if it comes from a proxy.
     public func answer(to request: LoopbackRequest, granting answer: LoopbackAnswer) -> LoopbackAnswer {
         let verdict = verdict(on: request)
         guard verdict != .granted else { return answer }
@@ -140,17 +154,17 @@ extension Substring {
     }
 }
 
-/// A hash algorithm of a Digest challenge.
+/// A hash algorithm for Digest authentication.
 ///
 /// More cases may be added.
 public enum DigestAlgorithm: Hashable, Sendable, CaseIterable {
-    /// MD5, the oldest algorithm.
+    /// The challenge uses MD5.
     case md5
-    /// SHA-256.
+    /// The challenge uses SHA-256.
     case sha256
-    /// MD5, with the nonces of both sides in the first hash.
+    /// The challenge uses MD5-sess, a variant of MD5 that includes the nonces of both sides in the first hash.
     case md5Session
-    /// SHA-256, with the nonces of both sides in the first hash.
+    /// The challenge uses SHA-256-sess, a variant of SHA-256 that includes the nonces of both sides in the first hash.
     case sha256Session
 
     var name: String {

@@ -3,88 +3,92 @@
 
 import OperationCore
 
-/// A request as a ``LoopbackServer`` received it.
+/// A request that a ``LoopbackServer`` received.
 public struct LoopbackRequest: Sendable {
-    /// The number of the request on this server, starting at 0.
+    /// The number of the request among all requests to the server, starting at 0.
     public package(set) var number: Int
-    /// The number of the connection on this server, starting at 0.
+    /// The number of the connection on which the request arrived, starting at 0.
     public package(set) var connection: Int
-    /// The number of the request on its connection, starting at 0.
+    /// The number of the request among all requests on its connection, starting at 0.
     public package(set) var numberOnConnection: Int
 
-    /// The method as it was received.
+    /// The method, exactly as the client sent it.
     public package(set) var method: String
-    /// The target as it was received, usually a path and a query.
+    /// The request target, exactly as the client sent it, usually a path and a query.
     public package(set) var target: String
-    /// The version as it was received, such as `HTTP/1.1`.
+    /// The HTTP version, exactly as the client sent it, such as `HTTP/1.1`.
     public package(set) var version: String
-    /// The headers in their order, including repeated ones.
+    /// The headers in the order in which they arrived, including repeated headers.
     public package(set) var fields: [LoopbackField]
     /// The bytes of the request line and all headers, including the final empty line.
     public package(set) var headBytes: [UInt8]
 
-    /// The bytes of the body without the chunk framing, up to the number of bytes that the server keeps.
+    /// The received bytes of the body without chunk framing, up to ``LoopbackServer/Options/keptBodyBytes``.
     public package(set) var body: [UInt8] = []
-    /// The number of bytes of the body so far, without the chunk framing.
+    /// The number of body bytes that have arrived, without chunk framing.
     public package(set) var bodyCount = 0
     /// The trailers after a chunked body.
     public package(set) var trailers: [LoopbackField] = []
-    /// A Boolean value that indicates whether the request is complete.
+    /// A Boolean value that indicates whether the whole request has arrived.
     public package(set) var isComplete = false
 
-    /// The time at which the headers were complete.
+    /// The time, on the server's clock, at which all headers had arrived.
     public package(set) var headArrived: OperationInstant
-    /// The time at which the request was complete, or `nil` before that.
+    /// The time, on the server's clock, at which the whole request had arrived, or `nil` if the request is incomplete.
     public package(set) var arrived: OperationInstant?
 
-    /// The target before the question mark.
+    /// The path of the request, which is the part of the target before the question mark.
     public var path: String {
         target.firstIndex(of: "?").map { String(target[..<$0]) } ?? target
     }
 
-    /// The target after the question mark, or `nil` if there is none.
+    /// The query of the request, which is the part of the target after the question mark, or `nil` if there is none.
     public var query: String? {
         target.firstIndex(of: "?").map { String(target[target.index(after: $0)...]) }
     }
 
-    /// The body as UTF-8 text.
+    /// The body, decoded as UTF-8 text.
     public var text: String { String(decoding: body, as: UTF8.self) }
 
-    /// Returns the values of all headers with a name, in their order.
+    /// Returns the values of all headers with the given name, in order and regardless of case.
     public func values(_ name: String) -> [String] { fields.values(name) }
 
-    /// Returns the value of the first header with a name.
+    /// Returns the value of the first header with the given name, or `nil` if the request has no header with this name.
     public subscript(_ name: String) -> String? { fields.first(name) }
 }
 
-/// A header of a received request or of a response to send.
+/// A header of a request that a ``LoopbackServer`` receives, or of a response that it sends.
 public struct LoopbackField: Hashable, Sendable, CustomStringConvertible {
-    /// The name of the header, as it was received or will be sent.
+    /// The name of the header, in its original case.
     public var name: String
     /// The value of the header, without surrounding whitespace.
     public var value: String
 
-    /// Creates a header, which is not validated, so that a server can send an invalid one.
+    /// Creates a header without validation, so that a server can send an invalid header.
     public init(_ name: String, _ value: String) {
         self.name = name
         self.value = value
     }
 
-    /// The header as a line of text.
+    /// The header in the form `name: value`.
     public var description: String { "\(name): \(value)" }
 }
 
 extension [LoopbackField] {
-    /// Returns the values of all headers with a name, in their order, regardless of case.
+    /// Returns the values of all headers with the given name, in order and regardless of case.
     public func values(_ name: String) -> [String] {
         let wanted = name.lowercased()
         return filter { $0.name.utf8.count == wanted.utf8.count && $0.name.lowercased() == wanted }.map(\.value)
     }
 
-    /// Returns the value of the first header with a name, regardless of case.
+    /// Returns the value of the first header with the given name, regardless of case, or `nil` if no header has this
+    /// name.
     public func first(_ name: String) -> String? { values(name).first }
 
-    /// Replaces all headers with a name by one header, at the position of the first one or at the end.
+    /// Replaces all headers that have the given name with one header.
+    ///
+    /// The new header has the position of the first replaced header. If no header has this name, the method adds the
+    /// header at the end.
     public mutating func set(_ name: String, _ value: String) {
         let wanted = name.lowercased()
         let place = firstIndex { $0.name.lowercased() == wanted } ?? endIndex
@@ -95,73 +99,76 @@ extension [LoopbackField] {
 
 /// A violation of HTTP/1.1 by a client.
 ///
-/// If a test expects ``LoopbackServer/violations`` to be empty, it detects smuggled requests, bodies that exceed
-/// their declared length, and headers that servers interpret differently.
+/// To detect request smuggling, bodies that exceed their declared length, and ambiguous headers, check at the end of a
+/// test that ``LoopbackServer/violations`` is empty.
 public struct LoopbackViolation: Hashable, Sendable, CustomStringConvertible {
     /// The kind of the violation.
     public let code: Code
-    /// The number of the connection.
+    /// The number of the connection on which the violation occurred, starting at 0.
     public let connection: Int
     /// A description of the invalid data.
     public let detail: String
 
-    /// A description of the violation as a sentence.
+    /// A description of the violation, with the number of the connection and the invalid data.
     public var description: String { "Connection \(connection): \(code.explanation): \(detail)" }
 
     /// A kind of violation.
     ///
     /// Future versions may add kinds.
     public struct Code: Hashable, Sendable, CustomStringConvertible {
-        /// The name of the kind.
+        /// The name of the kind, such as `requestLine`.
         public let description: String
         let explanation: String
 
-        /// The first line is not a request line.
+        /// The first line of a request is not a valid request line.
         public static let requestLine = Code(
             description: "requestLine", explanation: "the first line is not a method, a target and HTTP/1.1")
-        /// A line is not a header.
+        /// A line in the headers is not a valid header.
         public static let field = Code(description: "field", explanation: "a header line is not valid")
-        /// A line does not end with a carriage return and a line feed, or contains a carriage return.
+        /// A line does not end with a carriage return and a line feed, or contains another carriage return.
         public static let lineEnd = Code(
             description: "lineEnd", explanation: "a line does not end with a carriage return and a line feed")
         /// The `Host` header is missing or empty, or occurs more than once.
         public static let host = Code(
             description: "host", explanation: "the request does not have exactly one Host header")
-        /// The length of the body is ambiguous, because of two lengths, a length and chunks, or an invalid number.
-        public static let length = Code(description: "length", explanation: "the length of the body is ambiguous")
-        /// The chunks of a body are invalid.
-        public static let chunk = Code(description: "chunk", explanation: "the chunks of the body are not valid")
-        /// Data arrived after the end of a request and before its response.
+        /// The length of the body is ambiguous.
         ///
-        /// The data is a body that exceeds its declared length, or a second request.
+        /// For example, the request contains two lengths, or a length and a chunked body, or the length is not a
+        /// number.
+        public static let length = Code(description: "length", explanation: "the length of the body is ambiguous")
+        /// The chunk framing of a body is not valid.
+        public static let chunk = Code(description: "chunk", explanation: "the chunks of the body are not valid")
+        /// The client sent more data after the end of a request and before the response.
+        ///
+        /// The data belongs either to a body that exceeds its declared length or to a second request.
         public static let surplus = Code(
             description: "surplus", explanation: "bytes arrived after the end of a request and before its response")
-        /// The headers are longer than the server accepts.
+        /// The headers of a request are longer than the server accepts.
         public static let tooLong = Code(description: "tooLong", explanation: "the headers are too long")
     }
 }
 
-/// The counts of the events on a ``LoopbackServer``.
+/// The numbers of connections, requests and other events that a ``LoopbackServer`` has counted.
 public struct LoopbackCounts: Hashable, Sendable {
-    /// The number of accepted connections.
+    /// The number of connections that the server has accepted.
     public package(set) var connections = 0
-    /// The number of open connections.
+    /// The number of connections that are open.
     public package(set) var openConnections = 0
-    /// The number of open connections without a request or response in progress.
+    /// The number of open connections that have no request or response in progress.
     public package(set) var idleConnections = 0
-    /// The number of requests whose headers arrived.
+    /// The number of requests whose headers have arrived.
     public package(set) var heads = 0
-    /// The number of complete requests.
+    /// The number of requests that have arrived completely.
     public package(set) var requests = 0
-    /// The number of requests whose response was sent completely.
+    /// The number of requests to which the server has sent a complete response.
     public package(set) var answers = 0
-    /// The number of received body bytes.
+    /// The number of request body bytes that the server has received.
     public package(set) var bodyBytes = 0
-    /// The number of bytes that were passed to the system for sending.
+    /// The number of bytes that the server has passed to the system for sending.
     public package(set) var sentBytes = 0
-    /// The number of violations.
+    /// The number of HTTP/1.1 violations by clients.
     public package(set) var violations = 0
-    /// The number of connections that the client closed before the end of a response.
+    /// The number of connections that the client closed before the response was complete.
     public package(set) var abandoned = 0
 
     /// The number of connections that the client or the server closed.

@@ -3,7 +3,7 @@
 
 import Foundation
 
-/// A resource that a server can send in parts, such as a file.
+/// A resource, such as a file, for which a ``LoopbackServer`` supports range requests and conditional requests.
 ///
 /// ```swift
 /// import OperationTestKit
@@ -13,7 +13,7 @@ import Foundation
 /// server.route("GET", "/file") { resource.answer(to: $0) }
 /// ```
 public struct LoopbackResource: Sendable {
-    /// The source of the bytes of a resource.
+    /// A source for the bytes of a resource.
     public struct Content: Sendable {
         enum Kind: Sendable {
             case bytes([UInt8])
@@ -24,13 +24,15 @@ public struct LoopbackResource: Sendable {
         let kind: Kind
         let count: Int
 
-        /// Returns a source with these bytes.
+        /// Returns a source that contains the given bytes.
         public static func bytes(_ bytes: [UInt8]) -> Self { Self(kind: .bytes(bytes), count: bytes.count) }
 
-        /// Returns a source with bytes of ``TestPattern``, which take no memory.
+        /// Returns a source that contains the first `count` bytes of ``TestPattern``.
+        ///
+        /// The source does not keep these bytes in memory.
         public static func pattern(count: Int) -> Self { Self(kind: .pattern, count: max(count, 0)) }
 
-        /// Returns a source with the first bytes of a file.
+        /// Returns a source that contains the first `count` bytes of a file.
         public static func file(_ path: String, count: Int) -> Self { Self(kind: .file(path), count: max(count, 0)) }
 
         func step(_ range: Range<Int>) -> LoopbackStep {
@@ -45,20 +47,24 @@ public struct LoopbackResource: Sendable {
         }
     }
 
-    /// The source of the bytes.
+    /// The source of the resource's bytes.
     public var content: Content
-    /// The entity tag, including quotation marks, or `nil` to send none.
+    /// The value of the `ETag` header, including its quotation marks, or `nil` to omit the header.
     public var etag: String?
-    /// The value of the `Last-Modified` header, or `nil` to send none.
+    /// The value of the `Last-Modified` header, or `nil` to omit the header.
     public var lastModified: String?
-    /// A Boolean value that indicates whether the resource can be requested in parts.
+    /// A Boolean value that indicates whether clients can request parts of the resource.
     ///
-    /// If the value is `false`, the server always sends the whole resource.
+    /// If the value is `false`, the server ignores the header `Range`.
     public var acceptsRanges: Bool
-    /// Additional headers of each response.
+    /// Additional headers that each response contains.
+    ///
+    /// The default is an empty array.
     public var fields: [LoopbackField] = []
 
-    /// Creates a resource.
+    /// Creates a resource from a source of bytes.
+    ///
+    /// By default, the resource has no `ETag` or `Last-Modified` header and supports range requests.
     public init(_ content: Content, etag: String? = nil, lastModified: String? = nil, acceptsRanges: Bool = true) {
         self.content = content
         self.etag = etag
@@ -66,9 +72,9 @@ public struct LoopbackResource: Sendable {
         self.acceptsRanges = acceptsRanges
     }
 
-    /// Returns the response to a request, with the status 200, 206, 304 or 416.
+    /// Returns the response to a request, with the status code 200, 206, 304 or 416.
     ///
-    /// The response respects the headers `Range`, `If-Range` and `If-None-Match`.
+    /// The method evaluates the request headers `Range`, `If-Range` and `If-None-Match`.
     public func answer(to request: LoopbackRequest) -> LoopbackAnswer {
         if let wanted = request["If-None-Match"], let etag, wanted == "*" || wanted.contains(etag) {
             return answer(304)
@@ -121,21 +127,22 @@ public struct LoopbackResource: Sendable {
     }
 }
 
-/// A sequence of bytes that look random and depend on their position.
+/// A pseudorandom sequence of bytes with which a test can check transferred data.
 ///
-/// The pattern detects whether a transfer loses, repeats or reorders bytes.
+/// If a transfer loses, repeats or reorders bytes, the received data does not match the pattern.
 public enum TestPattern {
-    /// The number of bytes after which the pattern repeats, which is a prime number, so that no block size hides an
-    /// error.
+    /// The number of bytes after which the pattern repeats.
+    ///
+    /// The number is a prime, so that the pattern does not repeat at the boundaries of buffers.
     public static let period = 65_521
 
-    /// The bytes of one period.
+    /// The bytes of one period of the pattern.
     public static let block: [UInt8] = {
         var generator = SeededGenerator(seed: 1)
         return (0..<period).map { _ in UInt8(truncatingIfNeeded: generator.next()) }
     }()
 
-    /// Returns the bytes of the pattern from an offset.
+    /// Returns `count` bytes of the pattern, beginning at an offset.
     public static func bytes(from offset: Int = 0, count: Int) -> [UInt8] {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(count)
@@ -146,7 +153,7 @@ public enum TestPattern {
         return bytes
     }
 
-    /// Returns whether the bytes match the pattern from an offset.
+    /// Returns a Boolean value that indicates whether the bytes in a buffer match the pattern, beginning at an offset.
     public static func matches(_ bytes: UnsafeRawBufferPointer, from offset: Int = 0) -> Bool {
         block.withUnsafeBytes { block in
             var done = 0
@@ -160,7 +167,7 @@ public enum TestPattern {
         }
     }
 
-    /// Returns whether the bytes match the pattern from an offset.
+    /// Returns a Boolean value that indicates whether the bytes in an array match the pattern, beginning at an offset.
     public static func matches(_ bytes: [UInt8], from offset: Int = 0) -> Bool {
         bytes.withUnsafeBytes { matches($0, from: offset) }
     }

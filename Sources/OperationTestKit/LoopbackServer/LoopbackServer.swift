@@ -4,9 +4,9 @@
 import Foundation
 import OperationCore
 
-/// An HTTP/1.1 server for tests, which listens only on this machine and can simulate any failure of a server.
+/// An HTTP/1.1 server for tests that listens only on the local computer and can simulate server failures.
 ///
-/// A test defines the responses with closures, and examines the requests afterward:
+/// A test defines the responses with closures and examines the requests afterward:
 ///
 /// ```swift
 /// import OperationTestKit
@@ -21,11 +21,11 @@ import OperationCore
 /// print(requests[0]["Accept"] ?? "none", server.violations)
 /// ```
 ///
-/// The server has its own thread, on which it calls the closures. A closure must return quickly and must never wait.
-/// To delay a response, use a step such as ``LoopbackStep/stall(until:)`` or ``LoopbackStep/pause(_:)``. The server
-/// stops when you release it.
+/// The server calls the closures on its own thread. A closure must return quickly, because the server cannot handle
+/// other connections during the call. To delay a response, use a step such as ``LoopbackStep/stall(until:)`` or
+/// ``LoopbackStep/pause(_:)``. The server stops when you release it.
 public final class LoopbackServer: Sendable {
-    /// The addresses on which the server listens, with the assigned ports.
+    /// The addresses on which the server listens, including the ports that the system assigned.
     public let addresses: [LoopbackAddress]
 
     private let journal: LoopbackJournal
@@ -33,9 +33,9 @@ public final class LoopbackServer: Sendable {
     private let mailbox: LoopbackInbox
     private let ended = Gate()
 
-    /// Starts a server.
+    /// Creates and starts a server.
     ///
-    /// - Parameter options: The options of the server. The default listens on 127.0.0.1 with a free port.
+    /// - Parameter options: The options of the server. By default, the server listens on a free port of 127.0.0.1.
     /// - Throws: A ``LoopbackServerError`` if the server cannot listen on an address.
     public init(_ options: Options = Options()) throws(LoopbackServerError) {
         let listeners = try LoopbackListeners(options)
@@ -58,17 +58,25 @@ public final class LoopbackServer: Sendable {
 
     deinit { stop() }
 
-    /// The port on which the server listens, or 0 if it listens only on a path.
+    /// The port of the server's first IP address, or 0 if the server listens only on Unix domain sockets.
     public var port: UInt16 { addresses.first { $0.port != 0 }?.port ?? 0 }
 
-    /// Returns the URL of a target on this server, with its first address that has a port.
+    /// Returns the URL of a request target at the server's first IP address.
+    ///
+    /// If the target is not valid, the program stops.
     ///
     /// - Parameter target: The percent-encoded path and query, which begin with `/`. The default is `/`.
     public func url(_ target: String = "/") -> URL {
         url(target, at: addresses.first { $0.port != 0 } ?? .ipv4)
     }
 
-    /// Returns the URL of a target on this server, with one of its addresses.
+    /// Returns the URL of a request target at one of the server's addresses.
+    ///
+    /// If the target is not valid, the program stops.
+    ///
+    /// - Parameters:
+    ///   - target: The percent-encoded path and query, which begin with `/`. The default is `/`.
+    ///   - address: An IP address from ``addresses``.
     public func url(_ target: String = "/", at address: LoopbackAddress) -> URL {
         guard let url = URL(string: "http://\(address)\(target)") else {
             preconditionFailure(
@@ -77,27 +85,35 @@ public final class LoopbackServer: Sendable {
         return url
     }
 
-    /// Defines the response to complete requests with a method and a path.
+    /// Sets the response to requests with a given method and path.
     ///
-    /// If several routes match a request, the last one that was added applies. A request without a matching route
-    /// receives the status 404.
+    /// The server calls the closure after it has received the whole request. If several routes match a request, the
+    /// server uses the route that you added last. If no route matches, the server responds with the status code 404.
     ///
     /// - Parameters:
     ///   - method: The method of the requests. A route for GET also applies to HEAD.
     ///   - path: The path without a query. A path that ends with `*` matches all paths with this prefix.
-    ///   - answer: A closure that returns the response, which is called on the server's thread.
+    ///   - answer: A closure that returns the response. The server calls the closure on its thread.
     public func route(
         _ method: String, _ path: String, _ answer: @escaping @Sendable (LoopbackRequest) -> LoopbackAnswer
     ) {
         routes.change { $0.add(method, path, early: false, answer) }
     }
 
-    /// Defines the response to complete requests with a path and any method.
+    /// Sets the response to requests for a given path, regardless of their method.
+    ///
+    /// The server calls the closure after it has received the whole request.
+    ///
+    /// - Parameters:
+    ///   - path: The path without a query. A path that ends with `*` matches all paths with this prefix.
+    ///   - answer: A closure that returns the response. The server calls the closure on its thread.
     public func route(_ path: String, _ answer: @escaping @Sendable (LoopbackRequest) -> LoopbackAnswer) {
         routes.change { $0.add(nil, path, early: false, answer) }
     }
 
-    /// Defines the responses to consecutive requests, and repeats the last response.
+    /// Sets a series of responses to requests with a given method and path.
+    ///
+    /// Each request receives the next response in the series. After the last response, the server repeats it.
     ///
     /// ```swift
     /// import OperationTestKit
@@ -110,95 +126,113 @@ public final class LoopbackServer: Sendable {
         route(method, path) { _ in turns.next() }
     }
 
-    /// Defines the response to requests whose headers have arrived.
+    /// Sets a response that begins before the request body has arrived, for requests with a given method and path.
     ///
-    /// The server continues to read the body while the script runs. The script can wait for the body with steps such as
-    /// ``LoopbackStep/awaitBody``.
+    /// The server calls the closure as soon as it has received the headers of a request, and reads the body while it
+    /// responds. To wait for the body, use a step such as ``LoopbackStep/awaitBody``.
+    ///
+    /// - Parameters:
+    ///   - method: The method of the requests. A route for GET also applies to HEAD.
+    ///   - path: The path without a query. A path that ends with `*` matches all paths with this prefix.
+    ///   - answer: A closure that returns the response. The server calls the closure on its thread.
     public func routeEarly(
         _ method: String, _ path: String, _ answer: @escaping @Sendable (LoopbackRequest) -> LoopbackAnswer
     ) {
         routes.change { $0.add(method, path, early: true, answer) }
     }
 
-    /// Defines the response to requests with any method whose headers have arrived.
+    /// Sets a response that begins before the request body has arrived, for requests with a given path and any method.
+    ///
+    /// The server calls the closure as soon as it has received the headers of a request.
+    ///
+    /// - Parameters:
+    ///   - path: The path without a query. A path that ends with `*` matches all paths with this prefix.
+    ///   - answer: A closure that returns the response. The server calls the closure on its thread.
     public func routeEarly(_ path: String, _ answer: @escaping @Sendable (LoopbackRequest) -> LoopbackAnswer) {
         routes.change { $0.add(nil, path, early: true, answer) }
     }
 
-    /// Defines a script for each new connection, which runs before the server reads from it.
+    /// Sets the steps that the server performs on each new connection before it reads a request.
     ///
-    /// If the script leaves the connection open, the server then responds to requests as usual.
+    /// If the steps leave the connection open, the server then responds to requests as usual.
     ///
-    /// - Parameter script: A closure that receives the number of the connection, starting at 0. The closure returns
-    ///   `nil` for no script, and is called on the server's thread.
+    /// - Parameter script: A closure that receives the number of the connection, starting at 0, and returns the steps,
+    ///   or `nil` to perform no steps. The server calls the closure on its thread.
     public func greet(_ script: @escaping @Sendable (Int) -> LoopbackAnswer?) {
         routes.change { $0.greeting = script }
     }
 
-    /// Closes all connections and ends the thread, without waiting for it.
+    /// Stops the server and closes all connections, but does not wait until the server's thread has ended.
     public func stop() { mailbox.post(.stop) }
 
-    /// Closes all connections and waits until the thread has ended.
+    /// Stops the server, closes all connections, and waits until the server's thread has ended.
     public func stopped() async {
         stop()
         await ended.passage()
     }
 
-    /// Accepts new connections, or leaves them waiting in the system.
+    /// Sets whether the server accepts new connections.
+    ///
+    /// If the value is `false`, new connections wait in the system.
     public func setAccepting(_ accepts: Bool) { mailbox.post(.setAccepting(accepts)) }
 
-    /// Ends the connections without a request or response in progress, as servers do after some time.
+    /// Ends all connections that have no request or response in progress, as a server does after a keep-alive timeout.
+    ///
+    /// By default, the server closes the connections.
     public func endIdleConnections(by ending: LoopbackEnding = .close) {
         mailbox.post(.endConnections(ending, idleOnly: true))
     }
 
-    /// Ends all connections, but continues to accept new ones.
+    /// Ends all connections but continues to accept new connections.
+    ///
+    /// By default, the server resets the connections.
     public func endConnections(by ending: LoopbackEnding = .reset) {
         mailbox.post(.endConnections(ending, idleOnly: false))
     }
 }
 
 extension LoopbackServer {
-    /// The most recent requests, including requests of which only the headers have arrived.
+    /// The most recent requests that the server received, including requests that are still incomplete.
     ///
-    /// The option ``LoopbackServer/Options/keptRequests`` limits their number.
+    /// The option ``LoopbackServer/Options/keptRequests`` limits the number of requests.
     public var requests: [LoopbackRequest] { journal.requests }
 
-    /// The first thousand violations of HTTP/1.1 by clients.
+    /// The violations of HTTP/1.1 by clients, of which the server keeps the first 1,000.
     public var violations: [LoopbackViolation] { journal.violations }
 
-    /// The current counts of events.
+    /// The current numbers of connections, requests and other events.
     public var counts: LoopbackCounts { journal.counts }
 
-    /// Waits until a number of requests are complete, and returns the recorded requests.
+    /// Waits until at least `count` requests have arrived completely, and returns the recorded requests.
     ///
-    /// If the task is canceled, the method returns the requests so far.
+    /// If the current task is canceled, the method returns the requests that have arrived so far.
     public func requests(atLeast count: Int) async -> [LoopbackRequest] {
         _ = await counts { $0.requests >= count }
         return requests
     }
 
-    /// Waits until the headers of a number of requests have arrived, and returns the recorded requests.
+    /// Waits until the headers of at least `count` requests have arrived, and returns the recorded requests.
     ///
-    /// If the task is canceled, the method returns the requests so far.
+    /// If the current task is canceled, the method returns the requests that have arrived so far.
     public func heads(atLeast count: Int) async -> [LoopbackRequest] {
         _ = await counts { $0.heads >= count }
         return requests
     }
 
-    /// Waits until the counts satisfy a condition, or until the task is canceled.
+    /// Waits until the counts satisfy a condition or the current task is canceled.
     ///
-    /// - Parameter isReached: A closure that is called again after each change, usually on the server's thread.
+    /// - Parameter isReached: A closure that returns whether the counts satisfy the condition. The first call happens
+    ///   within this method. Later calls happen after each change, usually on the server's thread.
     /// - Returns: The current counts.
     @discardableResult
     public func counts(where isReached: @escaping @Sendable (LoopbackCounts) -> Bool) async -> LoopbackCounts {
         await journal.counts(where: isReached)
     }
 
-    /// Removes the recorded requests and violations, but does not reset the counts.
+    /// Removes the recorded requests and violations but does not reset the counts.
     ///
-    /// So ``requests(atLeast:)`` and ``heads(atLeast:)`` still count the removed requests. Add the earlier ``counts``
-    /// to the number that you wait for.
+    /// The methods ``requests(atLeast:)`` and ``heads(atLeast:)`` still count removed requests. To wait for new
+    /// requests, add the earlier number in ``counts`` to the number of new requests.
     public func forget() { journal.forget() }
 }
 
@@ -207,12 +241,12 @@ extension LoopbackServer {
     public struct Options: Sendable {
         /// The addresses on which the server listens.
         ///
-        /// The default is 127.0.0.1 with a free port.
+        /// The default is a free port of 127.0.0.1.
         public var addresses: [LoopbackAddress] = [.ipv4]
 
-        /// The clock for drips, pauses, slow reading and the recorded times.
+        /// The clock that the server uses for delays and for the times that it records.
         ///
-        /// The default is the system clock.
+        /// The default is the system clock. Delays include steps such as ``LoopbackStep/pause(_:)``.
         public var clock: any OperationClock = .system
 
         /// The maximum number of connections that wait in the system until the server accepts them.
@@ -220,46 +254,48 @@ extension LoopbackServer {
         /// The default is 4,096.
         public var backlog = 4_096
 
-        /// A Boolean value that indicates whether the server accepts connections from the start.
+        /// A Boolean value that indicates whether the server accepts connections when it starts.
         ///
-        /// The default is `true`. See ``LoopbackServer/setAccepting(_:)``.
+        /// The default is `true`. To change the value later, call ``LoopbackServer/setAccepting(_:)``.
         public var accepts = true
 
-        /// The number of requests after which the server closes a connection.
+        /// The maximum number of requests on a connection, after which the server closes the connection.
         ///
-        /// The default is `nil`, which never closes a connection for this reason.
+        /// The default is `nil`, which sets no limit.
         public var requestsPerConnection: Int?
 
-        /// A Boolean value that indicates whether the last response before ``requestsPerConnection`` contains
+        /// A Boolean value that indicates whether the last response that ``requestsPerConnection`` allows contains
         /// `Connection: close`.
         ///
         /// The default is `true`.
         public var announcesClosing = true
 
-        /// A Boolean value that indicates whether the server sends `100 Continue` to a client that waits for it.
+        /// A Boolean value that indicates whether the server sends `100 Continue` if a request contains `Expect:
+        /// 100-continue`.
         ///
-        /// The default is `true`.
+        /// The default is `true`. For a route that you add with `routeEarly`, the server never sends `100 Continue`
+        /// automatically.
         public var sendsContinue = true
 
         /// The size, in bytes, of the receive buffer of each connection.
         ///
-        /// The default is `nil`, which leaves the size to the system. Use a small buffer to make a client wait while
-        /// it uploads to a server that reads slowly.
+        /// The default is `nil`, which uses the system's default size. With a small buffer, an uploading client must
+        /// wait sooner if the server reads slowly.
         public var receiveBufferSize: Int?
 
         /// The size, in bytes, of the send buffer of each connection.
         ///
-        /// The default is `nil`, which leaves the size to the system.
+        /// The default is `nil`, which uses the system's default size.
         public var sendBufferSize: Int?
 
-        /// The number of most recent requests that the server keeps.
+        /// The maximum number of recent requests that the server keeps.
         ///
-        /// The default is 10,000. All requests are counted.
+        /// The default is 10,000. The property ``LoopbackServer/counts`` includes all requests.
         public var keptRequests = 10_000
 
-        /// The number of bytes that the server keeps of each request body.
+        /// The maximum number of bytes that the server keeps of each request body.
         ///
-        /// The default is 1 MiB. All bytes are counted.
+        /// The default is 1 MiB. The property ``LoopbackRequest/bodyCount`` includes all bytes.
         public var keptBodyBytes = 1 << 20
 
         /// Creates options with the default values.
@@ -269,24 +305,24 @@ extension LoopbackServer {
 
 /// An error that explains why a ``LoopbackServer`` could not start.
 public struct LoopbackServerError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// The code of the error.
+    /// The code that identifies the cause of the error.
     public let code: Code
     /// The address on which the server could not listen.
     public let address: LoopbackAddress
-    /// The error number of the system (`errno`), or 0.
+    /// The system's error number (`errno`), or 0 if there is none.
     public let systemErrorNumber: Int32
 
-    /// A sentence that describes the error and its solution.
+    /// A description of the error that includes a possible solution.
     public var description: String {
         let number = systemErrorNumber == 0 ? "" : " (system error \(systemErrorNumber))"
         return "A loopback server cannot listen on \(address): \(code.explanation)\(number)"
     }
 
-    /// A code that identifies an error.
+    /// A code that identifies why a server could not start.
     ///
     /// Future versions may add codes.
     public struct Code: Hashable, Sendable, CustomStringConvertible {
-        /// The name of the code.
+        /// The name of the code, such as `addressInUse`.
         public let description: String
         let explanation: String
 
@@ -294,11 +330,11 @@ public struct LoopbackServerError: Error, Hashable, Sendable, CustomStringConver
         public static let addressInUse = Code(
             description: "addressInUse",
             explanation: "another server already uses it. Use port 0, which chooses a free port, or another path.")
-        /// The machine does not have the address.
+        /// The local computer does not have the address.
         public static let addressNotAvailable = Code(
             description: "addressNotAvailable",
             explanation: "this machine does not have this address. Listen on .ipv4 only, or enable IPv6.")
-        /// The path of a socket is empty or too long for the system.
+        /// The path of a Unix domain socket is empty, too long, or in a missing directory.
         public static let invalidPath = Code(
             description: "invalidPath",
             explanation: "the path is empty, too long for a socket (about 100 bytes), or its directory is missing. "
@@ -307,17 +343,17 @@ public struct LoopbackServerError: Error, Hashable, Sendable, CustomStringConver
         public static let tooManyOpenFiles = Code(
             description: "tooManyOpenFiles",
             explanation: "too many files are open. Stop servers that are not needed, or raise the limit (ulimit -n).")
-        /// The process does not have the permission to listen on the address.
+        /// The process does not have permission to listen on the address.
         public static let permissionDenied = Code(
             description: "permissionDenied",
             explanation: "the program does not have permission. Use port 0, or another path.")
-        /// Another error, which the error number of the system identifies.
+        /// The system reported another error, which ``LoopbackServerError/systemErrorNumber`` identifies.
         public static let systemFailed = Code(
             description: "systemFailed", explanation: "the system reported an error. Look up its number.")
     }
 }
 
-/// An address on which a ``LoopbackServer`` listens, which is only reachable on this machine.
+/// An address on which a ``LoopbackServer`` listens and that only programs on the same computer can reach.
 public struct LoopbackAddress: Hashable, Sendable, CustomStringConvertible {
     package enum Kind: Hashable, Sendable {
         case ipv4
@@ -328,25 +364,27 @@ public struct LoopbackAddress: Hashable, Sendable, CustomStringConvertible {
     package let kind: Kind
     package let port: UInt16
 
-    /// The address 127.0.0.1 with a free port.
+    /// The IPv4 address 127.0.0.1 with a free port.
     public static let ipv4 = LoopbackAddress(kind: .ipv4, port: 0)
-    /// The address [::1] with a free port, which is the same as the port of ``ipv4`` if the server listens on both.
+    /// The IPv6 address `::1` with a free port.
+    ///
+    /// If the server also listens on ``ipv4``, both addresses use the same port.
     public static let ipv6 = LoopbackAddress(kind: .ipv6, port: 0)
 
-    /// Returns the address 127.0.0.1 with a given port, where 0 selects a free port.
+    /// Returns the IPv4 address 127.0.0.1 with a port, or with a free port if `port` is 0.
     public static func ipv4(port: UInt16) -> LoopbackAddress { LoopbackAddress(kind: .ipv4, port: port) }
 
-    /// Returns the address [::1] with a given port, where 0 selects a free port.
+    /// Returns the IPv6 address `::1` with a port, or with a free port if `port` is 0.
     public static func ipv6(port: UInt16) -> LoopbackAddress { LoopbackAddress(kind: .ipv6, port: port) }
 
-    /// Returns the address of a Unix domain socket at a path that must not exist.
+    /// Returns the address of a Unix domain socket at a path.
     ///
-    /// The server removes the socket when it stops.
+    /// If a file already exists at the path, the server cannot start. The server removes the socket when it stops.
     public static func unixSocket(path: String) -> LoopbackAddress {
         LoopbackAddress(kind: .unixSocket(path: path), port: 0)
     }
 
-    /// The address as in a URL, or the path.
+    /// The IP address and port in the form that a URL uses, or the path of the Unix domain socket.
     public var description: String {
         switch kind {
         case .ipv4: "127.0.0.1:\(port)"

@@ -3,7 +3,7 @@
 
 import OperationCore
 
-/// A step that a ``LoopbackServer`` performs on a connection, as part of the script of a response.
+/// A step that a ``LoopbackServer`` performs on a connection as part of a response.
 ///
 /// ```swift
 /// import OperationTestKit
@@ -42,111 +42,145 @@ public struct LoopbackStep: Sendable {
 
     package let kind: Kind
 
-    /// Sends a status line and headers without adding any headers.
+    /// Returns a step that sends a status line with the given status code, and the given headers.
+    ///
+    /// The server does not add any headers.
     public static func head(_ status: Int, _ fields: KeyValuePairs<String, String> = [:]) -> Self {
         .head(LoopbackHead(status, fields.map { LoopbackField($0, $1) }))
     }
 
-    /// Sends a status line and headers without adding any headers.
+    /// Returns a step that sends the given status line and headers.
+    ///
+    /// The server does not add any headers.
     public static func head(_ head: LoopbackHead) -> Self { Self(kind: .head(head)) }
 
-    /// Sends bytes unchanged.
+    /// Returns a step that sends the given bytes unchanged.
     public static func send(_ bytes: [UInt8]) -> Self { Self(kind: .bytes(bytes)) }
 
-    /// Sends text unchanged.
+    /// Returns a step that sends the given text unchanged.
     public static func send(_ text: String) -> Self { Self(kind: .bytes(Array(text.utf8))) }
 
-    /// Sends a chunk of a chunked body, or nothing if it is empty, because an empty chunk ends the body.
+    /// Returns a step that sends bytes as one chunk of a chunked body.
+    ///
+    /// If the array is empty, the step sends nothing, because an empty chunk would end the body.
     public static func chunk(_ bytes: [UInt8]) -> Self {
         bytes.isEmpty ? .send([]) : .send(Array("\(String(bytes.count, radix: 16))\r\n".utf8) + bytes + [13, 10])
     }
 
-    /// Sends text as a chunk of a chunked body.
+    /// Returns a step that sends text as one chunk of a chunked body.
+    ///
+    /// If the text is empty, the step sends nothing, because an empty chunk would end the body.
     public static func chunk(_ text: String) -> Self { .chunk(Array(text.utf8)) }
 
-    /// Sends the end of a chunked body, with trailers.
+    /// Returns a step that ends a chunked body and sends the given trailers.
     public static func lastChunk(trailers: KeyValuePairs<String, String> = [:]) -> Self {
         .send("0\r\n" + trailers.map { "\($0): \($1)\r\n" }.joined() + "\r\n")
     }
 
-    /// Sends the same bytes repeatedly, up to a number of bytes, in constant memory.
+    /// Returns a step that sends the given bytes repeatedly, up to a total number of bytes.
+    ///
+    /// The server needs only constant memory for this step.
     ///
     /// - Parameters:
     ///   - bytes: The bytes to repeat.
-    ///   - count: The total number of bytes, or `nil` to send them without an end.
+    ///   - count: The total number of bytes, or `nil` to send the bytes indefinitely.
     public static func send(repeating bytes: [UInt8], count: Int?) -> Self {
         bytes.isEmpty ? .send([]) : Self(kind: .repeating(bytes, start: 0, count: count.map { max($0, 0) }))
     }
 
-    /// Sends `count` bytes of a file from an offset, and resets the connection if the file has fewer bytes.
+    /// Returns a step that sends `count` bytes of a file, beginning at an offset.
+    ///
+    /// If the file contains fewer bytes, the server resets the connection.
     public static func sendFile(_ path: String, offset: Int = 0, count: Int) -> Self {
         Self(kind: .file(path: path, offset: offset, count: count))
     }
 
-    /// Sends `size` bytes in each interval of the server's clock, the first ones immediately.
+    /// Returns a step that sends bytes in small pieces at regular intervals.
+    ///
+    /// The server sends the first piece immediately.
+    ///
+    /// - Parameters:
+    ///   - bytes: The bytes to send.
+    ///   - size: The number of bytes in each piece. The default is 1.
+    ///   - interval: The time between pieces, on the server's clock.
     public static func drip(_ bytes: [UInt8], size: Int = 1, every interval: Duration) -> Self {
         Self(kind: .drip(bytes[...], size: max(size, 1), every: interval))
     }
 
-    /// Sends `size` bytes of text in each interval of the server's clock, the first ones immediately.
+    /// Returns a step that sends text in small pieces at regular intervals.
+    ///
+    /// The server sends the first piece immediately.
+    ///
+    /// - Parameters:
+    ///   - text: The text to send.
+    ///   - size: The number of bytes in each piece. The default is 1.
+    ///   - interval: The time between pieces, on the server's clock.
     public static func drip(_ text: String, size: Int = 1, every interval: Duration) -> Self {
         .drip(Array(text.utf8), size: size, every: interval)
     }
 
-    /// Waits until a gate is open.
+    /// Returns a step that waits until a gate is open.
     public static func stall(until gate: Gate) -> Self { Self(kind: .gate(gate)) }
 
-    /// Does nothing more, and leaves the connection open until the client or the server closes it.
+    /// A step that sends nothing and keeps the connection open until the client or the server closes it.
     public static var stallForever: Self { Self(kind: .forever) }
 
-    /// Waits for a duration on the server's clock.
+    /// Returns a step that waits for a duration on the server's clock.
     public static func pause(_ duration: Duration) -> Self { Self(kind: .pause(duration)) }
 
-    /// Waits until the body of the request is complete.
+    /// A step that waits until the whole request body has arrived.
     public static var awaitBody: Self { Self(kind: .body(atLeast: nil)) }
 
-    /// Waits until a number of body bytes have arrived, or until the body is complete.
+    /// Returns a step that waits until at least `count` bytes of the request body, or the whole body, have arrived.
     public static func awaitBody(atLeast count: Int) -> Self { Self(kind: .body(atLeast: count)) }
 
-    /// Sends the body of the request in chunks while it arrives, and then the end of the chunks.
+    /// A step that sends the request body back as a complete chunked body.
+    ///
+    /// For a route that you add with `routeEarly`, the server sends the chunks while the request body arrives.
     public static var echoInChunks: Self { Self(kind: .echo) }
 
-    /// Stops reading from the client until ``readOn``, so that the client cannot continue to send.
+    /// A step that stops reading from the client until a ``readOn`` step.
+    ///
+    /// When the buffers of the connection are full, the client can send no more data.
     public static var stopReading: Self { Self(kind: .pace(.none)) }
 
-    /// Reads from the client at full speed again.
+    /// A step that resumes reading from the client at full speed.
     public static var readOn: Self { Self(kind: .pace(.full)) }
 
-    /// Reads at most `size` bytes in each interval of the server's clock from now on.
+    /// Returns a step that limits reading to `size` bytes per interval of the server's clock.
+    ///
+    /// The limit applies until a later step changes the reading speed.
     public static func readSlowly(size: Int, every interval: Duration) -> Self {
         Self(kind: .pace(.slow(size: max(size, 1), every: interval)))
     }
 
-    /// Calls a closure on the server's thread, for example to open a gate or record an event.
+    /// Returns a step that calls a closure on the server's thread, for example to open a gate.
     ///
-    /// The closure must not block.
+    /// The closure must not block, because the server cannot handle other connections during the call.
     public static func call(_ body: @escaping @Sendable () -> Void) -> Self { Self(kind: .call(body)) }
 
-    /// Closes the connection (FIN), after which the system responds to data from the client with a reset.
+    /// A step that closes the connection (FIN).
+    ///
+    /// If the client then sends more data, the system responds with a reset.
     public static var close: Self { Self(kind: .end(.close)) }
 
-    /// Closes the sending side of the connection (FIN), and continues to read from the client.
+    /// A step that closes the sending side of the connection (FIN) and continues to read from the client.
     public static var closeSending: Self { Self(kind: .end(.closeSending)) }
 
-    /// Resets the connection (RST), by setting `SO_LINGER` to 0.
+    /// A step that resets the connection (RST) by setting the socket option `SO_LINGER` to 0.
     public static var reset: Self { Self(kind: .end(.reset)) }
 }
 
-/// A way in which a ``LoopbackServer`` ends a connection or leaves it open.
+/// A way in which a ``LoopbackServer`` ends a response or a connection.
 ///
 /// More cases may be added.
 public enum LoopbackEnding: Hashable, Sendable, CaseIterable {
     /// The server closes the connection (FIN).
     case close
-    /// The server closes its sending side of the connection (FIN), and continues to read from the client.
+    /// The server closes the sending side of the connection (FIN) and continues to read from the client.
     case closeSending
     /// The server resets the connection (RST).
     case reset
-    /// The server sends nothing more, and leaves the connection open.
+    /// The server sends nothing more and leaves the connection open.
     case stall
 }

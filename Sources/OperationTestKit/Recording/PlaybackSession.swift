@@ -6,11 +6,11 @@ import OperationCore
 import OperationNetworking
 
 extension NetworkError.Code {
-    /// A code that indicates that a ``PlaybackSession`` has no recorded response to the request.
+    /// An error code that indicates that a ``PlaybackSession`` has no recorded response to the request.
     public static let notRecorded = Self("notRecorded")
 }
 
-/// A session without a network that responds only with the exchanges that a ``RecordingSession`` recorded.
+/// A session that responds to requests from a recording, without using a network.
 ///
 /// ```swift
 /// import Foundation
@@ -26,17 +26,18 @@ extension NetworkError.Code {
 /// }
 /// ```
 ///
-/// Each exchange responds to one request. If several exchanges match a request, the first unused one in the recording
-/// responds: see ``PlaybackRules``. A request without a matching exchange fails with `notRecorded`. The error
-/// describes the nearest exchange and how to record again. Before requests are compared, their secrets are removed,
-/// as in the recording.
+/// An exchange is a recorded request with its response. The session uses each exchange for one request. If several
+/// exchanges match a request, the session uses the first unused exchange in the recording. ``PlaybackRules`` determine
+/// whether an exchange matches. If no exchange matches, the request fails with the code `notRecorded`. The error
+/// describes the most similar exchange and how to record again.
 ///
-/// An exchange that failed or was canceled during the recording also fails or stays incomplete during playback. At most
-/// `bodyLimit` bytes of a request body are kept in memory. By default, this limit is the limit of the recording.
+/// Before the session compares a request, it removes secrets as a ``RecordingSession`` does. If an exchange failed
+/// during the recording, the request fails with the same error. If an exchange was canceled, the response stays
+/// incomplete.
 public final class PlaybackSession: NetworkSession {
     private static let portionSize = 1 << 16
 
-    /// The recording that the session plays.
+    /// The recording from which the session responds.
     public let recording: SessionRecording
     private let name: String
     private let rules: PlaybackRules
@@ -46,26 +47,28 @@ public final class PlaybackSession: NetworkSession {
     private let book: Locked<PlaybackIndex>
     private let strangers = EventRecorder<String>()
 
-    /// Creates a session that plays a recording.
+    /// Creates a session that responds from a recording.
     ///
     /// - Parameters:
-    ///   - recording: The recording to play.
-    ///   - rules: The rules for the comparison of requests. The default is ``PlaybackRules/standard``.
-    ///   - bodyLimit: The maximum number of bytes of a request body in memory. The default is `nil`, which uses the
-    ///     limit of the recording.
+    ///   - recording: The recording from which the session responds.
+    ///   - rules: The rules that determine whether a request matches an exchange. The default is
+    ///     ``PlaybackRules/standard``.
+    ///   - bodyLimit: The maximum number of bytes of each request body that the session keeps in memory. The default is
+    ///     `nil`, which uses the limit of the recording, or 4 MiB if the recording has no limit.
     public convenience init(
         _ recording: SessionRecording, rules: PlaybackRules = .standard, bodyLimit: Int? = nil
     ) {
         self.init(recording, "the recording", rules, bodyLimit)
     }
 
-    /// Creates a session that plays the recording in a file.
+    /// Creates a session that responds from a recording in a file.
     ///
     /// - Parameters:
-    ///   - file: The file of the recording.
-    ///   - rules: The rules for the comparison of requests. The default is ``PlaybackRules/standard``.
-    ///   - bodyLimit: The maximum number of bytes of a request body in memory. The default is `nil`, which uses the
-    ///     limit of the recording.
+    ///   - file: The file that contains the recording.
+    ///   - rules: The rules that determine whether a request matches an exchange. The default is
+    ///     ``PlaybackRules/standard``.
+    ///   - bodyLimit: The maximum number of bytes of each request body that the session keeps in memory. The default is
+    ///     `nil`, which uses the limit of the recording, or 4 MiB if the recording has no limit.
     /// - Throws: A ``SessionRecordingError`` if the file is not a readable recording.
     public convenience init(
         contentsOf file: URL, rules: PlaybackRules = .standard, bodyLimit: Int? = nil
@@ -84,17 +87,17 @@ public final class PlaybackSession: NetworkSession {
 
     deinit { stub.close() }
 
-    /// The exchanges that have not responded to a request yet.
+    /// The exchanges that the session has not used yet.
     public var unusedExchanges: [RecordedExchange] {
         book.withLock { $0.unused }.map { recording.exchanges[$0] }
     }
 
-    /// The requests without a matching exchange.
+    /// The methods and URLs of the requests for which no exchange matched.
     public var unmatchedRequests: [String] { strangers.events }
 
-    /// Checks that each exchange responded to a request, and that each request had a matching exchange.
+    /// Checks that the session has used all exchanges and that all requests matched an exchange.
     ///
-    /// - Throws: An ``UnmetExpectation`` with the unused exchanges and the unmatched requests.
+    /// - Throws: An ``UnmetExpectation`` that lists the unused exchanges and the unmatched requests, if there are any.
     public func expectAllUsed(fileID: String = #fileID, line: Int = #line) throws(UnmetExpectation) {
         let (unused, strangers) = (unusedExchanges, unmatchedRequests)
         guard !unused.isEmpty || !strangers.isEmpty else { return }
@@ -107,12 +110,12 @@ public final class PlaybackSession: NetworkSession {
             line: line)
     }
 
-    /// Creates a task that waits for its first `resume()`.
+    /// Creates a task that starts when its `resume()` method is first called.
     public func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask {
         stub.makeTask(with: request, receiver: receiver)
     }
 
-    /// Ends all tasks with `sessionClosed`, including tasks that are resumed later.
+    /// Closes the session, so that all current and later tasks fail with the code `sessionClosed`.
     public func close() { stub.close() }
 
     private func answer(to request: StubRequest) -> StubAnswer {
@@ -290,33 +293,33 @@ struct PlaybackKey: Hashable, Sendable {
     static func body(_ data: Data) -> String { SHA256.checksum(of: data, startingWith: SHA256()).hexadecimal }
 }
 
-/// The rules that determine whether a request matches a recorded exchange.
+/// A set of rules that determine whether a request matches a recorded exchange.
 ///
-/// By default, the method, the whole URL and the body are compared without their secrets. If several exchanges match,
-/// the first unused one applies.
+/// By default, the method, the URL and the body must be equal, apart from secrets.
 public struct PlaybackRules: Sendable, Hashable {
     /// A Boolean value that indicates whether the scheme, the host and the port must be equal.
     ///
-    /// The default is `true`. Set the property to `false` if each test uses a different server.
+    /// The default is `true`. If each test uses a different server, set the property to `false`.
     public var comparesHost = true
-    /// The names of query items that may differ or be missing, such as a time or a random number.
+    /// The names of query items that can differ or be missing, such as a timestamp or a random number.
     ///
     /// The default is an empty set.
     public var ignoredQueryNames: Set<String> = []
     /// A Boolean value that indicates whether the body must be equal.
     ///
-    /// The default is `true`. A multipart form that exceeds the body limit of the recording never matches, because
-    /// its boundary differs each time. A recorded body that was not sent completely, or whose file could not be read,
-    /// matches every body.
+    /// The default is `true`. If a recorded body is incomplete or its file could not be read, every body matches. A
+    /// multipart form that exceeds the body limit of the recording never matches, because each form has a different
+    /// boundary.
     public var comparesBody = true
     /// The names of headers that must be equal, such as `Range` or `Accept-Language`.
     ///
-    /// Headers with secret values cannot be compared. The default is an empty set.
+    /// The default is an empty set. Because the recording does not contain secrets, the session cannot compare secret
+    /// values.
     public var comparedHeaders: Set<String> = []
 
     /// The standard rules, which compare the method, the URL and the body.
     public static let standard = PlaybackRules()
 
-    /// Creates the standard rules.
+    /// Creates rules that are equal to ``standard``.
     public init() {}
 }

@@ -6,7 +6,7 @@ import Foundation
 import OperationCore
 import OperationNetworking
 
-/// A session that records the exchanges of another session, so that tests can play them without a network.
+/// A session that records the requests and responses of another session, so that tests can run without a network.
 ///
 /// ```swift
 /// import Foundation
@@ -22,23 +22,24 @@ import OperationNetworking
 /// }
 /// ```
 ///
-/// Over a session that follows redirects, a redirect and the following requests are one exchange. To record each
-/// request separately, place the recording session under the exchange session:
-/// `ExchangeSession(over: RecordingSession(over: DefaultNetworkSession.platformTransport))`.
+/// The recording contains one exchange for each task of the underlying session. If the underlying session follows
+/// redirects, a redirected request is one exchange. To record each request separately, create the exchange session over
+/// the recording session: `ExchangeSession(over: RecordingSession(over: DefaultNetworkSession.platformTransport))`.
 ///
-/// The session removes secrets by their names, in headers, cookies, queries, fragments, JSON and forms. Values keep
-/// their types, so that the recording can be decoded as before. A secret string becomes `***`, and a secret number
-/// becomes 0. The session also removes parts of JSON strings that look like a secret, such as the value in
-/// `password=…`. The session may also remove harmless text, such as the end of `urn:ietf:params:oauth:token-type:jwt`.
-/// Other bodies, paths and text are not changed, so examine the file before you share it.
+/// The session replaces secrets that it recognizes by their names in headers, cookies, queries, fragments, JSON and
+/// forms. A secret string becomes `***` and a secret number becomes 0, so that values keep their types. In JSON
+/// strings, the session also replaces text that looks like a secret, such as the value in `password=…`. The session
+/// might replace harmless text, such as the end of `urn:ietf:params:oauth:token-type:jwt`. The session does not change
+/// paths, other bodies or other text, so examine the file before you share it.
 ///
-/// The bodies of all exchanges are kept in memory, up to the limit of ``init(over:redaction:bodyLimit:)``. For a longer
-/// body, the recording contains only the length and a checksum. A request with such a body is compared by its checksum,
-/// and a response with such a body cannot be played. The same applies to a body that cannot be searched for secrets
-/// because it is compressed or does not match its type. With `redaction: .none`, such a body is kept.
+/// The session keeps the bodies of all exchanges in memory. If a body exceeds the body limit, the recording contains
+/// only its length and checksum. The same applies to a body that cannot be searched for secrets, because it is
+/// compressed or does not match its content type. With `redaction: .none`, the recording contains the bytes of these
+/// unsearchable bodies. During playback, the checksum of a request body must match, and a request whose response body
+/// is missing fails.
 ///
-/// A file that is sent is kept open until the session has read it for the recording. Times, metrics and informational
-/// responses are not recorded.
+/// If a request sends a file, the session keeps the file open until it has read the file for the recording. The session
+/// does not record times, metrics or informational responses.
 public final class RecordingSession: NetworkSession {
     private struct State {
         var made = 0
@@ -58,12 +59,12 @@ public final class RecordingSession: NetworkSession {
     /// The queue on which exchanges are redacted, so that this does not block the threads of the session.
     private let queue = DispatchQueue(label: "OperationKit.RecordingSession")
 
-    /// Creates a recording session.
+    /// Creates a session that records the exchanges of another session.
     ///
     /// - Parameters:
-    ///   - session: The session that performs the requests.
-    ///   - redaction: The information to remove. The default removes the usual secrets.
-    ///   - bodyLimit: The maximum number of bytes of a body, in memory and in the file. The default is 4 MiB.
+    ///   - session: The session that sends the requests.
+    ///   - redaction: The information to replace. The default is `.secrets`, which replaces common secrets.
+    ///   - bodyLimit: The maximum size, in bytes, of each body in memory and in the recording. The default is 4 MiB.
     public init(over session: any NetworkSession, redaction: LogRedaction = .secrets, bodyLimit: Int = 4 << 20) {
         self.session = session
         self.bodyLimit = max(bodyLimit, 0)
@@ -72,20 +73,22 @@ public final class RecordingSession: NetworkSession {
 
     /// The recording of all exchanges that have ended, in the order in which their tasks were created.
     ///
-    /// An exchange that completes or fails is in the recording as soon as its operation has its outcome. If an
-    /// operation is canceled or needs only a part of a body, it ends before its task. In this case, wait for
-    /// ``settled()``.
+    /// When an operation succeeds or fails, the recording already contains its exchange. However, an operation ends
+    /// before its task if you cancel the operation, or if the operation needs only a part of the body. To include these
+    /// exchanges, await ``settled()`` before you read the recording.
     ///
-    /// This property blocks until the ended exchanges are redacted, for which the session may read the sent files.
+    /// The property blocks the current thread until the session has replaced the secrets in all ended exchanges. To do
+    /// this, the session might read the files that requests have sent.
     public var recording: SessionRecording {
         let done = queue.sync { state.withLock { $0.done } }
         return SessionRecording(
             done.sorted { $0.key < $1.key }.map(\.value), redaction: redactor.redaction, bodyLimit: bodyLimit)
     }
 
-    /// Waits until all tasks have ended and are recorded, including tasks that are created meanwhile.
+    /// Waits until all tasks have ended and the session has recorded them.
     ///
-    /// If the task of the test is canceled, for example by its time limit, the method returns.
+    /// The method also waits for tasks that are created during the wait. If the current task is canceled, for example
+    /// by a time limit of the test, the method returns.
     ///
     /// ```swift
     /// import OperationNetworking
@@ -110,7 +113,7 @@ public final class RecordingSession: NetworkSession {
         state.withLock { state in state.waiting.removeAll { $0 === waiter } }
     }
 
-    /// Creates a task of the underlying session, and records its exchange.
+    /// Creates a task of the underlying session and records its exchange.
     public func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask {
         let number = state.withLock { state in
             state.made += 1

@@ -5,18 +5,20 @@ import Foundation
 import OperationCore
 import OperationNetworking
 
-/// A recording that a ``RecordingSession`` creates, to keep in a file with your tests and play with a
-/// ``PlaybackSession``.
+/// A recording of requests and responses, which you can save in a file and use in a ``PlaybackSession``.
 ///
-/// The file is JSON that you can read, compare and edit. Bodies are text if possible, and base64 otherwise. You can
-/// also create exchanges in code.
+/// To create a recording, use a ``RecordingSession``, or create the exchanges in code. The file is JSON that you can
+/// read, compare and edit. It contains each body as text if possible, and as base64 otherwise.
 public struct SessionRecording: Sendable {
-    /// The exchanges, in the order in which their tasks were created.
+    /// The recorded exchanges, in the order in which their tasks were created.
     public var exchanges: [RecordedExchange]
-    /// The redaction that was applied to the recording, and that is also applied to requests during playback.
+    /// The information that the recording omits.
+    ///
+    /// A ``PlaybackSession`` removes the same information from requests before it compares them with the recording.
     public let redaction: LogRedaction
-    /// The maximum number of bytes of a body, or `nil` for a recording that was created in code or by an older
-    /// version.
+    /// The maximum size, in bytes, of each body in the recording, or `nil` if the limit is unknown.
+    ///
+    /// The limit is unknown if the recording was created in code or by an older version of OperationTestKit.
     public let bodyLimit: Int?
 
     /// Creates a recording from exchanges.
@@ -28,7 +30,7 @@ public struct SessionRecording: Sendable {
         (self.exchanges, self.redaction, self.bodyLimit) = (exchanges, redaction, bodyLimit.map { max($0, 0) })
     }
 
-    /// Reads a recording from a file.
+    /// Creates a recording from a file.
     ///
     /// - Throws: A ``SessionRecordingError`` if the file is not a readable recording.
     public init(contentsOf file: URL) throws(SessionRecordingError) {
@@ -41,7 +43,7 @@ public struct SessionRecording: Sendable {
         try self.init(data, name: file.path)
     }
 
-    /// Reads a recording from the content of a file.
+    /// Creates a recording from the content of a file.
     ///
     /// - Throws: A ``SessionRecordingError`` if the data is not a readable recording.
     public init(_ data: Data) throws(SessionRecordingError) {
@@ -70,7 +72,7 @@ public struct SessionRecording: Sendable {
         }
     }
 
-    /// Returns the recording as the content of a file.
+    /// Returns the recording in the JSON format of a recording file.
     ///
     /// - Throws: A ``SessionRecordingError`` if the recording cannot be encoded.
     public func data() throws(SessionRecordingError) -> Data {
@@ -83,9 +85,9 @@ public struct SessionRecording: Sendable {
         }
     }
 
-    /// Writes the recording to a file, which is created or replaced.
+    /// Writes the recording to a file.
     ///
-    /// The method also creates missing directories.
+    /// The method creates or replaces the file and creates missing directories.
     ///
     /// - Throws: A ``SessionRecordingError`` if the file cannot be written.
     public func write(to file: URL) throws(SessionRecordingError) {
@@ -118,9 +120,9 @@ public struct SessionRecording: Sendable {
 
 /// An error that explains why a recording cannot be read or written.
 public struct SessionRecordingError: Error, Hashable, Sendable, CustomStringConvertible, LocalizedError {
-    /// The code of the error.
+    /// The code that identifies the cause of the error.
     public let code: Code
-    /// The path of the file.
+    /// The path of the file, or `the recording` if the error does not concern a file.
     public let file: String
     /// A description of the problem.
     public let detail: String
@@ -129,17 +131,17 @@ public struct SessionRecordingError: Error, Hashable, Sendable, CustomStringConv
         (self.code, self.file, self.detail) = (code, file, detail)
     }
 
-    /// A sentence that describes the error and its solution.
+    /// A description of the error that includes a possible solution.
     public var description: String { "\(file) \(code.explanation): \(detail). \(code.advice)" }
 
-    /// A sentence that describes the error and its solution.
+    /// A description of the error, which is equal to ``description``.
     public var errorDescription: String? { description }
 
-    /// A code that identifies an error.
+    /// A code that identifies why a recording cannot be read or written.
     ///
     /// Future versions may add codes.
     public struct Code: Hashable, Sendable, CustomStringConvertible {
-        /// The name of the code.
+        /// The name of the code, such as `unreadable`.
         public let description: String
         let explanation: String
         let advice: String
@@ -152,7 +154,7 @@ public struct SessionRecordingError: Error, Hashable, Sendable, CustomStringConv
         public static let notARecording = Code(
             description: "notARecording", explanation: "is not a recording",
             advice: "Correct it, or record it again with a RecordingSession.")
-        /// The file was written by another version of the test kit.
+        /// The file was written by an incompatible version of OperationTestKit.
         public static let otherVersion = Code(
             description: "otherVersion", explanation: "was written by another version of the test kit",
             advice: "Record it again with a RecordingSession.")
@@ -163,39 +165,42 @@ public struct SessionRecordingError: Error, Hashable, Sendable, CustomStringConv
     }
 }
 
-/// A request and its response without their secrets, as an entry of a ``SessionRecording``.
+/// A recorded request and its response, without secrets.
 public struct RecordedExchange: Sendable, Hashable {
-    /// The end of an exchange.
+    /// A way in which an exchange ended.
     ///
     /// Future versions add no cases.
     public enum End: Sendable, Hashable {
-        /// The response is complete.
+        /// The server sent a complete response.
         case complete
-        /// The transfer failed.
+        /// The exchange failed with an error.
         case failed(NetworkError)
-        /// The client canceled the exchange, which stays incomplete during playback.
+        /// The client canceled the exchange.
+        ///
+        /// During playback, the response stays incomplete.
         case cancelled
     }
 
     /// The method of the request.
     public var method: String
-    /// The URL of the request, in which ``RecordingSession`` replaces secret values and items without a name with
-    /// `***`.
+    /// The URL of the request, without secrets.
+    ///
+    /// A ``RecordingSession`` replaces secret values, and query items that have no name, with `***`.
     public var url: String
-    /// The headers of the request, without the headers that a session adds.
+    /// The headers of the request, without the headers that the session adds.
     public var requestHeaders: HeaderFields
     /// The body of the request.
     public var requestBody: RecordedBody
-    /// The status and headers of the response, or `nil` if there was none.
+    /// The status and headers of the response, or `nil` if there was no response.
     public var response: ResponseHead?
-    /// The body of the response, as far as it was received.
+    /// The part of the response body that was received.
     public var responseBody: RecordedBody
-    /// The trailers after the body.
+    /// The trailers of the response.
     public var trailers: HeaderFields
-    /// The end of the exchange.
+    /// The way in which the exchange ended.
     public var end: End
 
-    /// Creates an exchange in code, with a request and its response.
+    /// Creates an exchange from a request and a response.
     ///
     /// ```swift
     /// import Foundation
@@ -220,7 +225,7 @@ public struct RecordedExchange: Sendable, Hashable {
 }
 
 extension RecordedExchange: CustomStringConvertible {
-    /// The request and the response as one line of text.
+    /// A description of the request and the response in one line.
     public var description: String {
         let answer = response.map { "\($0.status)" }
         let ending: String? =
@@ -235,13 +240,13 @@ extension RecordedExchange: CustomStringConvertible {
 
 /// A body of a request or response in a ``SessionRecording``.
 ///
-/// A body cannot be modified. To change a recording, replace the body.
+/// You cannot modify a body. To change a recording, replace the body.
 public struct RecordedBody: Sendable, Hashable {
-    /// The bytes without secrets, or `nil` if they were removed because of the ``gap``.
+    /// The bytes of the body without secrets, or `nil` if the recording omits the bytes.
     public let data: Data?
-    /// The number of bytes, including removed bytes.
+    /// The number of bytes in the body, including bytes that the recording omits.
     public let count: Int
-    /// The SHA-256 checksum of removed bytes in hexadecimal digits, or `nil` if it is not known.
+    /// The SHA-256 checksum of omitted bytes in hexadecimal digits, or `nil` if the checksum is unknown.
     public let checksum: String?
     /// The reason why bytes are missing, or `nil` if the body is complete.
     public let gap: Gap?
@@ -249,49 +254,51 @@ public struct RecordedBody: Sendable, Hashable {
     /// An empty body.
     public static let none = RecordedBody(Data())
 
-    /// Creates a complete body.
+    /// Creates a complete body from its bytes.
     public init(_ data: Data) {
         self.data = data
         (count, checksum, gap) = (data.count, nil, nil)
     }
 
-    /// Creates a body without its bytes.
+    /// Creates a body whose bytes the recording omits.
     ///
     /// - Parameters:
-    ///   - count: The number of bytes.
-    ///   - checksum: The SHA-256 checksum in hexadecimal digits. The default is `nil`, in which case a request is
-    ///     compared without its body.
+    ///   - count: The number of bytes in the body.
+    ///   - checksum: The SHA-256 checksum of the body in hexadecimal digits. The default is `nil`, in which case every
+    ///     request body matches during playback.
     ///   - gap: The reason why the bytes are missing. The default is ``Gap/tooLong``.
     public init(leftOut count: Int, checksum: String? = nil, because gap: Gap = .tooLong) {
         data = nil
         (self.count, self.checksum, self.gap) = (max(count, 0), checksum, gap)
     }
 
-    /// Creates a body of a request that was not sent completely, and that is compared without its body.
+    /// Creates a body for a request that ended before the whole body was sent.
+    ///
+    /// During playback, every request body matches.
     public init(brokenOff data: Data) {
         self.data = data
         (count, checksum, gap) = (data.count, nil, .brokenOff)
     }
 
-    /// The bytes as UTF-8 text, or `nil` if they are not text.
+    /// The body as UTF-8 text, or `nil` if the bytes are missing or are not UTF-8 text.
     public var text: String? { data.flatMap { String(data: $0, encoding: .utf8) } }
 
     /// A reason why bytes of a body are missing.
     ///
     /// Future versions may add reasons.
     public struct Gap: Hashable, Sendable, CustomStringConvertible {
-        /// The name of the reason.
+        /// The name of the reason, such as `tooLong`.
         public let description: String
 
         init(_ description: String) { self.description = description }
 
         /// The body exceeds the limit of the ``RecordingSession``.
         public static let tooLong = Gap("tooLong")
-        /// The body cannot be searched for secrets, because it is compressed or does not match its type.
+        /// The body cannot be searched for secrets, because it is compressed or does not match its content type.
         public static let opaque = Gap("opaque")
-        /// The file of the body could not be read, or was changed.
+        /// The file that was sent as the body could not be read, or was changed.
         public static let unreadable = Gap("unreadable")
-        /// The stream of the body was not read completely.
+        /// The stream that provided the body was not read to its end.
         public static let brokenOff = Gap("brokenOff")
     }
 }

@@ -6,7 +6,7 @@ import Foundation
 import OperationCore
 import OperationNetworking
 
-/// A session without a network for unit tests, which responds from closures and can simulate failures.
+/// A session for unit tests that responds from closures, without using a network.
 ///
 /// ```swift
 /// import OperationTestKit
@@ -16,9 +16,9 @@ import OperationNetworking
 /// session.route("POST", "/order") { _ in .failure(.connectionLost) }
 /// ```
 ///
-/// The session follows the same rules as the sessions with a network. Each task reports exactly one end, respects
-/// `suspend()` and `hold()`, and ends as soon as it is canceled. The session has no time limits, no metrics and no
-/// compression. To examine the data that is actually transferred, use a ``LoopbackServer``.
+/// Tasks of this session behave like tasks of a session with a network. Each task reports its end exactly once,
+/// respects `suspend()` and `hold()`, and ends immediately when it is canceled. The session does not support time
+/// limits, metrics or compression. To test the data that is sent over a connection, use a ``LoopbackServer``.
 public final class StubSession: NetworkSession {
     private struct Route {
         let method: String?
@@ -39,9 +39,9 @@ public final class StubSession: NetworkSession {
     private let state = Locked(State())
     private let seen = EventRecorder<StubRequest>()
 
-    /// Creates a session that responds with the status 404 to all requests.
+    /// Creates a session without routes, which responds to all requests with the status code 404.
     ///
-    /// - Parameter clock: The clock for pauses. The default is the system clock.
+    /// - Parameter clock: The clock that measures the delays in responses. The default is the system clock.
     public convenience init(clock: any OperationClock = .system) {
         self.init(clock: clock, keptBodyBytes: nil)
     }
@@ -50,21 +50,24 @@ public final class StubSession: NetworkSession {
         (self.clock, self.keptBodyBytes) = (clock, keptBodyBytes)
     }
 
-    /// Defines the response to requests whose body was read completely.
+    /// Sets the response to requests with a given method and path.
     ///
-    /// If several routes match a request, the last one that was added applies.
+    /// The session calls the closure after it has read the whole request body. If several routes match a request, the
+    /// session uses the route that you added last.
     ///
     /// - Parameters:
     ///   - method: The method of the requests, or `nil` for all methods.
     ///   - path: The path of the URL. A path that ends with `*` matches all paths with this prefix.
-    ///   - answer: A closure that returns the response, which is called on the session's queue.
+    ///   - answer: A closure that returns the response. The session calls the closure on its own serial queue.
     public func route(
         _ method: String?, _ path: String, _ answer: @escaping @Sendable (StubRequest) -> StubAnswer
     ) {
         state.withLock { $0.routes.append(Route(method: method, path: path, answer: answer)) }
     }
 
-    /// Defines the responses to consecutive requests, and repeats the last response.
+    /// Sets a series of responses to requests with a given method and path.
+    ///
+    /// Each request receives the next response in the series. After the last response, the session repeats it.
     ///
     /// ```swift
     /// import OperationTestKit
@@ -77,20 +80,20 @@ public final class StubSession: NetworkSession {
         route(method, path) { _ in turns.next() }
     }
 
-    /// The sent requests in their order, including requests whose task was canceled later.
+    /// The requests that the session received, in order, including requests whose task was canceled later.
     public var requests: [StubRequest] { seen.events }
 
-    /// Waits until a number of requests were sent, and returns the sent requests.
+    /// Waits until the session has received at least `count` requests, and returns all received requests.
     ///
-    /// If the task is canceled, the method returns the requests so far.
+    /// If the current task is canceled, the method returns the requests that the session has received so far.
     public func requests(atLeast count: Int) async -> [StubRequest] { await seen.events(atLeast: count) }
 
-    /// Creates a task that waits for its first `resume()`.
+    /// Creates a task that starts when its `resume()` method is first called.
     public func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask {
         StubTask(request, receiver, self)
     }
 
-    /// Ends all tasks with `sessionClosed`, including tasks that are resumed later.
+    /// Closes the session, so that all current and later tasks fail with the code `sessionClosed`.
     public func close() {
         let running = state.withLock { state in
             state.isClosed = true
@@ -100,6 +103,8 @@ public final class StubSession: NetworkSession {
     }
 
     /// Removes the recorded requests.
+    ///
+    /// Afterward, ``requests(atLeast:)`` counts only new requests.
     public func forget() { seen.forget() }
 
     /// Retains a task until its end, and returns false if the session is closed.
@@ -129,7 +134,7 @@ public final class StubSession: NetworkSession {
     }
 }
 
-/// A response of a ``StubSession`` as a sequence of steps.
+/// A response of a ``StubSession``, as a sequence of steps.
 ///
 /// ```swift
 /// import OperationTestKit
@@ -142,7 +147,7 @@ public final class StubSession: NetworkSession {
 /// }
 /// ```
 public struct StubAnswer: Sendable {
-    /// A step that reports an event to the receiver, or that waits.
+    /// A step that reports an event to the receiver of a task, or waits.
     public struct Step: Sendable {
         enum Kind: Sendable {
             case head(status: Int, HeaderFields)
@@ -160,18 +165,20 @@ public struct StubAnswer: Sendable {
         /// Returns a step with complete headers, including the URL of the response.
         static func head(_ head: ResponseHead) -> Step { Step(kind: .wholeHead(head)) }
 
-        /// Returns a step with a status and headers, which are informational if the status is below 200.
+        /// Returns a step that reports a status code and headers.
+        ///
+        /// If the status code is below 200, the step reports an informational response.
         public static func head(_ status: Int, _ headers: HeaderFields = [:]) -> Step {
             Step(kind: .head(status: status, headers))
         }
 
-        /// Returns a step with bytes of the body, which the receiver gets in one call.
+        /// Returns a step that reports bytes of the body in one call of the receiver.
         public static func bytes(_ data: Data) -> Step { Step(kind: .bytes(data)) }
 
-        /// Returns a step with text of the body, which the receiver gets in one call.
+        /// Returns a step that reports text of the body, encoded as UTF-8, in one call of the receiver.
         public static func bytes(_ text: String) -> Step { .bytes(Data(text.utf8)) }
 
-        /// Returns a step with the trailers after the body.
+        /// Returns a step that reports trailers after the body.
         public static func trailers(_ fields: HeaderFields) -> Step { Step(kind: .trailers(fields)) }
 
         /// Returns a step that waits until a gate is open.
@@ -180,44 +187,47 @@ public struct StubAnswer: Sendable {
         /// Returns a step that waits for a duration on the session's clock.
         public static func pause(_ duration: Duration) -> Step { Step(kind: .pause(duration)) }
 
-        /// Returns a step that ends the task with an error code.
+        /// Returns a step that ends the task with an error that has the given code.
         public static func fail(_ code: NetworkError.Code) -> Step { Step(kind: .failure(code)) }
 
-        /// Returns a step that ends the task with an error, to which the session adds the summary of the request if
-        /// it is missing.
+        /// Returns a step that ends the task with the given error.
+        ///
+        /// If the error does not contain a summary of the request, the session adds the summary.
         public static func fail(_ error: NetworkError) -> Step { Step(kind: .error(error)) }
     }
 
-    /// The steps in their order, after which the task ends.
+    /// The steps that the session performs, in order.
+    ///
+    /// The task ends after the last step.
     public var steps: [Step]
 
-    /// Creates a response from steps.
+    /// Creates a response from individual steps.
     public init(_ steps: Step...) { self.steps = steps }
 
     /// Creates a response from an array of steps.
     public init(steps: [Step]) { self.steps = steps }
 
-    /// Returns a response with a status, headers and no body.
+    /// Returns a response with a status code, headers and no body.
     public static func status(_ status: Int, _ headers: HeaderFields = [:]) -> Self { Self(.head(status, headers)) }
 
-    /// Returns a response with a body, its length and its content type.
+    /// Returns a response with the given body and its `Content-Type` and `Content-Length` headers.
     public static func data(_ data: Data, type: String, status: Int = 200) -> Self {
         Self(.head(status, ["Content-Type": type, "Content-Length": "\(data.count)"]), .bytes(data))
     }
 
-    /// Returns a response with plain text.
+    /// Returns a response whose body is plain text in UTF-8.
     public static func text(_ text: String, status: Int = 200) -> Self {
         .data(Data(text.utf8), type: "text/plain; charset=utf-8", status: status)
     }
 
-    /// Returns a response with JSON text, which is sent unchanged.
+    /// Returns a response whose body is the given JSON text.
     public static func json(_ text: String, status: Int = 200) -> Self {
         .data(Data(text.utf8), type: "application/json", status: status)
     }
 
-    /// Returns a response with a value encoded as JSON.
+    /// Returns a response whose body is a value encoded as JSON.
     ///
-    /// If the value cannot be encoded, the response has the status 500 and contains the reason.
+    /// If the value cannot be encoded, the response has the status code 500 and its body describes the error.
     public static func json(encoding value: some Encodable, status: Int = 200) -> Self {
         do {
             return .data(try JSONEncoder().encode(value), type: "application/json", status: status)
@@ -226,17 +236,17 @@ public struct StubAnswer: Sendable {
         }
     }
 
-    /// Returns a failure without a response.
+    /// Returns a failure with the given error code, without a response.
     public static func failure(_ code: NetworkError.Code) -> Self { Self(.fail(code)) }
 
-    /// Returns the response with one header set, which replaces all headers with this name.
+    /// Returns a copy of the response in which the given header replaces all headers with the same name.
     ///
-    /// Informational responses stay unchanged.
+    /// The method does not change informational responses.
     public func with(_ name: String, _ value: String) -> Self { changingHeads { $0[name] = value } }
 
-    /// Returns the response with an additional header.
+    /// Returns a copy of the response with an additional header.
     ///
-    /// Existing headers with the same name are kept. Informational responses stay unchanged.
+    /// The method keeps headers with the same name and does not change informational responses.
     public func adding(_ name: String, _ value: String) -> Self { changingHeads { $0.add(name, value) } }
 
     private func changingHeads(_ change: (inout HeaderFields) -> Void) -> Self {
@@ -248,13 +258,13 @@ public struct StubAnswer: Sendable {
             })
     }
 
-    /// Returns the response, delayed until a gate is open.
+    /// Returns a copy of the response that begins only after a gate is open.
     public func after(_ gate: Gate) -> Self { Self(steps: [.stall(until: gate)] + steps) }
 
-    /// Returns the response, delayed by a duration on the session's clock.
+    /// Returns a copy of the response that begins after a delay on the session's clock.
     public func after(_ duration: Duration) -> Self { Self(steps: [.pause(duration)] + steps) }
 
-    /// Returns the response, followed by an error.
+    /// Returns a copy of the response that fails with an error code after its last step.
     public func failing(_ code: NetworkError.Code) -> Self { Self(steps: steps + [.fail(code)]) }
 }
 
@@ -266,7 +276,7 @@ public struct StubRequest: Sendable {
     public let url: URL
     /// The headers of the request, without the headers that a session with a network adds.
     public let headers: HeaderFields
-    /// The body of the request, which is empty if there is none.
+    /// The body of the request, which is empty if the request has no body.
     public let body: Data
     /// The transfer options of the request.
     public let options: TransferOptions
@@ -274,9 +284,9 @@ public struct StubRequest: Sendable {
     let bodyCount: Int
     let bodyHash: String
 
-    /// The body as UTF-8 text.
+    /// The body, decoded as UTF-8 text.
     public var text: String { String(decoding: body, as: UTF8.self) }
 
-    /// Returns the value of the first header with a name.
+    /// Returns the value of the first header with the given name, or `nil` if the request has no header with this name.
     public subscript(_ name: String) -> String? { headers[name] }
 }

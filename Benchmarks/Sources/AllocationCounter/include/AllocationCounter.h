@@ -6,16 +6,17 @@
 
 #include <stdint.h>
 
-/// Whether allocations can be counted on this system.
+/// Returns whether this system supports counting allocations.
 int allocation_counter_is_available(void);
 
-/// Begins or ends counting; while it is off, which it is at first, an allocation costs what it always does.
+/// Begins or ends counting, which has no cost while it is off. Counting is initially off.
 void allocation_counter_set_counting(int counting);
 
-/// How many blocks were allocated while counting since the program began.
+/// Returns the number of blocks that the program has allocated while counting was on.
 int64_t allocation_counter_blocks(void);
 
-/// How many bytes were allocated and not freed while counting, the allocator's rounding included.
+/// Returns the number of bytes that were allocated and not freed while counting was on, including the allocator's
+/// rounding.
 int64_t allocation_counter_live_bytes(void);
 
 #endif

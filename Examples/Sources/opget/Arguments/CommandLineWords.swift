@@ -1,10 +1,10 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-/// The words of a command line, told apart: options with their values, operands, and all that is wrong with them.
+/// The parsed words of a command line, with the options and their values, the operands, and all errors.
 ///
-/// `--name value`, `--name=value`, `-n value`, `-nvalue`, several letters together, and `--`, behind which there are operands
-/// only. `-` alone is an operand.
+/// The forms of an option are `--name value`, `--name=value`, `-n value` and `-nvalue`. Several letters can follow one
+/// hyphen. All words after `--` are operands, and so is a single `-`.
 struct CommandLineWords: Sendable, Equatable {
     struct Given: Sendable, Equatable {
         let option: Option
@@ -13,7 +13,7 @@ struct CommandLineWords: Sendable, Equatable {
 
     private(set) var given: [Given] = []
     private(set) var operands: [String] = []
-    /// Sentences, in the order of the words.
+    /// The errors as sentences, in the order of the words.
     private(set) var problems: [String] = []
 
     init(_ words: some Sequence<String>, options: [Option] = Option.all) {
@@ -73,13 +73,14 @@ struct CommandLineWords: Sendable, Equatable {
         }
     }
 
-    /// The name that was probably meant; nil if none is near.
+    /// Returns the name that the user probably meant, or nil if no name is similar.
     static func nearest(to name: String, _ names: [String]) -> String? {
         let near = names.map { ($0, distance(name, $0)) }.filter { $0.1 <= max(name.count / 3, 1) }
         return near.min { $0.1 < $1.1 }?.0 ?? names.first { name.count > 2 && $0.hasPrefix(name) }
     }
 
-    /// How many letters must be put in, taken out, changed or swapped with their neighbours.
+    /// Returns the number of letters to insert, remove, replace or swap with a neighbor to turn one word into the
+    /// other.
     static func distance(_ left: String, _ right: String) -> Int {
         let (left, right) = (Array(left), Array(right))
         guard !left.isEmpty, !right.isEmpty else { return max(left.count, right.count) }

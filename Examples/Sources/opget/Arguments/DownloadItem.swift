@@ -5,21 +5,21 @@ import Foundation
 import OperationCore
 import OperationNetworking
 
-/// One file to be downloaded.
+/// A file to download.
 struct DownloadItem: Sendable {
-    /// Its place in the order in which the files were given, from 0.
+    /// The index of the file in the order of the command line.
     let index: Int
-    /// The URL as it was given.
+    /// The URL as the user wrote it.
     let text: String
     let url: URL
-    /// The name of the file beneath the directory, if it was given.
+    /// The name of the file in the directory, or nil if the user specified no name.
     var name: String?
     var checksum: FileChecksum?
 
-    /// The URL as the library shows it: without user, password and values of its query, any of which may be a secret.
+    /// The URL without the user name, password and query values, which can be secret.
     var shownURL: String { RequestSummary(method: "GET", url: url).url }
 
-    /// What was given as a URL, and may be none, without what may be a secret in it.
+    /// Returns the text of an invalid or valid URL, without the parts that can be secret.
     static func shown(_ text: String) -> String {
         var text = text[..<(text.firstIndex { "?#".contains($0) } ?? text.endIndex)]
         if let sign = text.lastIndex(of: "@") {
@@ -29,9 +29,9 @@ struct DownloadItem: Sendable {
         return String(text)
     }
 
-    /// What it is called until its response says more.
+    /// The name to show until the response determines the name of the file.
     var shownName: String { name ?? nameOfURL }
 
-    /// The last part of the URL, made fit for a file.
+    /// The last part of the URL, as a valid file name.
     var nameOfURL: String { DownloadFileName.name(for: ResponseHead(url: url, status: 200)) }
 }

@@ -1,7 +1,7 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-/// What `--help` shows.
+/// The text that `--help` prints.
 enum HelpText {
     static let text: String = {
         var lines = [
@@ -23,8 +23,8 @@ enum HelpText {
             "resumes only its own partial files, and checks an existing file only against its checksum. If the file on",
             "the server has changed in the meantime, opget downloads it from the beginning.",
             "",
-            "opget does not write files to standard output, rename files whose names are taken, or resume the files of",
-            "other programs. It sends only GET and HEAD requests, and has no options for proxies and certificates.",
+            "opget does not write files to standard output, choose another name if a file exists, or resume the files of",
+            "other programs. It sends only GET and HEAD requests, and has no options for proxies or certificates.",
             "",
             "Exit status (if several files fail, that of the first failed file in the order of the URLs):",
         ]

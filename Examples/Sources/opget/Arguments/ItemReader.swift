@@ -5,17 +5,20 @@ import Foundation
 import OperationCore
 import OperationNetworking
 
-/// The files that were asked for: of the command line, and of lists.
+/// A reader for the files to download, from the command line and from lists.
 struct ItemReader {
     private(set) var items: [DownloadItem] = []
-    /// Sentences, each with the place of what is wrong.
+    /// The errors as sentences, each with the position of the error.
     private(set) var problems: [String] = []
-    /// How many files were given more than once, and count once.
+    /// The number of repeated entries, which are downloaded only once.
     private(set) var repeatedCount = 0
     private var indexes: [String: Int] = [:]
     private let request: @Sendable (URL) throws(NetworkError) -> NetworkRequest
 
-    /// - Parameter request: Makes the request for a URL, or says what is wrong with that.
+    /// Creates a reader.
+    ///
+    /// - Parameter request: A closure that creates the request for a URL, or throws an error that describes the
+    ///   problem.
     init(request: @escaping @Sendable (URL) throws(NetworkError) -> NetworkRequest) {
         self.request = request
     }
@@ -41,7 +44,7 @@ struct ItemReader {
 
     mutating func read(list: String, named shown: String) {
         let count = items.count + repeatedCount
-        // Some editors begin a file with a mark of its encoding.
+        // Some editors write a byte order mark at the start of a file.
         let list = list.hasPrefix("\u{FEFF}") ? String(list.dropFirst()) : list
         for (number, line) in list.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).enumerated() {
             let words = line.split(whereSeparator: \.isWhitespace).map(String.init)
@@ -64,7 +67,7 @@ struct ItemReader {
         if items.count + repeatedCount == count, problems.isEmpty { problems.append("There is no URL in \(shown).") }
     }
 
-    /// A list may come from anywhere: its names stay beneath the directory.
+    /// Returns the name of a file if it is inside the directory, because a list can come from an untrusted source.
     private mutating func checkedName(_ name: String, _ place: String) -> String? {
         let parts = name.split(separator: "/", omittingEmptySubsequences: false)
         let isHarmless = parts.allSatisfy { !$0.isEmpty && $0 != ".." && $0 != "." && !$0.hasPrefix("~") }
@@ -88,7 +91,7 @@ struct ItemReader {
         }
         let key = "\(url.absoluteString) \(name ?? "")"
         if let index = indexes[key] {
-            // What is known of it once is known of it wherever it stands.
+            // A checksum applies to all entries with the same URL and name.
             let known = items[index].checksum ?? checksum
             guard checksum == nil || checksum == known else {
                 let problem = "'\(shown)' occurs twice with different checksums. Remove one of them."

@@ -3,11 +3,11 @@
 
 /// An option of the command line.
 struct Option: Sendable, Hashable {
-    /// Whether it takes a value.
+    /// The value that an option takes.
     enum Value: Sendable, Hashable {
         case none
         case required(String)
-        /// Only in the form `--name=value`.
+        /// An optional value, only in the form `--name=value`.
         case optional(String)
     }
 
@@ -27,7 +27,7 @@ extension Option {
     static let jobs = Option("jobs", "j", .required("N"), "the number of files to download at a time (5)")
     static let segments = Option(
         "segments", "s", .required("N"),
-        "how many pieces of a file are downloaded at a time, each of 1 MiB or more (1)")
+        "the number of segments of a file to download at a time, each of at least 1 MiB (1)")
     static let directory = Option(
         "directory", "d", .required("DIR"),
         "the directory for the files (the current directory)")
@@ -53,7 +53,7 @@ extension Option {
         "the maximum time without data from the server (60)")
     static let connectTimeout = Option(
         "connect-timeout", nil, .required("SECONDS"), "the maximum time to connect (10)")
-    static let header = Option("header", "H", .required("'NAME: VALUE'"), "send this header; may be repeated")
+    static let header = Option("header", "H", .required("'NAME: VALUE'"), "send this header; can be repeated")
     static let userAgent = Option("user-agent", "A", .required("TEXT"), "the value of the User-Agent header")
     static let waitForNetwork = Option("wait-for-network", "wait if the network is unavailable, at most 5 minutes")
     static let sync = Option("sync", "store each file on the disk before it counts as done, to survive a power failure")
@@ -63,7 +63,7 @@ extension Option {
     static let help = Option("help", "h", "show this help")
     static let version = Option("version", "V", "show the version")
 
-    /// All of them, as the help lists them.
+    /// All options, in the order of the help.
     static let all: [Option] = [
         input, jobs, segments, directory, output, remoteName, goOn, noClobber, overwrite, fresh, checksum, retries,
         limitRate, perHost, timeout, connectTimeout, header, userAgent, waitForNetwork, sync, json, quiet, help,

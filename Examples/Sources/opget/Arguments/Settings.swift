@@ -4,9 +4,9 @@
 import Foundation
 import OperationCore
 
-/// What was asked for on the command line.
+/// The settings from the command line.
 struct Settings: Sendable {
-    /// What becomes of a file that is there already.
+    /// The action for a file that already exists.
     enum Existing: Sendable, Equatable {
         case fail, skip, replace
     }
@@ -24,7 +24,7 @@ struct Settings: Sendable {
     var beginsAnew = false
     var checksum: FileChecksum?
     var retries = 5
-    /// Bytes a second.
+    /// The maximum number of bytes per second.
     var limitRate: Int?
     var perHost = 6
     var timeout = Duration.seconds(60)
@@ -47,11 +47,11 @@ struct Settings: Sendable {
     }
 }
 
-/// What the program is to do.
+/// The action of the program.
 enum Command: Sendable {
     case help, version
     case download(Settings)
-    /// Nothing, for the command line is wrong: all that is wrong with it.
+    /// The program prints the errors of the command line and ends.
     case refuse([String])
 
     init(_ arguments: some Sequence<String>) {

@@ -4,7 +4,7 @@
 import Foundation
 import OperationCore
 
-/// Makes settings of the words of a command line, and finds all that is wrong with them at once.
+/// A reader that creates settings from the words of a command line, and collects all errors.
 struct SettingsReader {
     private let words: CommandLineWords
     private(set) var settings = Settings()
@@ -116,23 +116,24 @@ struct SettingsReader {
 
     private func quoted(_ text: String) -> String { "'\(text)'" }
 
-    /// The algorithms that the library has, by their names.
+    /// The supported checksum algorithms.
     private static let algorithms: [ChecksumAlgorithm] = [.sha256, .sha1, .md5, .crc32]
 
-    /// A checksum by the name of its algorithm; nil if there is no such, or it has another length.
+    /// Returns a checksum for the name of an algorithm, or nil if the name or the length of the checksum is invalid.
     static func checksum(_ name: String, _ hexadecimal: String) -> FileChecksum? {
         let name = name.lowercased().filter { $0 != "-" }
         return algorithms.first { $0.description == name }
             .flatMap { FileChecksum(algorithm: $0, hexadecimal: hexadecimal) }
     }
 
-    /// Bytes a second: a number and a letter for a thousand (k), a million (M) or a thousand millions (G) of them.
+    /// Returns a rate in bytes per second, from a number and the optional unit k (1,000), M (1,000,000) or G
+    /// (1,000,000,000).
     static func rate(_ text: String) -> Int? {
         let units: [Character: Double] = ["k": 1e3, "K": 1e3, "m": 1e6, "M": 1e6, "g": 1e9, "G": 1e9]
         let unit = text.last.flatMap { units[$0] }
         guard let number = Double(unit == nil ? text : String(text.dropLast())) else { return nil }
         let rate = number * (unit ?? 1)
-        // Less than this would take a minute for what a server sends at once.
+        // With a lower rate, data that a server sends immediately would take about a minute.
         return rate >= 1_000 && rate <= 1e12 ? Int(rate) : nil
     }
 }

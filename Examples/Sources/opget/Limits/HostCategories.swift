@@ -6,8 +6,9 @@ import OperationCore
 import OperationNetworking
 import Synchronization
 
-/// How many requests may go to one host at a time: a category for each, in which operations wait without a place in the
-/// queue, so that other hosts are served meanwhile.
+/// Categories that limit the number of simultaneous requests to each host.
+///
+/// While an operation waits for its category, it does not use a slot in the queue, so requests to other hosts can run.
 final class HostCategories: Sendable {
     private let limit: Int
     private let known = Mutex<[String: OperationCategory]>([:])
@@ -17,7 +18,8 @@ final class HostCategories: Sendable {
     }
 
     func category(of url: URL) -> OperationCategory {
-        // However it is spelled: letters of either case, the port that goes without saying.
+        // Different spellings of a host use the same category, for example with uppercase letters or with the default
+        // port.
         let host = WebOrigin(url)?.description ?? url.absoluteString
         return known.withLock { known in
             if let category = known[host] { return category }

@@ -6,22 +6,23 @@ import OperationCore
 import OperationNetworking
 import Synchronization
 
-/// A session that limits the rate at which the responses of all its tasks together arrive.
+/// A session that limits the total rate at which the responses of all its tasks arrive.
 ///
-/// It sits between the session that moves the bytes and the session that follows redirects. A task that received more than
-/// its share is held, so its connection slows the server down, and no bytes are kept in memory.
+/// The session is between the session that transfers the bytes and the session that follows redirects. If a task has
+/// received more than its share, the session holds the task. The connection then slows the server down, so the session
+/// does not need to buffer bytes.
 final class LimitedSession: NetworkSession {
     private let session: any NetworkSession
     private let clock: any OperationClock
     private let queue: DispatchQueue
     private let line: Mutex<RateLine>
 
-    /// Creates a session over another one.
+    /// Creates a session over another session.
     ///
     /// - Parameters:
-    ///   - session: The session that moves the bytes.
-    ///   - bytesPerSecond: The number of bytes per second that may arrive, counting all responses.
-    ///   - clock: The clock on which the session waits.
+    ///   - session: The session that transfers the bytes.
+    ///   - bytesPerSecond: The maximum number of bytes per second, for all responses together.
+    ///   - clock: The clock that measures the pauses.
     ///   - queue: The serial queue on which the session releases held tasks.
     init(
         over session: any NetworkSession, bytesPerSecond: Int, clock: any OperationClock = .system,
@@ -39,14 +40,14 @@ final class LimitedSession: NetworkSession {
         return task
     }
 
-    /// Returns how long the task must pause after it received bytes, or `nil` if more bytes may arrive immediately.
+    /// Returns how long a task must pause after it has received bytes, or nil if more bytes can arrive immediately.
     fileprivate func pause(for count: Int) -> Duration? {
         let now = clock.now
         return line.withLock { $0.take(count, at: now) }
     }
 
     fileprivate func schedule(after pause: Duration, _ end: @escaping @Sendable () -> Void) {
-        // A timer that fires after the task ended changes nothing, so the session does not keep the timer.
+        // The session does not keep the timer, because a timer that fires after the end of the task has no effect.
         _ = clock.schedule(after: pause, end)
     }
 
@@ -55,15 +56,15 @@ final class LimitedSession: NetworkSession {
 
 /// A task that both its receiver and the rate limit can hold.
 ///
-/// Bytes arrive when neither of them holds the task. A hold takes effect on the calling thread, before the call returns,
-/// because a receiver relies on it. All calls of `proceed()` happen on one serial queue. Two threads that hold the task and
-/// release it at the same time may overtake each other on the way to the task below, so each of them reads the state again
-/// after its call.
+/// Bytes arrive only when neither of them holds the task. A hold takes effect on the calling thread before the call
+/// returns, because a receiver relies on this. All calls of `proceed()` happen on one serial queue. If two threads hold
+/// and release the task at the same time, their calls can reach the underlying task in the wrong order. Each thread
+/// therefore reads the state again after its call.
 private final class LimitedTask: NetworkTask, NetworkReceiver {
     private struct State {
         var task: (any NetworkTask)?
         var isHeldByReceiver = false
-        /// How many pauses of the limit have not ended.
+        /// The number of pauses of the rate limit that have not ended.
         var pauses = 0
 
         var mayReceive: Bool { !isHeldByReceiver && pauses == 0 }
@@ -78,9 +79,10 @@ private final class LimitedTask: NetworkTask, NetworkReceiver {
         self.session = session
     }
 
-    /// Sets the task that moves the bytes.
+    /// Sets the task that transfers the bytes.
     ///
-    /// The two tasks retain each other until the end, which is delivered for each task that was resumed or canceled.
+    /// The two tasks retain each other until the end of the task, which the session delivers for each task that was
+    /// resumed or canceled.
     func use(_ task: any NetworkTask) { state.withLock { $0.task = task } }
 
     private var task: (any NetworkTask)? { state.withLock { $0.task } }
@@ -107,7 +109,7 @@ private final class LimitedTask: NetworkTask, NetworkReceiver {
             return state.task
         }
         task?.hold()
-        // Another thread may have released the task before this hold took effect.
+        // Another thread released the task before this hold took effect.
         if mayReceive { session.enqueue { [self] in proceedIfFree() } }
     }
 
@@ -116,25 +118,25 @@ private final class LimitedTask: NetworkTask, NetworkReceiver {
         session.enqueue { [self] in proceedIfFree() }
     }
 
-    /// Lets the task proceed if nothing holds it anymore.
+    /// Lets the task proceed if nothing holds it.
     ///
-    /// It runs on the session's queue.
+    /// Call this method on the session's queue.
     private func proceedIfFree() {
         guard mayReceive, let task else { return }
         task.proceed()
-        // Another thread may have held the task before `proceed()` took effect, so the task is held again. The block
-        // that releases that hold comes later on the queue, so the task does not stay held by mistake.
+        // Another thread held the task before `proceed()` took effect, so this thread holds the task again. The queue
+        // later runs the block that releases that hold, so the task does not stay held by mistake.
         if !mayReceive { task.hold() }
     }
 
-    // As a receiver.
+    // Calls from the underlying task.
 
     func task(_ task: any NetworkTask, didReceive head: ResponseHead) { receiver.task(self, didReceive: head) }
 
     func task(_ task: any NetworkTask, didReceive bytes: UnsafeRawBufferPointer) {
         receiver.task(self, didReceive: bytes)
         guard let pause = session.pause(for: bytes.count) else { return }
-        // The hold comes before the timer, because a hold must take effect before its release.
+        // The hold comes before the timer, because the hold must take effect before its release.
         hold { $0.pauses += 1 }
         session.schedule(after: pause) { [self] in release { $0.pauses -= 1 } }
     }

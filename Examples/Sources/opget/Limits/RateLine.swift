@@ -3,10 +3,10 @@
 
 import OperationCore
 
-/// When bytes may come, so that no more than so many come in a second: a value that is told the time.
+/// A schedule for bytes that limits the number of bytes per second, as a value that receives the current time.
 ///
-/// Each portion takes the next stretch of time that is free, as long as its bytes are to last. Of time in which nothing came
-/// a tenth of a second is made up for, so that a pause is not followed by a flood.
+/// Each portion of bytes reserves the next free period, whose length depends on the number of bytes. Up to a tenth of a
+/// second of unused time can be caught up, so that no burst follows a pause.
 struct RateLine: Sendable {
     static let forgiveness = Duration.milliseconds(100)
 
@@ -17,7 +17,7 @@ struct RateLine: Sendable {
         self.bytesPerSecond = Double(max(bytesPerSecond, 1))
     }
 
-    /// So many bytes came: how long until more may come; nil if they may at once.
+    /// Reserves time for received bytes, and returns the pause before more bytes, or nil if no pause is necessary.
     mutating func take(_ count: Int, at now: OperationInstant) -> Duration? {
         let earliest = now.advanced(by: .zero - Self.forgiveness)
         let start = max(freeFrom ?? earliest, earliest)

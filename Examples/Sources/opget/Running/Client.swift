@@ -6,11 +6,11 @@ import Foundation
 import OperationCore
 import OperationNetworking
 
-/// What all requests of a run have in common: session, fields, time limits, retry.
+/// The common configuration of all requests in a run, with the session, headers, time limits and retries.
 final class Client: Sendable {
     let settings: Settings
     let session: ExchangeSession
-    /// Where all handlers are called, one after another.
+    /// The serial queue for all handlers.
     let callbacks = DispatchQueue(label: "opget")
     private let hosts: HostCategories
     private let retry: Retry
@@ -21,7 +21,7 @@ final class Client: Sendable {
         var transport = Self.transport(settings)
         if let rate = settings.limitRate { transport = LimitedSession(over: transport, bytesPerSecond: rate) }
         session = ExchangeSession(over: transport)
-        // A server that is down is not asked without end, however many files are wanted of it.
+        // The budget limits the retries if a server is down, regardless of the number of files.
         let reserve = max(20, settings.retries * min(settings.jobs, 20))
         var retry = Retry(budget: RetryBudget(reserve: reserve, refillPerSecond: 2))
         retry.policy.maximumAttempts = settings.retries + 1
@@ -31,10 +31,11 @@ final class Client: Sendable {
         self.retry = retry
     }
 
-    /// What came so much further is a new beginning, as for the library's own downloads.
+    /// The progress in bytes after which the number of attempts starts again at zero, as for OperationKit's own
+    /// downloads.
     static let leastProgress: Int64 = 64 << 10
 
-    /// Whether a failure is one that would have been followed by another attempt if there had been one left.
+    /// Returns whether a request failed only because the maximum number of attempts was reached.
     func ranOutOfAttempts(_ error: NetworkError) -> Bool {
         error.retryEnd == .attemptsUsedUp || error.retryEnd == .windowOver
     }
@@ -50,7 +51,7 @@ final class Client: Sendable {
         return DefaultNetworkSession.platformTransport
     }
 
-    /// Makes the request for a URL, or says what is wrong with it.
+    /// Creates the request for a URL, or throws an error that describes the problem.
     static func request(
         _ method: String = "GET", _ url: URL, _ settings: Settings
     ) throws(NetworkError) -> NetworkRequest {
@@ -68,10 +69,10 @@ final class Client: Sendable {
         return try NetworkRequest(method, url: url, headers: headers, options: options)
     }
 
-    /// What stands for the host of a file.
+    /// Returns the category for the host of a file.
     func category(of item: DownloadItem) -> OperationCategory { hosts.category(of: item.url) }
 
-    /// Sets an operation up as all are.
+    /// Configures an operation in the same way as all other operations.
     func prepare(_ operation: some AnyNetworkOperation, for item: DownloadItem) {
         operation.name = item.shownURL
         operation.retry = settings.retries > 0 ? retry : nil

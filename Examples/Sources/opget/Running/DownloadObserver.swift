@@ -4,8 +4,10 @@
 import OperationNetworking
 import Synchronization
 
-/// Is told when a download begins, which is later than when it was handed to a queue, and what was answered, also where that
-/// was refused since something is in its place.
+/// An observer that reports when a download begins, and stores the headers of its response.
+///
+/// A download begins later than the program adds it to a queue. The headers are also available if opget rejects the
+/// response because the file already exists.
 final class DownloadObserver: NetworkObserver {
     private let begins: @Sendable () -> Void
     private let last = Mutex<ResponseHead?>(nil)
@@ -14,7 +16,7 @@ final class DownloadObserver: NetworkObserver {
         self.begins = begins
     }
 
-    /// The head of the latest response.
+    /// The headers of the latest response.
     var head: ResponseHead? { last.withLock { $0 } }
 
     func observe(_ event: NetworkEvent) {

@@ -5,7 +5,7 @@ import Foundation
 import OperationNetworking
 import Synchronization
 
-/// Tells what the attempts of a download found of earlier ones, each once.
+/// A recorder that reports once for each attempt of a download which bytes of earlier attempts the attempt resumes.
 final class DownloadStarts: Sendable {
     private let item: DownloadItem
     private let reporter: Reporter

@@ -4,13 +4,13 @@
 import OperationCore
 import OperationNetworking
 
-/// Why a file is not there: a sentence, and what the program's exit status says of it.
+/// The reason why a download failed, with a message and the exit status of the program.
 struct FileFailure: Error, Sendable, Equatable {
     let status: ExitStatus
-    /// A name for programs.
+    /// The name of the error for other programs.
     let code: String
     let message: String
-    /// The status of the server's answer, if there was one.
+    /// The status code of the response, or nil if there was no response.
     var httpStatus: Int?
 
     init(_ status: ExitStatus, _ code: String, _ message: String) {
@@ -21,21 +21,21 @@ struct FileFailure: Error, Sendable, Equatable {
         status = Self.status(of: error)
         code = "\(error.code)"
         var text = error.message
-        // Not the library's words, which name hidden files and options of a program.
+        // The message of the library names hidden files and options that a user of opget does not know.
         if error.code == .destinationBusy { text = Self.busy }
         if error.attempts.count > 1 { text += " opget tried \(error.attempts.count) times." }
         message = text
         httpStatus = error.status
     }
 
-    /// A file of that name is there already.
+    /// Returns the failure for a file that already exists.
     static func exists(_ name: String) -> FileFailure {
         FileFailure(
             .disk, "\(NetworkError.Code.destinationExists)",
             "The file \(name) already exists. Use --continue to keep it, or --overwrite to replace it.")
     }
 
-    /// Another URL of the same run has that name.
+    /// The failure for a file whose name another URL in the same run uses.
     static let nameTwice = FileFailure(
         .disk, "\(NetworkError.Code.destinationExists)",
         "Another URL has a file with the same name. Set another name with out=NAME in a list.")

@@ -6,19 +6,19 @@ import OperationCore
 import OperationNetworking
 import Synchronization
 
-/// Where the files of a run are to be, and whose each place is.
+/// The destinations of the files in a run, and the items that own these destinations.
 final class FilePlaces: Sendable {
     private struct State {
-        /// Which item a place is kept for.
+        /// The index of the item that owns each path.
         var claims: [String: Int] = [:]
-        /// Where files of this run lie by now.
+        /// The paths of the files that this run has downloaded.
         var taken: Set<String> = []
     }
 
     let directory: URL
     private let settings: Settings
     private let state = Mutex(State())
-    /// What was in the directory before the run, where something is to be replaced.
+    /// The names of the files that were in the directory before the run, if the run replaces files.
     private let before: Set<String>
 
     init(_ settings: Settings) {
@@ -28,37 +28,37 @@ final class FilePlaces: Sendable {
         before = Set(isAsked ? (try? FileManager.default.contentsOfDirectory(atPath: directory.path)) ?? [] : [])
     }
 
-    /// A path that means what it says: a name that begins with `~` is no home.
+    /// Returns an absolute path, so that a leading `~` does not mean the home directory.
     private static func absolute(_ path: String) -> String {
         if path.hasPrefix("/") { return path }
         let present = FileManager.default.currentDirectoryPath
         return path == "." ? present : "\(present)/\(path)"
     }
 
-    // Names.
+    // File names.
 
-    /// The place of a file, if it does not depend on what the server says.
+    /// Returns the destination of a file, or nil if the response determines the name of the file.
     func known(for item: DownloadItem) -> URL? {
         (item.name ?? (settings.usesRemoteName ? item.nameOfURL : nil)).map(place)
     }
 
-    /// The place of a file, as far as can be said without asking.
+    /// Returns the probable destination of a file before the server responds.
     func expected(for item: DownloadItem) -> URL { known(for: item) ?? place(item.nameOfURL) }
 
-    /// The place of a file of which there is a response.
+    /// Returns the destination of a file after the server has responded.
     func place(of item: DownloadItem, _ head: ResponseHead) -> URL {
         known(for: item) ?? place(DownloadFileName.name(for: head))
     }
 
     private func place(_ name: String) -> URL {
         if name.hasPrefix("/") { return URL(filePath: name, directoryHint: .notDirectory) }
-        // Not relative to it, for what begins with `~` would lead elsewhere.
+        // The URL is not relative to the directory, because a name that begins with `~` would lead elsewhere.
         return URL(filePath: "\(directory.path)/\(name)", directoryHint: .notDirectory)
     }
 
-    // Whose they are.
+    // Owners.
 
-    /// Keeps a place for an item; false if another one has it.
+    /// Reserves a destination for an item, and returns false if another item owns the destination.
     func claim(_ place: URL, for item: DownloadItem) -> Bool {
         state.withLock { state in
             let holder = state.claims[place.path, default: item.index]
@@ -67,20 +67,20 @@ final class FilePlaces: Sendable {
         }
     }
 
-    /// A file of this run came there.
+    /// Records that this run has downloaded a file to a path.
     func take(_ path: String) { state.withLock { _ = $0.taken.insert(path) } }
 
     private func isTaken(_ place: URL) -> Bool { state.withLock { $0.taken.contains(place.path) } }
 
     func isThere(_ place: URL) -> Bool { FileManager.default.fileExists(atPath: place.path) }
 
-    /// Whether something is there that this run did not bring.
+    /// Returns whether a destination contains a file that this run did not download.
     func isOld(_ place: URL) -> Bool { !isTaken(place) && isThere(place) }
 
-    /// Whether it was in the directory before the run.
+    /// Returns whether a file existed in the directory before the run.
     func wasThere(_ place: URL) -> Bool { before.contains(place.lastPathComponent) }
 
-    // What becomes of an item whose place is not free.
+    // Results for items whose destination is not free.
 
     func resultOfUnchecked(_ place: URL) -> FileResult {
         if isTaken(place) { return .failed(.nameTwice) }
@@ -88,7 +88,7 @@ final class FilePlaces: Sendable {
             ? .skipped(path: place.path) : .failed(.exists(place.lastPathComponent))
     }
 
-    /// A file that is left alone counts only if it is what it should be.
+    /// Returns the result for an existing file, which opget keeps only if its checksum matches.
     func resultOfExisting(_ item: DownloadItem, _ place: URL) async -> FileResult {
         let result = resultOfUnchecked(place)
         guard case .skipped = result, let expected = item.checksum else { return result }

@@ -1,17 +1,17 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-/// What became of a file.
+/// The result for a file.
 enum FileResult: Sendable {
     case done(FileReport)
-    /// It was there already.
+    /// The file already existed.
     case skipped(path: String)
     case failed(FileFailure)
-    /// It was cancelled, and what was received stays.
+    /// The download was canceled, and the received bytes stay on the disk.
     case stopped
 }
 
-/// A file that is there.
+/// A report about a file that was downloaded.
 struct FileReport: Sendable, Equatable {
     var path: String
     var bytes: Int64

@@ -8,17 +8,17 @@ import OperationNetworking
 import Synchronization
 import TerminalDisplay
 
-/// Tells people and programs what happens, and remembers what became of each file.
+/// A reporter that prints the progress for people and programs, and stores the result of each file.
 final class Reporter: Sendable {
     private struct State {
         var rows: [Int] = []
         var results: [FileResult?] = []
         var begun: Set<Int> = []
-        /// What there was of each file before the run, and what was thrown away.
+        /// The number of bytes of each file that existed before the run, and the number of discarded bytes.
         var starts: [Int: Start] = [:]
-        /// How far each file was, so that nothing that is told late goes backwards.
+        /// The highest progress of each file, so that a late report does not decrease the progress.
         var furthest: [Int: Int64] = [:]
-        /// When progress was last written, of files that are being downloaded.
+        /// The time of the last progress event in the log, for each file in progress.
         var lastProgress: [Int: OperationInstant] = [:]
     }
 
@@ -31,7 +31,7 @@ final class Reporter: Sendable {
     private let isQuiet: Bool
     private let state: Mutex<State>
     private let queue = DispatchQueue(label: "opget.log")
-    // Sendable: only used on `queue`.
+    // Sendable: the property is used only on `queue`.
     private nonisolated(unsafe) let log: RunLog?
     private let started: OperationInstant
 
@@ -54,24 +54,24 @@ final class Reporter: Sendable {
         queue.async { [self] in log?.write(event) }
     }
 
-    // What happens to a file.
+    // Events of a file.
 
-    /// It begins, or goes on in another way.
+    /// Reports that a download begins, or continues in another way.
     func began(_ item: DownloadItem) {
         guard state.withLock({ $0.begun.insert(item.index).inserted }) else { return }
         if let row = row(item) { display.pause(row, because: "connecting") }
         write(RunEvent("begin", item))
     }
 
-    /// What a download, or an attempt of it, found of earlier ones.
+    /// Reports the bytes of earlier runs or attempts that a download has found.
     ///
-    /// Only what was there before the run counts as found; what is thrown away always does.
+    /// Resumed bytes count only if they existed before the run. Discarded bytes always count.
     func found(_ item: DownloadItem, resumed: Int64, discarded: Int64) {
         let isNews = state.withLock { state in
             let old = state.starts[item.index]
             var start = old ?? Start(inherited: resumed)
             start.inherited = min(start.inherited, discarded > 0 ? resumed : start.inherited)
-            // The numbers come from files on the disk and may be wrong, so the sum must not overflow.
+            // The numbers come from files on the disk and might be wrong, so the sum must not overflow.
             start.discarded = start.discarded > .max - discarded ? .max : start.discarded + discarded
             state.starts[item.index] = start
             if discarded > 0 { state.furthest[item.index] = nil }
@@ -88,7 +88,7 @@ final class Reporter: Sendable {
         write(event)
     }
 
-    /// Something that a person may want to know.
+    /// Reports a message for the user.
     func noted(_ item: DownloadItem, _ text: String) {
         if !isQuiet { display.say("\(item.shownName): \(text)") }
         var event = RunEvent("note", item)
@@ -98,7 +98,7 @@ final class Reporter: Sendable {
 
     func advanced(_ item: DownloadItem, to bytes: Int64, of total: Int64?) {
         let known = state.withLock { state -> (Int64, Int64)? in
-            // An end is an end, whatever is told late.
+            // Events after the end of a file are ignored.
             guard state.results[item.index] == nil else { return nil }
             let furthest = max(state.furthest[item.index] ?? 0, bytes)
             state.furthest[item.index] = furthest
@@ -113,7 +113,7 @@ final class Reporter: Sendable {
                 item.shownName, state: .running, completed: bytes, total: total, inherited: min(inherited, bytes)))
     }
 
-    /// At once, and then once a second.
+    /// Logs the progress immediately, and then once per second.
     private func logProgress(_ item: DownloadItem, _ bytes: Int64, _ total: Int64?) {
         let now = SystemClock.shared.now
         let isDue = state.withLock { state in
@@ -192,9 +192,9 @@ final class Reporter: Sendable {
 
     private static func name(_ path: String) -> String { (path as NSString).lastPathComponent }
 
-    // The end.
+    // End of the run.
 
-    /// What is to be said when all is over, and how the program ends.
+    /// Prints the summary and returns the exit status of the program.
     func conclude(interruptedBy signal: Int32?) -> ExitStatus {
         let results = state.withLock { $0.results }
         var (done, skipped, failed, bytes) = (0, 0, 0, Int64(0))
@@ -211,7 +211,7 @@ final class Reporter: Sendable {
             case .stopped?, nil: if signal == nil, status == .success { status = .failure }
             }
         }
-        // A signal that came when all was over changes nothing.
+        // A signal after the end of all downloads has no effect.
         let isCut = results.contains { if case .stopped? = $0 { true } else { $0 == nil } }
         let signal = isCut ? signal : nil
         if let signal { status = ExitStatus(signal: signal) }
@@ -242,7 +242,7 @@ final class Reporter: Sendable {
 }
 
 extension Duration {
-    /// As a number of seconds.
+    /// The duration as a number of seconds.
     var inSeconds: Double {
         let (seconds, attoseconds) = components
         return Double(seconds) + Double(attoseconds) / 1e18

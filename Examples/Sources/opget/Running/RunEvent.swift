@@ -1,7 +1,7 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-/// One line of the log for programs.
+/// An event in the log for programs, which contains one event per line.
 struct RunEvent: Encodable, Sendable {
     var event: String
     var time = ""

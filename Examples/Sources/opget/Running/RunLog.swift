@@ -3,13 +3,13 @@
 
 import Foundation
 
-/// Writes events as lines of JSON: each as a whole, or not at all.
+/// A log that writes events as lines of JSON, each either completely or not at all.
 ///
-/// Not Sendable on purpose: it stays on the queue of the run.
+/// The class is not Sendable, because the program uses it only on the queue of the run.
 final class RunLog {
     private enum State {
         case open(Int32)
-        /// Whoever read it is gone, which is nothing wrong.
+        /// The reader of the log has ended, which is not an error.
         case abandoned
         case failed(Int32)
     }
@@ -18,9 +18,10 @@ final class RunLog {
     private let isOurs: Bool
     private let encoder: JSONEncoder
 
-    /// Opens the log; nil if it cannot be written.
+    /// Opens the log, or returns nil if the log cannot be written.
     ///
-    /// - Parameter isWaiting: Whether a write waits where there is no room, for tests of what others do to an output.
+    /// - Parameter isWaiting: A Boolean value that indicates whether a write waits for room in the output. Tests use
+    ///   `false` to simulate an output that another program made nonblocking.
     init?(_ place: Settings.JSONPlace, isWaiting: Bool = true) {
         encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
@@ -37,7 +38,7 @@ final class RunLog {
         if case .open(let descriptor) = state, isOurs { close(descriptor) }
     }
 
-    /// Why not all of it was written; nil if nothing is missing.
+    /// The reason why the log is incomplete, or nil if the log is complete.
     var problem: String? {
         if case .failed(let number) = state { String(cString: strerror(number)) } else { nil }
     }
@@ -53,7 +54,8 @@ final class RunLog {
             if count > 0 {
                 bytes = bytes.dropFirst(count)
             } else if count < 0, errno == EAGAIN || errno == EWOULDBLOCK {
-                // Somebody else has made it one that does not wait, so the waiting is ours.
+                // Another program made the descriptor nonblocking, so this waits until the descriptor accepts more
+                // data.
                 var wanted = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
                 _ = poll(&wanted, 1, -1)
             } else if count == 0 || errno != EINTR {
@@ -63,7 +65,8 @@ final class RunLog {
     }
 
     private func end(_ descriptor: Int32, _ number: Int32, wrote count: Int) {
-        // Half a line would spoil the next one, too. In a file of somebody else it may not be the last.
+        // An incomplete line would also make the next line invalid. If another program writes to the file, the
+        // incomplete line might not be the last line.
         var status = stat()
         if count > 0, isOurs, fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG {
             _ = ftruncate(descriptor, status.st_size - off_t(count))

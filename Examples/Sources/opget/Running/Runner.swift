@@ -7,7 +7,7 @@ import OperationCore
 import OperationNetworking
 import Synchronization
 
-/// Downloads all files: hands them to a queue, a few at a time, and waits for them.
+/// A runner that adds the downloads of all files to a queue, a few at a time, and waits until they end.
 final class Runner: Sendable {
     private let items: [DownloadItem]
     private let client: Client
@@ -23,11 +23,11 @@ final class Runner: Sendable {
         self.reporter = reporter
         places = FilePlaces(client.settings)
         queue = QueueManager("opget", width: client.settings.jobs)
-        // Of a long list only a few are made operations of at a time.
+        // The limit keeps the number of operations small, even for a long list.
         queue.capacity = max(client.settings.jobs * 2, 16)
     }
 
-    /// Stops in order: nothing more begins, and what was received stays.
+    /// Cancels all downloads and starts no others, but keeps the received bytes.
     func interrupt(_ number: Int32) {
         signal.withLock { $0 = number }
         feeding.withLock { $0 }?.cancel()
@@ -47,7 +47,7 @@ final class Runner: Sendable {
         return reporter.conclude(interruptedBy: signal.withLock { $0 })
     }
 
-    /// Waits for the handlers of operations that ended: they were handed over before those did.
+    /// Waits until the handlers of ended operations have run, which were enqueued before the operations ended.
     private func handlersCalled() async {
         await withCheckedContinuation { continuation in client.callbacks.async { continuation.resume() } }
     }
@@ -65,7 +65,7 @@ final class Runner: Sendable {
         }
     }
 
-    /// What brings in a file; nil if nothing is to be done, and that was said.
+    /// Returns the operation that downloads a file, or reports a result and returns nil if no download is necessary.
     private func operation(for item: DownloadItem) -> ManagedOperation? {
         let known = places.known(for: item)
         if let known, !places.claim(known, for: item) {
@@ -87,12 +87,12 @@ final class Runner: Sendable {
             reporter.ended(item, await carryOut(item, isInPieces: isInPieces))
         }
         operation.name = item.shownURL
-        // It waits for its host where it holds up no other; pieces wait one by one.
+        // The operation waits for its category here, where it does not use a slot. Segments wait individually.
         if !isInPieces { operation.categories = [client.category(of: item)] }
         return operation
     }
 
-    // One file, step by step.
+    // Downloads of one file, step by step.
 
     private func carryOut(_ item: DownloadItem, isInPieces: Bool) async -> FileResult {
         reporter.began(item)
@@ -104,7 +104,7 @@ final class Runner: Sendable {
         switch await streamed(item, waitsForHost: isInPieces) {
         case .ended(let result): return result
         case .exists(let place) where client.settings.existing == .replace:
-            // Only now it is known which file is to be replaced: an old one, by one of the files of this run.
+            // Only the response determines which file to replace. The file must be older than this run.
             guard places.wasThere(place), places.claim(place, for: item) else {
                 _ = try? DownloadDestination.folder(places.directory).removePart(of: item.url)
                 return .failed(.nameTwice)
@@ -117,7 +117,7 @@ final class Runner: Sendable {
         }
     }
 
-    /// Downloads it in pieces; nil if that cannot be.
+    /// Downloads a file in segments, or returns nil if this is not possible.
     private func inPieces(_ item: DownloadItem) async -> FileResult? {
         let job = SegmentedDownload(
             item: item, client: client, reporter: reporter, place: { [places] in places.place(of: item, $0) },
@@ -127,12 +127,12 @@ final class Runner: Sendable {
                 return await places.resultOfExisting(item, place)
             })
         let outcome = await job.run()
-        // What was told of the last bytes comes before the end.
+        // Progress reports for the last bytes come before the result.
         await handlersCalled()
         guard case .result(let result) = outcome else { return nil }
         if case .done(let report) = result {
             places.take(report.path)
-            // What a run without pieces left is of no use any more.
+            // A partial file of an earlier run without segments is no longer necessary.
             let place = URL(filePath: report.path)
             for destination in [.file(place), .folder(places.directory)] as [DownloadDestination] {
                 _ = try? destination.removePart(of: item.url)
@@ -146,7 +146,7 @@ final class Runner: Sendable {
         guard let operation = download(item, to: place, whenDone: { result in end.withLock { $0 = result } }) else {
             return .ended(.failed(FileFailure(.usage, "invalidURL", "The request cannot be created.")))
         }
-        // Whoever waits for this one may have the host's place already.
+        // The operation that waits for this download might already hold the category of the host.
         if !waitsForHost { operation.categories = [] }
         await withTaskCancellationHandler {
             operation.start()
@@ -158,16 +158,16 @@ final class Runner: Sendable {
         return end.withLock { $0 }
     }
 
-    // One stream.
+    // Downloads in one stream.
 
-    /// How a download in one stream ended.
+    /// The result of a download in one stream.
     private enum StreamEnd: Sendable {
         case ended(FileResult)
-        /// Something is there already.
+        /// A file already exists at the destination.
         case exists(URL)
     }
 
-    /// A download in one stream that needs nobody who waits for it.
+    /// Returns a download in one stream that reports its own result.
     private func stream(_ item: DownloadItem) -> ManagedOperation? {
         download(item) { [reporter, places] end in
             switch end {
@@ -177,16 +177,17 @@ final class Runner: Sendable {
         }
     }
 
-    /// A download in one stream: what the library does by itself.
+    /// Returns a download in one stream, for which OperationKit needs no help.
     ///
-    /// - Parameter replaced: What it is to replace; if nil, it has the name that was given, or the server gives.
+    /// - Parameter replaced: The destination whose file the download replaces. If this is nil, the user or the server
+    ///   determines the name of the file.
     private func download(
         _ item: DownloadItem, to replaced: URL? = nil, whenDone: @escaping @Sendable (StreamEnd) -> Void
     ) -> NetworkDownloadOperation<URL>? {
         let settings = client.settings
         let known = replaced ?? places.known(for: item)
         let destination: DownloadDestination = known.map { .file($0) } ?? .folder(places.directory)
-        // The same was made before, when the list was read.
+        // Reading the list has already created the same request successfully.
         guard let request = try? Client.request("GET", item.url, settings) else { return nil }
         let operation = NetworkDownloadOperation<URL>(request: request, urlSession: client.session) { file, _ in file }
         operation.destination = destination
@@ -209,13 +210,13 @@ final class Runner: Sendable {
         }
         operation.retryHandler = { [reporter] in reporter.retried(item, $0) }
         operation.offlineHandler = { [reporter] in reporter.waitsForNetwork(item) }
-        // A handler would be silenced by a signal that comes when the file is whole.
+        // If a signal arrives after the file is complete, a handler would not be called.
         operation.observe { [self, weak operation] outcome in
             if let cause = outcome.cancellationCause {
                 let failure = FileFailure(.failure, "\(cause.code)", cause.message)
                 return whenDone(.ended(isInterrupted ? .stopped : .failed(failure)))
             }
-            // It lives until its observers are notified of a result or an error.
+            // The operation lives until it has notified its observers of a result or an error.
             guard let operation else { return }
             starts.note(operation)
             let place = known ?? observer.head.map { places.place(of: item, $0) }
@@ -235,7 +236,7 @@ final class Runner: Sendable {
             return .ended(.failed(FileFailure(.failure, "noFile", "The download ended without a file.")))
         }
         places.take(file.url.path)
-        // What a run in pieces left is of no use any more.
+        // A partial file of an earlier run with segments is no longer necessary.
         try? SegmentNames(for: file.url).remove()
         return .ended(.done(FileReport(path: file.url.path, bytes: file.length)))
     }

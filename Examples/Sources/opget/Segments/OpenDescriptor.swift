@@ -3,7 +3,7 @@
 
 import Foundation
 
-/// An open file: it is closed, and its claim let go of, when nobody holds it any more.
+/// An open file that is closed, and unlocked, when its last reference is released.
 final class OpenDescriptor: Sendable {
     let number: Int32
 
@@ -18,7 +18,7 @@ final class OpenDescriptor: Sendable {
         return fstat(number, &status) == 0 ? Int64(status.st_size) : -1
     }
 
-    /// Writes all of it; false where that fails, and `errno` says why.
+    /// Writes all bytes, or returns false and sets `errno` if this fails.
     func put(_ bytes: UnsafeRawBufferPointer, at offset: Int64) -> Bool {
         var (rest, offset) = (bytes, offset)
         while !rest.isEmpty {
@@ -33,7 +33,7 @@ final class OpenDescriptor: Sendable {
 
     func put(_ bytes: [UInt8], at offset: Int64) -> Bool { bytes.withUnsafeBytes { put($0, at: offset) } }
 
-    /// Brings its bytes to the disk.
+    /// Writes the buffered bytes of the file to the disk.
     func synchronize() -> Bool {
         #if canImport(Darwin)
             fsync(number) == 0

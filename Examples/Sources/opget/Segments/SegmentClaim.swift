@@ -3,13 +3,14 @@
 
 import Foundation
 
-/// Opens a part for one program at a time.
+/// A namespace for functions that open a partial file for one program at a time.
 enum SegmentClaim {
     private static let attempts = 64
 
-    /// Opens a part and claims it; nil if there is none and none is made.
+    /// Opens and locks a partial file, or returns nil if the file is missing and must not be created.
     ///
-    /// - Parameter isOpen: Called between opening and claiming, for tests of what others do just then.
+    /// - Parameter isOpen: A closure that is called after opening and before locking the file, for tests of races with
+    ///   other programs.
     static func open(
         _ url: URL, makesFile: Bool = true, isOpen: () -> Void = {}
     ) throws(FileFailure) -> OpenDescriptor? {
@@ -21,7 +22,7 @@ enum SegmentClaim {
             let descriptor = OpenDescriptor(number)
             isOpen()
             guard flock(number, LOCK_EX | LOCK_NB) == 0 else { throw busy }
-            // Whoever had the claim before may have put the file in its place, or thrown it away.
+            // The previous owner might have moved the file to its destination, or removed it.
             guard let status = presentStatus(of: number, at: url) else { continue }
             guard isTrusted(status) else {
                 throw FileFailure(
@@ -43,8 +44,8 @@ enum SegmentClaim {
         return try? handle.readToEnd() ?? Data()
     }
 
-    /// Returns whether the file is a regular file with one name, to which only the user of this program, or the
-    /// administrator, could have written.
+    /// Returns whether the file is a regular file with one name, to which only the current user or the administrator
+    /// could have written.
     ///
     /// OperationKit uses the same rule for its own files.
     private static func isTrusted(_ status: stat) -> Bool {
@@ -52,7 +53,7 @@ enum SegmentClaim {
             && status.st_mode & 0o022 == 0
     }
 
-    /// What is known of an open file, if it still is that of the name.
+    /// Returns the status of an open file, or nil if its path refers to another file.
     private static func presentStatus(of number: Int32, at url: URL) -> stat? {
         var (open, named) = (stat(), stat())
         guard fstat(number, &open) == 0, lstat(url.path, &named) == 0, open.st_dev == named.st_dev,

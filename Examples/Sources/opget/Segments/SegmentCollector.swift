@@ -3,9 +3,9 @@
 
 import OperationNetworking
 
-/// Takes in the body of one segment.
+/// A collector that passes the body of one segment to a writer.
 final class SegmentCollector: ResponseCollector<Int64>, @unchecked Sendable {
-    // Sendable: it adds nothing that changes.
+    // Sendable: the class adds no mutable state.
     private let writer: SegmentWriter
     private let turn: Int
 

@@ -3,10 +3,11 @@
 
 import Foundation
 
-/// What is known of a file that is downloaded in segments: it lies beside its bytes, so that somebody can go on.
+/// The metadata of a file that is downloaded in segments, stored next to its bytes, so that a later run can resume.
 ///
-/// On the disk it is a head of a fixed size, a checksum first, and behind it two numbers for each segment: how many of its
-/// bytes are written, and how many are on the disk for certain. The numbers are written over in place, the head never is.
+/// The metadata file begins with a header of a fixed size, whose first part is a checksum. Two numbers follow for each
+/// segment: the number of written bytes, and the number of bytes that were synchronized to the disk. opget overwrites
+/// these numbers in place, but never overwrites the header.
 struct SegmentMetadata: Codable, Sendable, Equatable {
     struct Span: Codable, Sendable, Equatable {
         let start: Int64
@@ -15,29 +16,30 @@ struct SegmentMetadata: Codable, Sendable, Equatable {
         var count: Int64 { end - start }
     }
 
-    /// How much of a segment is there.
+    /// The progress of a segment.
     struct Mark: Sendable, Equatable {
         var written: Int64 = 0
         var synchronized: Int64 = 0
     }
 
-    /// Of what it is: a hash, for URLs have secrets in them.
+    /// A hash of the URL, because URLs can contain secrets.
     var source: String
     var validator: SegmentValidator
     var total: Int64
     var spans: [Span]
-    /// Since when the system runs: what was written since then is there, synchronized or not.
+    /// The identity of the system start, because bytes that were written since then exist even if they are not
+    /// synchronized.
     var boot: String?
 
     static let headSize = 16_384
     static let markSize = 16
 
-    /// Whether it is of the same bytes as another, however those are cut up.
+    /// Returns whether the metadata describes the same file, regardless of the segments.
     func isOfSameFile(as other: SegmentMetadata) -> Bool {
         source == other.source && validator == other.validator && total == other.total
     }
 
-    /// All of the metadata file as it is written first.
+    /// Returns the initial content of the metadata file.
     func bytes(_ marks: [Mark]) -> [UInt8]? {
         let encoder = JSONEncoder()
         encoder.outputFormatting = .sortedKeys
@@ -55,7 +57,7 @@ struct SegmentMetadata: Codable, Sendable, Equatable {
         }
     }
 
-    /// Reads a metadata file and its marks; nil if it is damaged, or says what no metadata file says.
+    /// Reads the metadata and progress from a file, or returns nil if the content is damaged or invalid.
     static func read(_ bytes: [UInt8], boot: String?) -> (metadata: SegmentMetadata, marks: [Mark])? {
         guard bytes.count >= headSize else { return nil }
         let lines = bytes[..<headSize].split(separator: 10, maxSplits: 2, omittingEmptySubsequences: false)
@@ -89,9 +91,9 @@ struct SegmentMetadata: Codable, Sendable, Equatable {
 
     private static let title = "opget segments 1 "
 
-    /// Returns the FNV-1a sum, which detects accidents only.
+    /// Returns the FNV-1a hash, which detects only accidental changes.
     ///
-    /// A user who can write to the metadata file can also write to the file.
+    /// A user who can write to the metadata file can also write to the downloaded file.
     static func hash(_ bytes: some Sequence<UInt8>) -> String {
         let hash = bytes.reduce(UInt64(0xCBF2_9CE4_8422_2325)) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
         let digits = String(hash, radix: 16)
@@ -99,7 +101,7 @@ struct SegmentMetadata: Codable, Sendable, Equatable {
     }
 }
 
-/// Which start of the system this is.
+/// A namespace for the identity of the current system start.
 enum SystemStart {
     static let identity: String? = {
         #if canImport(Darwin)

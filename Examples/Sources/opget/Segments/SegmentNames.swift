@@ -3,7 +3,7 @@
 
 import Foundation
 
-/// Under which names the bytes of a file lie beside its place until it is whole, and what is known of them.
+/// The paths of the hidden partial file and its metadata file, next to the destination.
 struct SegmentNames: Sendable {
     let part: URL
     let metadata: URL
@@ -15,18 +15,20 @@ struct SegmentNames: Sendable {
         metadata = folder.appending(path: ".opget-\(key).metadata")
     }
 
-    /// Whether there is something with which somebody might go on.
+    /// A Boolean value that indicates whether a later run can resume the download.
     var exist: Bool { Self.isThere(metadata) && Self.isThere(part) }
 
-    /// Throws away what is there, unless somebody is writing it.
+    /// Removes both files, unless another program is writing them.
     func remove() throws(FileFailure) {
-        // Who has the claim may remove: nobody else has the file of that name then.
+        // After this program has locked the file, no other program can use the file with this name.
         let claim = try SegmentClaim.open(part, makesFile: false)
         unlink(metadata.path)
         if claim != nil { unlink(part.path) }
     }
 
-    /// Throws away a metadata file without bytes, which a program leaves that is killed when its file is in its place.
+    /// Removes a metadata file without a partial file.
+    ///
+    /// A program leaves this file if it is killed directly after it has moved the partial file to its destination.
     func removeOrphan() {
         if !Self.isThere(part) { unlink(metadata.path) }
     }

@@ -5,21 +5,23 @@ import Foundation
 import OperationCore
 import OperationNetworking
 
-/// Why a file cannot be downloaded in segments as it was begun.
+/// A reason why a download in segments cannot continue as planned.
 enum SegmentProblem: Error, Equatable {
-    /// The server sends the whole, and nothing of the file is there that would be lost.
+    /// The server sends the whole file instead of a segment, and opget has received no bytes that would be lost.
     case sendsWhole
-    /// The server does not name the version of its parts, and nothing of the file is there that would be lost.
+    /// The server does not identify the version of a segment, and opget has received no bytes that would be lost.
     case namesNoVersion
-    /// It is another version than the one that was begun.
+    /// The file on the server has changed since the download began.
     case hasChanged
 }
 
-/// The request for one segment: each attempt asks for what is missing of it, and its bytes go to their place in the file.
+/// An operation for one segment, which writes received bytes to the file and requests only missing bytes in each
+/// attempt.
 final class SegmentOperation: NetworkOperation<Int64, Int64>, @unchecked Sendable {
-    // Sendable: what changes is in the writer.
+    // Sendable: the mutable state is in the writer.
 
-    /// The server sent the whole where a part was asked for, as a proxy does now and then: worth another attempt.
+    /// The error code for a response that does not contain the requested segment, after which another attempt is
+    /// useful.
     static let wholeFile = NetworkError.Code("wholeInsteadOfPart")
 
     private let writer: SegmentWriter
@@ -42,16 +44,17 @@ final class SegmentOperation: NetworkOperation<Int64, Int64>, @unchecked Sendabl
         return span.start + file.written(index)..<span.end
     }
 
-    /// Waits until all that came is in the file.
+    /// Waits until all received bytes are written to the file.
     func settled() async { await writer.settled() }
 
     override func adapt(_ request: NetworkRequest) async throws -> NetworkRequest {
-        // What the last attempt received may be on its way to the file.
+        // The bytes of the last attempt might not be written yet.
         await writer.settled()
         let missing = missing
-        // An attempt may break off behind the last byte: then there is nothing to ask for, and whoever waits finds it.
+        // If an attempt fails after the last byte, there are no bytes to request, and the caller detects the complete
+        // segment.
         guard !missing.isEmpty else {
-            throw NetworkError(code: .preparationFailed, phase: .checking, message: "The piece is already complete.")
+            throw NetworkError(code: .preparationFailed, phase: .checking, message: "The segment is already complete.")
         }
         var headers = request.headers
         headers["Accept-Encoding"] = "identity"
@@ -64,7 +67,7 @@ final class SegmentOperation: NetworkOperation<Int64, Int64>, @unchecked Sendabl
         if file.metadata.validator.contradicts(head.headers) { throw SegmentProblem.hasChanged }
         guard head.status == 206, let range = SegmentRange(head.headers), !head.headers.contains("Content-Encoding")
         else {
-            // What is there is never given up for a proxy that drops a field once.
+            // Received bytes are kept, even if a proxy drops a header once.
             if file.writtenBytes == 0 { throw SegmentProblem.sendsWhole }
             throw NetworkError(
                 code: Self.wholeFile, phase: .receiving,
@@ -78,7 +81,7 @@ final class SegmentOperation: NetworkOperation<Int64, Int64>, @unchecked Sendabl
                     + "the beginning.")
         }
         guard range.total == file.metadata.total else { throw SegmentProblem.hasChanged }
-        // It may send less than it was asked for, and is asked for the rest.
+        // The server might send fewer bytes than requested. The next attempt then requests the rest.
         let missing = missing
         guard range.bytes.lowerBound == missing.lowerBound, range.bytes.upperBound <= missing.upperBound else {
             throw NetworkError(

@@ -4,18 +4,18 @@
 import Foundation
 import OperationNetworking
 
-/// How a file is cut up.
+/// A namespace for the division of a file into segments.
 enum SegmentPlan {
-    /// A piece that is smaller is not worth a connection of its own.
+    /// The minimum size of a segment, because a smaller segment does not justify a separate connection.
     static let smallest: Int64 = 1 << 20
 
-    /// Pieces of nearly the same length, one after another, that make up the whole: as many as wanted, or fewer.
+    /// Returns consecutive ranges of nearly equal length that cover the whole file, at most as many as requested.
     static func ranges(total: Int64, count: Int, smallest: Int64 = smallest) -> [Range<Int64>] {
         guard total > 0 else { return [] }
         let count = max(min(Int64(count), total / max(smallest, 1)), 1)
         guard count > 1 else { return [0..<total] }
-        // Each piece ends at the end of a page, so that no two pieces share a page. A server may announce a total of up
-        // to `Int64.max`. The sums cannot overflow, because each of two or more pieces is at most slightly longer
+        // Each range ends at the end of a page, so that segments do not share a page. A server can announce a total of
+        // up to `Int64.max`. The sums cannot overflow, because each of two or more ranges is at most slightly longer
         // than half of that.
         let pages = quotientRoundedUp(quotientRoundedUp(total, count), 4_096)
         let length = pages * 4_096
@@ -34,13 +34,13 @@ enum SegmentPlan {
     }
 }
 
-/// What says that two responses are of the same version of a file: strong, or it says nothing.
+/// A strong validator, which proves that two responses contain the same version of a file.
 struct SegmentValidator: Codable, Sendable, Equatable {
-    /// What `If-Range` says.
+    /// The value of the `If-Range` header.
     let field: String
     private let isTag: Bool
 
-    /// How much older than the response a date must be, for within a second a file may change twice.
+    /// The minimum age of a date compared with the response, because a file can change twice within a second.
     private static let leastAge: TimeInterval = 60
 
     init?(_ headers: HeaderFields) {
@@ -58,15 +58,15 @@ struct SegmentValidator: Codable, Sendable, Equatable {
         }
     }
 
-    /// Whether the headers of a response name this version.
+    /// Returns whether the headers of a response contain this validator.
     ///
-    /// A server that ignores `If-Range` may send a part of any version, so a response that names no version proves
+    /// A server that ignores `If-Range` can send a part of any version, so a response without a validator proves
     /// nothing.
     func isProven(by headers: HeaderFields) -> Bool { values(headers) == [field] }
 
-    /// Whether the headers of a response name another version.
+    /// Returns whether the headers of a response contain a different validator.
     ///
-    /// A response that names no version may be of any.
+    /// A response without a validator can be of any version.
     func contradicts(_ headers: HeaderFields) -> Bool { values(headers).contains { $0 != field } }
 
     private func values(_ headers: HeaderFields) -> [String] { headers.values(isTag ? "ETag" : "Last-Modified") }
@@ -80,7 +80,7 @@ struct SegmentValidator: Codable, Sendable, Equatable {
     }
 }
 
-/// What `Content-Range` says: which bytes, of how many.
+/// The range and total length from a `Content-Range` header.
 struct SegmentRange: Equatable {
     let bytes: Range<Int64>
     let total: Int64

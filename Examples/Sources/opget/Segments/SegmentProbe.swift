@@ -5,20 +5,21 @@ import Foundation
 import OperationCore
 import OperationNetworking
 
-/// What is to be downloaded in pieces: where to, of what, and by which request.
+/// A plan for a download in segments, with its destination, metadata and request.
 struct SegmentedPlan: Sendable {
     let place: URL
     let metadata: SegmentMetadata
     let request: NetworkRequest
-    /// Whether the request goes elsewhere than the URL that was given.
+    /// A Boolean value that indicates whether the request uses a different URL than the user specified.
     let isRedirected: Bool
 }
 
-/// Asks the server whether a file can be downloaded in pieces, and where it really is.
+/// A probe that determines whether a file can be downloaded in segments, and the URL after redirects.
 struct SegmentProbe: Sendable {
     enum Answer: Sendable {
         case pieces(SegmentedPlan)
-        /// It cannot, for this reason, if that is worth to be told.
+        /// The file cannot be downloaded in segments, for a reason that is nil if the user does not need to know the
+        /// reason.
         case single(String?)
         case cancelled
     }
@@ -33,7 +34,7 @@ struct SegmentProbe: Sendable {
     func ask() async throws(FileFailure) -> Answer {
         let request: NetworkRequest
         do throws(NetworkError) {
-            // As the pieces are asked for: what is compressed for the way has no length.
+            // The requests for segments use the same encoding, because the length of a compressed response is unknown.
             request = try Client.request("HEAD", item.url, settings).with("Accept-Encoding", "identity")
         } catch {
             throw FileFailure(error)
@@ -49,7 +50,8 @@ struct SegmentProbe: Sendable {
         case .success: break
         case .failure(let error):
             guard error.code == .unacceptableStatus, let status = error.status else { throw FileFailure(error) }
-            // Servers that know no HEAD may know the file; but what is there is not given up for one that stumbles.
+            // A server that does not support HEAD might still have the file. However, if the server is only overloaded,
+            // the existing bytes are kept.
             let mayPass = status == 429 || status >= 500 && status != 501
             let names = SegmentNames(for: place(ResponseHead(url: item.url, status: 200)))
             if mayPass, names.exist { throw FileFailure(error) }
@@ -82,14 +84,14 @@ struct SegmentProbe: Sendable {
         }
         let place = place(head)
         let ranges = SegmentPlan.ranges(total: total, count: settings.segments)
-        // A file that is small is no matter for a person.
+        // A user does not need to know the reason for a small file.
         guard total > 0, ranges.count > 1 || SegmentNames(for: place).exist else { return .single(nil) }
         let source = SegmentMetadata.hash(item.url.absoluteString.utf8)
         let spans = ranges.map { SegmentMetadata.Span(start: $0.lowerBound, end: $0.upperBound) }
         let metadata = SegmentMetadata(source: source, validator: validator, total: total, spans: spans)
         guard metadata.bytes([]) != nil else { return .single("the version identifier of the file is too long") }
         do throws(NetworkError) {
-            // A name and a password of the URL are among its fields by now, and not in the URL that was answered.
+            // The headers already contain the user name and password of the URL, and the URL of the response does not.
             let first = try Client.request("GET", item.url, settings)
             let request = try NetworkRequest("GET", url: head.url, headers: first.headers, options: first.options)
                 .without(secretsOf: first.url)
@@ -109,7 +111,7 @@ extension NetworkRequest {
         return try NetworkRequest(method, url: url, headers: headers, options: options)
     }
 
-    /// The request without what is nobody's business but that of another URL's origin, as where a redirect is followed.
+    /// Returns the request without headers that belong only to the origin of another URL, as for a redirect.
     fileprivate func without(secretsOf other: URL) throws(NetworkError) -> NetworkRequest {
         guard WebOrigin(url) != WebOrigin(other) else { return self }
         let secrets: Set = ["authorization", "cookie", "cookie2", "proxy-authorization", "origin", "referer"]

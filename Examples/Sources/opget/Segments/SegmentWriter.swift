@@ -6,21 +6,22 @@ import Foundation
 import OperationNetworking
 import Synchronization
 
-/// Writes what comes of a segment, on a queue of its own: the session's thread never waits for the disk, and a transfer that
-/// is faster than the disk is held.
+/// A writer for the bytes of a segment, which writes on its own queue.
+///
+/// The session's thread never waits for the disk. If a transfer is faster than the disk, the writer holds the transfer.
 final class SegmentWriter: Sendable {
     private struct State {
         var bytes: [UInt8] = []
-        /// The transfer that is held until there is room.
+        /// The transfer that is held until the writer has room.
         var held: (any NetworkTask)?
-        /// Which attempt's bytes are taken.
+        /// The number of the attempt whose bytes are accepted.
         var turn = 0
         var failure: FileFailure?
     }
 
-    /// So many bytes may wait.
+    /// The maximum number of bytes that wait to be written.
     private static let capacity = 256 << 10
-    /// So many are worth waking the queue for.
+    /// The number of waiting bytes that starts a block on the queue.
     private static let portion = 64 << 10
 
     private let file: SegmentedFile
@@ -36,7 +37,7 @@ final class SegmentWriter: Sendable {
         queue = DispatchQueue(label: "opget.segment.\(index)")
     }
 
-    /// Begins an attempt, and returns its number: from now on its bytes are taken, and no others.
+    /// Begins an attempt and returns its number, after which the writer accepts only bytes of this attempt.
     func begin() -> Int {
         state.withLock { state in
             state.turn += 1
@@ -44,11 +45,13 @@ final class SegmentWriter: Sendable {
         }
     }
 
-    /// Called on the session's thread, never twice at once for an attempt.
+    /// Accepts bytes on the session's thread, in consecutive calls for each attempt.
     ///
-    /// What comes of an attempt that was given up is late: its place may be another one's by now.
+    /// The writer ignores bytes of an earlier attempt, because a newer attempt might already write at the same
+    /// position.
     func take(_ bytes: UnsafeRawBufferPointer, _ flow: any NetworkTask, of turn: Int) throws(FileFailure) {
-        // Only this thread adds bytes. The brake comes first, or the queue might loose it before it was set.
+        // Only this thread adds bytes. The transfer is held first, because the queue could otherwise release it too
+        // early.
         let (failure, holds) = state.withLock { state in
             let isFull = state.held == nil && state.bytes.count + bytes.count >= Self.capacity
             return (state.failure, isFull && turn == state.turn)
@@ -60,7 +63,7 @@ final class SegmentWriter: Sendable {
             let wasEnough = state.bytes.count >= Self.portion
             state.bytes += bytes
             if holds { state.held = flow }
-            // Each full portion and each held transfer adds a block of its own to the queue, so no work is missed.
+            // Each full portion and each held transfer adds its own block to the queue, so no bytes are missed.
             return holds || !wasEnough && state.bytes.count >= Self.portion
         }
         guard let begins else {
@@ -92,7 +95,7 @@ final class SegmentWriter: Sendable {
 
     private func nextBatch() -> ([UInt8], (any NetworkTask)?)? {
         state.withLock { state in
-            // After a failure nothing is written, but a transfer that is held must learn of it.
+            // After a failure, nothing is written, but a held transfer must proceed to receive the error.
             if state.failure != nil { state.bytes = [] }
             guard !state.bytes.isEmpty || state.held != nil else { return nil }
             defer { (state.bytes, state.held) = ([], nil) }
@@ -100,7 +103,7 @@ final class SegmentWriter: Sendable {
         }
     }
 
-    /// Writes what is left, and sees that nothing is missing, whatever the server said; on a thread that may block.
+    /// Writes the remaining bytes and checks that the segment is complete, on a thread that may block.
     func finish() throws -> Int64 {
         queue.sync { work() }
         if let failure = state.withLock({ $0.failure }) { throw failure }
@@ -112,7 +115,7 @@ final class SegmentWriter: Sendable {
         return file.written(index)
     }
 
-    /// Waits until all that came is written; what comes later of the same attempt is not taken any more.
+    /// Waits until all received bytes are written, and ignores later bytes of the same attempt.
     func settled() async {
         _ = begin()
         await withCheckedContinuation { continuation in

@@ -5,34 +5,34 @@ import Foundation
 import OperationCore
 import OperationNetworking
 
-/// A file that is downloaded in several pieces at a time, written to their places in one file.
+/// A download of a file in several segments at the same time, all of which are written to one file.
 ///
-/// The server is asked first (HEAD) whether that is possible: it must know ranges, the length, and a strong validator. Each
-/// piece is asked for with `If-Range`, so that bytes of two versions never come into one file. What was received is only
-/// thrown away when the server has said that there is another version of the file.
+/// opget first sends a HEAD request. The server must support ranges, and report the length and a strong validator. Each
+/// request for a segment contains `If-Range`, so that the file never contains bytes of two versions. opget discards
+/// received bytes only if the server reports another version of the file.
 struct SegmentedDownload: Sendable {
     enum Outcome: Sendable {
         case result(FileResult)
-        /// It must be asked for in one piece.
+        /// The file must be downloaded in one stream.
         case single
     }
 
     private enum Step: Sendable {
         case ended(FileResult)
         case single(String)
-        /// The server is to be asked once more what there is.
+        /// Another HEAD request must determine the current state of the file.
         case askAgain
     }
 
-    /// So often the file may change while it is downloaded.
+    /// The maximum number of times that the file can change during the download.
     private static let rounds = 3
 
     let item: DownloadItem
     let client: Client
     let reporter: Reporter
-    /// Where the file is to be, as a response says.
+    /// A closure that returns the destination of the file for a response.
     let place: @Sendable (ResponseHead) -> URL
-    /// What becomes of it if something is there already; nil if nothing is, or it is to be replaced.
+    /// A closure that returns the result for an existing file, or nil if opget can write the file.
     let existing: @Sendable (URL) async -> FileResult?
 
     private var settings: Settings { client.settings }
@@ -65,7 +65,7 @@ struct SegmentedDownload: Sendable {
         }
     }
 
-    /// A server that stumbles gets a moment before it is asked anew, or what it asks for, within reason.
+    /// Waits before the next request, for at least one second and for as long as the server requests, up to one minute.
     private func pause(_ wanted: Duration?) async {
         try? await Task.sleep(for: min(max(wanted ?? .zero, .seconds(1)), .seconds(60)))
     }
@@ -75,7 +75,7 @@ struct SegmentedDownload: Sendable {
     private func download(_ plan: SegmentedPlan, isFirst: Bool) async throws(FileFailure) -> Step {
         if settings.beginsAnew, isFirst { try SegmentNames(for: plan.place).remove() }
         let file = try SegmentedFile(for: plan.place, plan.metadata)
-        // The library and handlers that are on their way may hold it for a while.
+        // The library and pending handlers might keep the file open for a while.
         defer { file.letGo() }
         reporter.found(item, resumed: file.resumedBytes, discarded: file.discardedBytes)
         if file.resumedBytes > 0 { reporter.advanced(item, to: file.resumedBytes, of: plan.metadata.total) }
@@ -103,18 +103,19 @@ struct SegmentedDownload: Sendable {
         after failure: NetworkError, _ plan: SegmentedPlan, _ file: SegmentedFile
     ) throws(FileFailure) -> Step {
         switch failure.cause as? SegmentProblem {
-        // What the other pieces brought meanwhile is not given up for one such answer.
+        // The bytes of the other segments are kept after one unexpected response.
         case .sendsWhole? where file.writtenBytes > 0, .namesNoVersion? where file.writtenBytes > 0: return .askAgain
         case .sendsWhole?:
             file.discard()
             return .single("the server sends the whole file instead of a part")
         case .namesNoVersion?:
             file.discard()
-            return .single("the server does not name the version of its parts")
+            return .single("the server does not identify the version of a part")
         case .hasChanged?: return .askAgain
         case nil: break
         }
-        // A file that became shorter has not the range any more; an address behind a redirect holds for some time only.
+        // If a file has become shorter, the range no longer exists. A URL after a redirect is often valid for only a
+        // short time.
         if failure.status == 416 { return .askAgain }
         if plan.isRedirected, let status = failure.status, [401, 403, 404, 410].contains(status) { return .askAgain }
         throw failure.cause as? FileFailure ?? FileFailure(failure)
@@ -123,11 +124,11 @@ struct SegmentedDownload: Sendable {
     private enum PieceEnd: Sendable {
         case done
         case failed(NetworkError)
-        /// The library ended it, or we did.
+        /// OperationKit or opget canceled the operation.
         case cancelled(CancellationCause)
     }
 
-    /// Brings in what is missing, all pieces at a time; the first that does not come ends the others.
+    /// Downloads all missing segments at the same time, and cancels the others if one of them fails.
     private func transfer(_ file: SegmentedFile, _ request: NetworkRequest) async -> PieceEnd {
         await withTaskGroup(of: PieceEnd.self) { group in
             for index in file.metadata.spans.indices where !file.isComplete(index) {
@@ -144,12 +145,12 @@ struct SegmentedDownload: Sendable {
         }
     }
 
-    /// Brings in one piece: as long as it gets on, its attempts are counted anew.
+    /// Downloads one segment, and starts counting attempts again after each attempt that makes progress.
     private func piece(_ index: Int, of file: SegmentedFile, _ request: NetworkRequest) async -> PieceEnd {
         while true {
             let before = file.written(index)
             let operation = SegmentOperation(request, over: client.session, file: file, index: index) {
-                // On one queue, so that what is told never goes backwards.
+                // One serial queue ensures that the reported progress never decreases.
                 client.callbacks.async { reporter.advanced(item, to: file.writtenBytes, of: file.metadata.total) }
             }
             operation.callbackQueue = client.callbacks
@@ -162,10 +163,10 @@ struct SegmentedDownload: Sendable {
                 operation.cancel()
             }
             await operation.settled()
-            // Also where the connection broke behind the last byte.
+            // The segment can be complete even if the connection failed after the last byte.
             if file.isComplete(index) { return .done }
             switch outcome {
-            // Its collector gives nothing before the piece is complete.
+            // The collector returns a result only if the segment is complete.
             case .success: continue
             case .cancelled(let cause): return .cancelled(cause)
             case .failure(let error):

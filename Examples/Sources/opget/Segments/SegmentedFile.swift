@@ -5,12 +5,12 @@ import Foundation
 import OperationCore
 import Synchronization
 
-/// A file that is written at several places at a time, and the metadata file that tells how far each is.
+/// A file that several segments write at the same time, with a metadata file that stores the progress.
 ///
-/// Bytes are written before the metadata file says so. So a program that is killed loses nothing that the metadata file knows of; and after a
-/// power cut only what was synchronized counts.
+/// The file is written before the metadata file. If the program is killed, no byte that the metadata file counts is
+/// lost. After a power failure, only synchronized bytes count.
 final class SegmentedFile: Sendable {
-    /// After how long what was written is brought to the disk.
+    /// The interval at which the file is synchronized to the disk.
     private static let checkpointInterval = Duration.seconds(5)
 
     let metadata: SegmentMetadata
@@ -20,18 +20,19 @@ final class SegmentedFile: Sendable {
     private let marks: Mutex<[SegmentMetadata.Mark]>
     private let lastCheckpoint: Mutex<OperationInstant>
     private let isLetGo = Atomic(false)
-    /// How many bytes were there when it was opened.
+    /// The number of bytes that existed when the file was opened.
     let resumedBytes: Int64
-    /// How many were there of another version, and are gone.
+    /// The number of discarded bytes of another version.
     let discardedBytes: Int64
 
     var partURL: URL { names.part }
 
-    /// Opens the part of a file, or makes it, for this opget alone.
+    /// Opens or creates the partial file for this process only.
     ///
     /// - Parameters:
-    ///   - place: Where the file is to be.
-    ///   - wanted: What is to be downloaded; a part of the same is gone on with, cut up as it is.
+    ///   - place: The destination of the file.
+    ///   - wanted: The file to download. If a partial file of the same version exists, the download resumes with the
+    ///     existing segments.
     init(for place: URL, _ wanted: SegmentMetadata) throws(FileFailure) {
         names = SegmentNames(for: place)
         try? FileManager.default.createDirectory(
@@ -69,7 +70,7 @@ final class SegmentedFile: Sendable {
             let metadataFile = try writeMetadata(metadata, known.marks, at: names.metadata)
             return Opened(metadata: metadata, marks: known.marks, metadataFile: metadataFile, resumed: sum(known.marks))
         }
-        // No metadata file may ever be found beside bytes of which it does not speak.
+        // A metadata file must never exist next to bytes that it does not describe.
         unlink(names.metadata.path)
         do throws(FileFailure) {
             guard ftruncate(part.number, 0) == 0 else { throw failure("cannot be emptied", errno) }
@@ -80,7 +81,7 @@ final class SegmentedFile: Sendable {
                 metadata: metadata, marks: marks, metadataFile: metadataFile,
                 discarded: known.map { sum($0.marks) } ?? 0)
         } catch {
-            // Nothing is in it, and the claim is ours.
+            // The file is empty, and this process has locked it.
             unlink(names.part.path)
             throw error
         }
@@ -88,13 +89,13 @@ final class SegmentedFile: Sendable {
 
     private static func sum(_ marks: [SegmentMetadata.Mark]) -> Int64 { marks.reduce(0) { $0 + $1.written } }
 
-    /// Reserves the disk space, so that a full disk is found before anything is downloaded.
+    /// Reserves the disk space, so that opget detects a full disk before it downloads anything.
     ///
-    /// Apple platforms have no `posix_fallocate`, and the block counts of their `statvfs` have only 32 bits. There, the
-    /// download fails when the disk is full.
+    /// Apple platforms do not support `posix_fallocate`, and the block counts of their `statvfs` have only 32 bits. On
+    /// these platforms, the download fails when the disk is full.
     private static func makeRoom(_ part: OpenDescriptor, _ count: Int64) throws(FileFailure) {
         #if !canImport(Darwin)
-            // A server may announce more bytes than any disk can hold, and some file systems would try to write all of
+            // A server can announce more bytes than any disk can hold, and some file systems would try to write all of
             // them.
             var status = statvfs()
             // Some file systems report no numbers at all.
@@ -104,7 +105,7 @@ final class SegmentedFile: Sendable {
             }
             let number = posix_fallocate(part.number, 0, off_t(count))
             if number == 0 { return }
-            // Not all file systems can.
+            // Some file systems do not support this call.
             guard number == EOPNOTSUPP || number == EINVAL else { throw failure("needs \(count) bytes", number) }
         #endif
         guard ftruncate(part.number, off_t(count)) == 0 else { throw failure("needs \(count) bytes", errno) }
@@ -139,19 +140,19 @@ final class SegmentedFile: Sendable {
 
 // Writing and finishing.
 extension SegmentedFile {
-    /// How much of a segment is written.
+    /// Returns the number of written bytes in a segment.
     func written(_ index: Int) -> Int64 { marks.withLock { $0[index].written } }
 
-    /// How much of all is written.
+    /// The number of written bytes in all segments.
     var writtenBytes: Int64 { marks.withLock { Self.sum($0) } }
 
-    /// Whether nothing of a segment is missing.
+    /// Returns whether a segment is complete.
     func isComplete(_ index: Int) -> Bool { written(index) == metadata.spans[index].count }
 
-    /// Whether nothing is missing.
+    /// A Boolean value that indicates whether all segments are complete.
     var isComplete: Bool { metadata.spans.indices.allSatisfy(isComplete) }
 
-    /// Adds bytes to a segment; only one thread at a time for each.
+    /// Adds bytes to a segment, from only one thread at a time for each segment.
     func write(_ bytes: UnsafeRawBufferPointer, to index: Int) throws(FileFailure) {
         guard !isLetGo.load(ordering: .acquiring) else {
             throw FileFailure(.failure, "closed", "The file was closed. Run opget again.")
@@ -178,11 +179,11 @@ extension SegmentedFile {
 
     private func note(_ mark: SegmentMetadata.Mark, of index: Int) {
         let offset = Int64(SegmentMetadata.headSize + index * SegmentMetadata.markSize)
-        // A number that is not noted costs bytes that are asked for again, and nothing else.
+        // If the number cannot be written, a later run only downloads some bytes again.
         _ = metadataFile.put(SegmentMetadata.bytes(mark), at: offset)
     }
 
-    /// Brings to the disk what is written, and then notes that it is there.
+    /// Synchronizes the file to the disk, and then records the synchronized bytes.
     func checkpoint() {
         let before = marks.withLock { $0 }
         guard part.synchronize() else { return }
@@ -196,7 +197,7 @@ extension SegmentedFile {
         _ = metadataFile.synchronize()
     }
 
-    /// Puts the file in its place, in one step, and removes the metadata file; a file of which something is missing never.
+    /// Moves the complete file to its destination in one step, and removes the metadata file.
     func publish(at place: URL, replacing: Bool, isDurable: Bool) async throws(FileFailure) {
         guard isComplete else {
             throw FileFailure(.failure, "incomplete", "A part of the file is missing. Run opget again.")
@@ -215,20 +216,20 @@ extension SegmentedFile {
         }
     }
 
-    /// Gives up the claim, whoever else still holds the file: nothing more is written, and it can be opened anew.
+    /// Unlocks the file and stops all later writes, so that another run can open the file.
     func letGo() {
         isLetGo.store(true, ordering: .releasing)
         _ = flock(part.number, LOCK_UN)
     }
 
-    /// Removes all of it.
+    /// Removes the partial file and its metadata file.
     func discard() {
         unlink(names.metadata.path)
         unlink(names.part.path)
     }
 }
 
-/// What a file operation gave, with its error as this program tells it.
+/// Runs a file operation and returns its result, with an error of this program.
 func outcome<Value: Sendable>(of operation: FileOperation<Value>) async -> Result<Value, FileFailure> {
     operation.start()
     switch await operation.finalOutcome {

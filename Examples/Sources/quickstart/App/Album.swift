@@ -3,20 +3,22 @@
 
 import Foundation
 
-/// What the service knows.
+/// An album of the service.
 struct Album: Codable, Sendable, Equatable {
     var id: Int
     var title: String
     var year: Int
 }
 
-/// One song of an album.
+/// A song of an album.
 struct Song: Decodable, Sendable, Equatable {
     var title: String
     var seconds: Int
 }
 
-/// What one gets for a name and a password: the one goes into requests, the other buys a new pair.
+/// The tokens that the service returns for a name and a password.
+///
+/// Requests contain the access token. The refresh token provides new tokens.
 struct Tokens: Decodable, Sendable {
     var access: String
     var refresh: String

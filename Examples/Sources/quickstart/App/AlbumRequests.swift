@@ -3,11 +3,11 @@
 
 import OperationNetworking
 
-// Requests as classes: for those that are made in many places, or do more than a request.
+// Requests as classes, for requests that are created in many files or contain more code.
 
-/// What the requests of the service have in common.
+/// The base class of the requests to the service.
 class AlbumRequest<ResultType: Sendable>: EndpointOperation<ResultType>, @unchecked Sendable {
-    // Sendable: nothing here changes.
+    // Sendable: the class has no mutable state.
     private let service: AlbumService
 
     init(from service: AlbumService) {
@@ -19,14 +19,14 @@ class AlbumRequest<ResultType: Sendable>: EndpointOperation<ResultType>, @unchec
     override var base: NetworkBase { service.base }
 }
 
-/// All albums.
+/// A request for all albums.
 final class AlbumList: AlbumRequest<[Album]>, @unchecked Sendable {
     override var endpoint: Endpoint<[Album]> { .get("albums") }
 }
 
-/// One album.
+/// A request for one album.
 final class AlbumDetails: AlbumRequest<Album>, @unchecked Sendable {
-    // Sendable: nothing here changes.
+    // Sendable: the class has no mutable state.
     private let id: Int
 
     init(_ id: Int, from service: AlbumService) {

@@ -4,11 +4,13 @@
 import Foundation
 import OperationNetworking
 
-/// The album service, as an app sees it: what all its requests have in common.
+/// The album service from an app's point of view, with the common configuration of all requests.
 struct AlbumService: Sendable {
     var base: NetworkBase
 
-    /// Signs in: from then on every request has the token in it, and one that expired is renewed once for all of them.
+    /// Signs in and returns a service whose requests contain a token.
+    ///
+    /// If the token expires, one refresh renews the token for all requests.
     static func signIn(_ name: String, _ password: String, at plain: NetworkBase) async throws -> AlbumService {
         let first: Tokens = try await plain.send(["name": name, "password": password], to: "session").run()
         let authenticator = Authenticator(first) { tokens, request in
@@ -23,17 +25,17 @@ struct AlbumService: Sendable {
     }
 }
 
-// Requests as values: one line each.
+// Requests as values, in one line each.
 extension AlbumService {
-    /// A list that changes every hour.
+    /// Returns a request for a list that changes every hour.
     func charts() -> EndpointOperation<[String]> { base.get("charts").named("charts") }
 
-    /// The songs of one album.
+    /// Returns a request for the songs of one album.
     func songs(of album: Album) -> EndpointOperation<[Song]> {
         base.get("albums/\(album.id)/songs").named("songs of \(album.id)")
     }
 
-    /// Adds an album with its cover, a file or a picture in memory.
+    /// Returns a request that adds an album with its cover.
     func add(_ album: Album, cover: Data) throws -> EndpointOperation<Album> {
         var form = MultipartForm()
         form.add("title", album.title)
@@ -42,15 +44,15 @@ extension AlbumService {
         return base.send(body: try .multipart(form), to: "albums").named("upload")
     }
 
-    /// A recording, to be listened to without a network.
+    /// Returns a download of a recording, which you can listen to offline.
     func recording(of album: Album, to file: URL) -> NetworkDownloadOperation<URL> {
         base.download("albums/\(album.id)/recording", to: .file(file)).named("recording of \(album.id)")
     }
 }
 
-// Requests that are built from the answers of others, in groups within groups.
+// Groups of requests that depend on the responses to other requests.
 extension AlbumService {
-    /// All songs of all albums.
+    /// Returns a group that fetches all songs of all albums.
     func everything() -> GroupOperation<[Song], GroupFailure> {
         GroupOperation { group in
             let albums = try await group.run(AlbumList(from: self))
@@ -60,7 +62,7 @@ extension AlbumService {
         }.named("everything")
     }
 
-    /// All songs of these albums, four requests at a time.
+    /// Returns a group that fetches all songs of the given albums, with four requests at a time.
     func songs(of albums: [Album]) -> GroupOperation<[Song], GroupFailure> {
         GroupOperation { group in
             let lists = GroupOperation.map(albums, width: 4) { songs(of: $0) }.named("songs, 4 at a time")

@@ -4,7 +4,7 @@
 import OperationCore
 
 extension ManagedOperation {
-    /// The same operation, under a name by which logs and pictures tell it from others.
+    /// Sets the name of the operation for logs and pictures, and returns the operation.
     func named(_ name: String) -> Self {
         self.name = name
         return self

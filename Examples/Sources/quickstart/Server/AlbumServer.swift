@@ -4,20 +4,20 @@
 import Foundation
 import OperationTestKit
 
-/// The album service itself, in this process: its tokens expire, it stumbles, and it takes its time.
+/// The album service in this process, whose tokens expire and which sometimes fails or responds slowly.
 final class AlbumServer: Sendable {
-    /// How many albums there are.
+    /// The number of albums.
     static let albumCount = 16
-    /// How many bytes a recording has.
+    /// The number of bytes in a recording.
     static let recordingSize = 8_000_000
 
     private let server: LoopbackServer
-    /// Where one signs in.
+    /// The object that creates and checks tokens.
     let desk = TokenDesk()
 
     init() throws {
         var options = LoopbackServer.Options()
-        // What is sent shall not vanish into the system's buffers at once.
+        // With small buffers, the system does not accept a whole upload immediately.
         options.receiveBufferSize = 64 << 10
         server = try LoopbackServer(options)
         addSessions()
@@ -26,32 +26,32 @@ final class AlbumServer: Sendable {
         addTransfers()
     }
 
-    /// Where it is.
+    /// The URL of the service.
     var url: URL { server.url("/") }
 
-    /// How many requests came.
+    /// The number of received requests.
     var requestCount: Int { server.counts.heads }
 
-    /// How many requests came for a path.
+    /// Returns the number of received requests to a path.
     func requestCount(_ path: String) -> Int { server.requests.count { $0.path == path } }
 
-    /// Waits until so many requests came.
+    /// Waits until the service has received a number of requests.
     func requests(atLeast count: Int) async { _ = await server.heads(atLeast: count) }
 
-    /// Waits until no request is being answered.
+    /// Waits until no request or response is in progress.
     func isAtRest() async { await server.counts { $0.openConnections == $0.idleConnections } }
 
     func stop() async { await server.stopped() }
 }
 
-// What it answers.
+// Responses.
 extension AlbumServer {
     private func addSessions() {
         server.route("POST", "/session") { [desk] in desk.signIn($0) }
         server.route("POST", "/session/refresh") { [desk] _ in desk.refresh() }
     }
 
-    /// Answers those who are signed in, each a moment late, as over a network.
+    /// Adds a route that requires a valid token and responds after a short delay, as over a network.
     private func guarded(
         _ path: String, _ answer: @escaping @Sendable (LoopbackRequest) -> LoopbackAnswer
     ) {
@@ -81,13 +81,13 @@ extension AlbumServer {
         return #"{"id":\#(id),"title":"\#(titles[(id - 1) % 4])","year":\#(1950 + id)}"#
     }
 
-    /// Too much to do, then an answer that breaks off, then what was asked for.
+    /// Adds a route that responds with an overload error, then with an incomplete response, and then with the charts.
     private func addCharts() {
         let charts = LoopbackAnswer.json(#"["Take Five","So What","Blue Train"]"#)
         server.route("GET", "/charts", inTurn: .status(503), charts.cut(at: 90), charts)
     }
 
-    /// Slow on purpose, so that there is something to be seen.
+    /// Adds transfers that are slow, so that their progress is visible.
     private func addTransfers() {
         server.routeEarly("POST", "/albums") { request in
             let answer = #"{"id":17,"title":"A Love Supreme","year":1965}"#

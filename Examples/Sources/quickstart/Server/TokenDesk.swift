@@ -4,35 +4,35 @@
 import OperationTestKit
 import Synchronization
 
-/// Hands out tokens, and knows which one is good, and for how long.
+/// An object that creates tokens and checks whether a token is valid.
 final class TokenDesk: Sendable {
     private struct State {
         var token = 0
-        /// How many more requests the present token is good for.
+        /// The number of requests for which the current token is still valid.
         var uses = 0
         var refreshes = 0
     }
 
     private let state = Mutex(State())
 
-    /// How often a token was renewed.
+    /// The number of times that a token was refreshed.
     var refreshCount: Int { state.withLock { $0.refreshes } }
 
-    /// Lets the present token be good for so many more requests.
+    /// Lets the current token expire after a number of requests.
     func expireToken(after uses: Int) { state.withLock { $0.uses = uses } }
 
-    /// Tokens for somebody with a password.
+    /// Returns new tokens for a valid name and password.
     func signIn(_ request: LoopbackRequest) -> LoopbackAnswer {
         request.text.contains("open sesame") ? newTokens() : .json(#"{"error":"wrong password"}"#, status: 403)
     }
 
-    /// Tokens for somebody who had others.
+    /// Returns new tokens for a refresh token.
     func refresh() -> LoopbackAnswer {
         state.withLock { $0.refreshes += 1 }
         return newTokens().after(.milliseconds(200))
     }
 
-    /// Uses a token for one request; false if it is not good.
+    /// Uses a token for one request, and returns false if the token is not valid.
     func use(_ token: String) -> Bool {
         state.withLock { state in
             guard token == "token-\(state.token)", state.uses > 0 else { return false }

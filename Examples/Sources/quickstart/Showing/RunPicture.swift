@@ -4,7 +4,7 @@
 import Foundation
 import OperationCore
 
-/// A picture of what ran when: one lane for each place of the queue, one bar for each operation.
+/// A picture of the run, with one lane for each slot of the queue and one bar for each operation.
 struct RunPicture {
     private struct Bar {
         let name: String
@@ -32,7 +32,7 @@ struct RunPicture {
         }
     }
 
-    /// The picture as SVG, which every browser opens.
+    /// The picture as SVG, which a browser can open.
     var svg: String {
         let length = max(bars.map(\.end).max() ?? 0, 0.1)
         let lanes = (bars.map(\.lane).max() ?? 0) + 1
@@ -81,7 +81,7 @@ struct RunPicture {
         }.joined(separator: "\n")
     }
 
-    /// Returns the word for an ending in the picture.
+    /// Returns the text for an ending in the picture.
     private func word(_ ending: String) -> String { ending == "cancelled" ? "canceled" : ending }
 
     private func text(_ x: Double, _ y: Double, _ text: String, _ color: String = "#222222", size: Int = 12) -> String {

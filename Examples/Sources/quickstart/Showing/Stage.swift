@@ -7,14 +7,14 @@ import OperationNetworking
 import Synchronization
 import TerminalDisplay
 
-/// Shows the story: titles and lines that stay, and a bar for each transfer as long as it goes on.
+/// An output that prints titles and messages, and shows a bar for each transfer in progress.
 final class Stage: Sendable {
-    /// What was not as it should be.
+    /// An error for an unexpected result.
     struct Surprise: Error, CustomStringConvertible {
         let description: String
     }
 
-    /// A transfer that is shown.
+    /// A transfer with a bar.
     struct Row: Sendable {
         fileprivate let display: TerminalDisplay
         fileprivate let id: Int
@@ -26,13 +26,13 @@ final class Stage: Sendable {
         func pause(_ reason: String) { display.pause(id, because: reason) }
     }
 
-    /// Where files of the run go.
+    /// The folder for the files of the run.
     let folder: URL
-    /// Where handlers are called, one after another.
+    /// The serial queue for handlers.
     let queue = DispatchQueue(label: "quickstart")
     private let chapter = Mutex(0)
     private let display = Mutex(Stage.makeDisplay())
-    /// Held by who puts another display in the place of one, and as long as the terminal is somebody else's.
+    /// A lock that is held while another display takes over, and while another program uses the terminal.
     private let terminal = NSLock()
 
     init(folder: URL) {
@@ -43,10 +43,10 @@ final class Stage: Sendable {
         TerminalDisplay(output: DescriptorOutput.standardOutput, style: DescriptorOutput.standardOutput.style)
     }
 
-    /// The display that has the terminal now.
+    /// The display that currently writes to the terminal.
     var present: TerminalDisplay { display.withLock { $0 } }
 
-    /// Begins a chapter, unless somebody wants the program to end.
+    /// Begins a chapter, unless the user has interrupted the program.
     func begin(_ title: String) throws {
         try Task.checkCancellation()
         let number = chapter.withLock { chapter in
@@ -56,10 +56,10 @@ final class Stage: Sendable {
         present.say("\(number). \(title)", .bar)
     }
 
-    /// Says something that happened.
+    /// Prints a message in the current chapter.
     func say(_ text: String) { present.say("   \(text)") }
 
-    /// Says what is done about an attempt that failed.
+    /// Prints the decision after a failed attempt.
     func say(_ event: RetryEvent) {
         let isStatus = event.error.code == .unacceptableStatus
         let failure = isStatus ? "status \(event.error.status ?? 0)" : "\(event.error.code)"
@@ -67,17 +67,17 @@ final class Stage: Sendable {
         say("attempt \(event.attempt) failed, \(failure); \(next)")
     }
 
-    /// Says something about the program, or how it ended.
+    /// Prints a message about the program or its end.
     func tell(_ text: String, _ role: DisplayLine.Role = .plain) { present.say(text, role) }
 
-    /// Ends the story as not as it should be, unless it is.
+    /// Throws an error if a condition is false.
     func expect(_ isSo: Bool, _ flaw: String) throws {
         if !isSo { throw Surprise(description: flaw) }
     }
 
-    /// Shows a transfer as long as it goes on.
+    /// Shows a bar while a transfer is in progress.
     func show<Result>(_ name: String, _ body: (Row) async throws -> Result) async throws -> Result {
-        // Each has a display of its own: here nobody asks how far all of them are together.
+        // Each transfer has its own display, because this program shows no total progress.
         let display = present
         let row = Row(display: display, id: display.add(ProgressRow(name, state: .running)))
         defer { replace(display) }
@@ -99,14 +99,14 @@ final class Stage: Sendable {
         }
     }
 
-    /// Gives the terminal back.
+    /// Removes the active rows and shows the cursor.
     func finish() {
         queue.sync {}
         present.finish()
     }
 }
 
-// The display that gives the terminal back is the one that takes it again: until then there is no other.
+// The display that stops drawing is the one that resumes later. No other display takes over during this time.
 extension Stage: TerminalHolder {
     func stop() {
         terminal.lock()
@@ -121,7 +121,7 @@ extension Stage: TerminalHolder {
     func redraw() { present.redraw() }
 
     func showCursorAtOnce() {
-        // Who has it may be waiting for a terminal that takes nothing.
+        // The thread that holds the lock might be waiting for a terminal that accepts no data.
         _ = terminal.lock(before: Date(timeIntervalSinceNow: 0.2))
         present.showCursorAtOnce()
     }

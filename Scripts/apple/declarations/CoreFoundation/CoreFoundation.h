@@ -1,4 +1,4 @@
-// Our declarations of CoreFoundation: the types that ImageIO's calls have in their signatures.
+// Our declarations of CoreFoundation: the types in the signatures of ImageIO's functions.
 // https://developer.apple.com/documentation/corefoundation
 
 #pragma once

@@ -3,7 +3,7 @@
 @_exported import CoreFoundation
 
 // https://developer.apple.com/documentation/corefoundation/cftype
-// Swift gives each class of CoreFoundation this conformance, which makes its objects keys of dictionaries.
+// Swift adds this conformance to each class of CoreFoundation, so that its objects can be keys of dictionaries.
 public protocol _CFObject: AnyObject, Hashable {}
 
 extension _CFObject {

@@ -10,7 +10,7 @@ CF_ASSUME_NONNULL_BEGIN
 CF_IMPLICIT_BRIDGING_ENABLED
 
 // https://developer.apple.com/documentation/coregraphics/cgimage
-// Not Sendable here, which is the stricter side: the page of the class does not say that it is.
+// Not Sendable, which is stricter, because the page of the class lists no such conformance.
 typedef struct __attribute__((objc_bridge(id))) CGImage *CGImageRef;
 
 // https://developer.apple.com/documentation/coregraphics/cgimage/width

@@ -1,12 +1,12 @@
-// What the package uses of Darwin's C library, written down from the manual pages. Functions without nullability come to Swift with
-// implicitly unwrapped optionals, as those of Apple's headers do.
+// The part of Darwin's C library that the package uses, according to the manual pages. Swift imports functions without nullability with
+// implicitly unwrapped optionals, as it does for Apple's headers.
 #ifndef OPERATIONKIT_DARWIN_H
 #define OPERATIONKIT_DARWIN_H
 
 #include <stddef.h>
 #include <stdarg.h>
 
-// Attributes for an API that only some platforms have.
+// Attributes for an API that exists only on some platforms.
 // https://developer.apple.com/documentation/swift/marking-api-availability-in-objective-c
 #define OP_NOT_FOR_MOBILE \
     __attribute__((availability(ios, unavailable))) __attribute__((availability(tvos, unavailable))) \
@@ -542,7 +542,7 @@ typedef enum : unsigned int {
     QOS_CLASS_BACKGROUND = 0x09,
     QOS_CLASS_UNSPECIFIED = 0x00,
 } qos_class_t;
-// Its manual page, pthread_set_qos_class_self_np(3), says no more than the header: it changes the calling thread alone.
+// The manual page pthread_set_qos_class_self_np(3) and the header say only that the function changes the calling thread.
 extern int pthread_set_qos_class_self_np(qos_class_t, int);
 
 // Processes

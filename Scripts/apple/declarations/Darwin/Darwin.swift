@@ -1,4 +1,4 @@
-// The part of the module that Swift adds to Darwin's C library: what a macro or a function with variable arguments cannot say.
+// Swift additions to Darwin's C library, which replace macros and functions with variable arguments.
 // https://developer.apple.com/documentation/kernel
 
 @_exported import Darwin

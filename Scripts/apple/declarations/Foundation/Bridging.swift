@@ -1,4 +1,4 @@
-// How value types of Swift become objects and back: the conformances that the compiler asks for in `as` and in imported methods.
+// Bridging of Swift value types to objects: the conformances that the compiler requires for `as` and for imported methods.
 
 // https://developer.apple.com/documentation/foundation/referenceconvertible
 public protocol ReferenceConvertible: _ObjectiveCBridgeable, CustomStringConvertible, CustomDebugStringConvertible, Hashable {

@@ -1,4 +1,4 @@
-// What Swift adds to Foundation's classes.
+// Swift extensions of Foundation's classes.
 
 // https://developer.apple.com/documentation/foundation/nslocking/withlock(_:)
 extension NSLocking {

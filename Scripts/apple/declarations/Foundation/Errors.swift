@@ -1,9 +1,9 @@
-// Errors: what Swift adds to `NSError`, and the structures of errors.
+// Errors: Swift extensions of `NSError`, and the error structures.
 
 import Darwin
 
 // https://developer.apple.com/documentation/foundation/nserror
-// `NSError` is an `Error`, and each `Error` can be seen as an `NSError`.
+// `NSError` conforms to `Error`, and each `Error` can be converted to an `NSError`.
 extension NSError: Error {
     public var _domain: String { domain }
     public var _code: Int { code }
@@ -11,7 +11,7 @@ extension NSError: Error {
     public func _getEmbeddedNSError() -> AnyObject? { self }
 }
 
-// The compiler calls these two for methods that throw.
+// The compiler calls these two functions for methods that throw.
 public func _convertErrorToNSError(_ error: any Error) -> NSError { fatalError() }
 public func _convertNSErrorToError(_ error: NSError?) -> any Error { fatalError() }
 
@@ -46,8 +46,8 @@ extension Error {
     public var localizedDescription: String { fatalError() }
 }
 
-// The protocols by which structures of errors are seen as `NSError`. The compiler knows them by name, and Apple's documentation has no
-// page for them. The proposal says what they do. The Foundation of Linux declares them, too, in Sources/Foundation/NSError.swift.
+// The protocols that bridge error structures to `NSError`. The compiler looks them up by name, and Apple's documentation has no page for
+// them. The Swift proposal describes them. Foundation for Linux also declares them, in Sources/Foundation/NSError.swift.
 // https://github.com/swiftlang/swift-evolution/blob/main/proposals/0112-nserror-bridging.md
 // https://github.com/swiftlang/swift-corelibs-foundation
 public protocol _ObjectiveCBridgeableError: Error {

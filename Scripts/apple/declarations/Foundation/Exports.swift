@@ -1,4 +1,4 @@
-// The modules whose names a file gets with `import Foundation`.
+// The modules that `import Foundation` also imports.
 
 @_exported import CoreFoundation
 @_exported import Darwin

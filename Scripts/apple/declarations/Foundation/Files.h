@@ -213,7 +213,7 @@ NS_SWIFT_NAME(FileHandle)
 @end
 
 // https://developer.apple.com/documentation/foundation/filehandle/readdatatoendoffile()
-// Deprecated in favor of the throwing methods, but in no version that exists.
+// Marked as deprecated for a future version, in favor of the throwing methods.
 @interface NSFileHandle (NSFileHandleOlderMethods)
 - (NSData *)readDataToEndOfFile;
 - (NSData *)readDataOfLength:(NSUInteger)length;

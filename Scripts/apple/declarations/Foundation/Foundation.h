@@ -1,6 +1,6 @@
-// Our declarations of Foundation: its classes and protocols of Objective-C. The value types and the methods that exist only in Swift
-// are in the Swift files beside this one. Each declaration stands below the address of the page that documents it. One address is
-// enough for the members that this page lists.
+// Our declarations of Foundation: its Objective-C classes and protocols. The value types and the methods that exist only in Swift are in
+// the Swift files of this folder. Each declaration is below the URL of the page that documents it. One URL is enough for all members that
+// the page lists.
 
 #pragma once
 

@@ -1,4 +1,4 @@
-// The words of Foundation's headers that decide how Swift imports a declaration.
+// The macros in Foundation's headers that determine how Swift imports a declaration.
 // https://developer.apple.com/documentation/swift/objective-c-and-c-code-customization
 
 #pragma once
@@ -63,7 +63,7 @@
     __attribute__((availability(macos, introduced = macOS))) __attribute__((availability(ios, introduced = iOS))) \
     __attribute__((availability(tvos, introduced = tvOS))) __attribute__((availability(watchos, introduced = watchOS))) \
     __attribute__((availability(visionos, introduced = visionOS)))
-// A declaration that only macOS has.
+// A declaration that exists only on macOS.
 #define MACOS_ONLY \
     __attribute__((availability(ios, unavailable))) __attribute__((availability(tvos, unavailable))) \
     __attribute__((availability(watchos, unavailable))) __attribute__((availability(visionos, unavailable)))

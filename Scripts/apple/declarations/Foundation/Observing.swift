@@ -1,4 +1,4 @@
-// Key-value observing by key paths.
+// Key-value observing with key paths.
 
 // https://developer.apple.com/documentation/foundation/nskeyvalueobservation
 public class NSKeyValueObservation: NSObject {

@@ -44,7 +44,7 @@ NS_SWIFT_NAME(URLSession)
 @end
 
 // https://developer.apple.com/documentation/foundation/urlsession/datatask(with:completionhandler:)-5i6by
-// The asynchronous forms are methods of Swift with other names: see Sessions.swift.
+// The asynchronous methods have other names in Swift: see Classes.swift.
 @interface NSURLSession (NSURLSessionAsynchronousConvenience)
 - (NSURLSessionDataTask *)dataTaskWithRequest:(NSURLRequest *)request
                             completionHandler:(void (NS_SWIFT_SENDABLE ^)(NSData *_Nullable data, NSURLResponse *_Nullable response, NSError *_Nullable error))completionHandler

@@ -1,4 +1,4 @@
-// What Foundation adds to strings, and sets of characters.
+// Foundation's extensions of strings, and character sets.
 
 // https://developer.apple.com/documentation/foundation/characterset
 public struct CharacterSet: Equatable, Hashable, SetAlgebra, Sendable {

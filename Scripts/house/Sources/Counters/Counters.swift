@@ -3,15 +3,15 @@
 
 import Foundation
 
-// The functions of the runtime that -profile-generate links to a program.
+// With -profile-generate, the compiler links these runtime functions into a program.
 @_silgen_name("__llvm_profile_reset_counters") private func resetCounters()
 @_silgen_name("__llvm_profile_write_file") private func writeCounters() -> Int32
 
 /// The part of a program whose code coverage is measured.
 public enum Measurement {
-    /// Forgets what the program has executed so far.
+    /// Resets the counters of executed code.
     public static func start() { resetCounters() }
 
-    /// Writes what the program has executed since the start, and exits.
+    /// Writes the counters of the code that was executed since the start, and exits.
     public static func finish() -> Never { _exit(writeCounters()) }
 }

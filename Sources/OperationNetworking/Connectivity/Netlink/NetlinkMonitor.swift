@@ -6,22 +6,21 @@ import Foundation
 import OperationCore
 
 #if os(Linux)
-    /// A monitor for Linux that uses the kernel's information about interfaces, addresses and routes.
+    /// A monitor for Linux that uses the kernel's information about network interfaces, addresses and routes.
     ///
     /// The network is available if an interface other than loopback is running and has a route. In addition, an
-    /// interface must have an address of the same IP version that is not link-local. A tunnel counts like any other
-    /// interface. In a container, the monitor observes the network of the container. If the kernel provides no
-    /// information, the status is unknown, and ``failure`` contains the reason.
+    /// interface must have an address of the same IP version that is not link-local. A tunnel counts as an interface.
+    /// In a container, the monitor observes the network of the container. If the kernel does not provide information,
+    /// the status is unknown, and ``failure`` contains the reason.
     ///
-    /// A monitor uses one socket and one queue, and no separate thread. It sends its first requests to the kernel in
-    /// the initializer, which does not block. Use ``SystemConnectivity/shared`` unless you need a different
-    /// ``RouteNeed``.
+    /// Use ``SystemConnectivity/shared`` unless you need a different ``RouteNeed``. Each monitor uses one socket and
+    /// one dispatch queue.
     public final class NetlinkMonitor: ConnectivityMonitor {
         private let board = ConnectivityBoard(.unknown)
         private let feed: NetlinkFeed?
         private let refusal: SystemError?
 
-        /// The error that explains why the monitor has no current information, or `nil` if there is no error.
+        /// The error that explains why the monitor has no current network information, or `nil` if there is no error.
         public var failure: ConnectivityMonitorError? {
             guard let error = refusal ?? feed?.failure else { return nil }
             return ConnectivityMonitorError(
@@ -41,9 +40,10 @@ import OperationCore
             }
         }
 
-        /// Creates a monitor.
+        /// Creates a monitor and starts to observe the network, without blocking the calling thread.
         ///
-        /// - Parameter need: The routes that make the network available. The default is ``RouteNeed/defaultRoute``.
+        /// - Parameter need: The route that the monitor requires to report an available network. The default is
+        ///   ``RouteNeed/defaultRoute``.
         public convenience init(_ need: RouteNeed = .defaultRoute) {
             self.init(need, receiveBufferSize: nil)
         }
@@ -291,16 +291,18 @@ import OperationCore
     }
 #endif
 
-/// The routes that a Linux machine needs to count as connected.
+/// The kind of route that a Linux system must have for the network to count as available.
 public struct RouteNeed: Sendable, Hashable {
     private enum Kind: Sendable, Hashable { case defaultRoute, anyRoute }
 
     private let kind: Kind
 
-    /// Only a default route, which a machine has if it can reach the internet.
+    /// The network is available only if the system has a default route, which leads to the internet.
     ///
-    /// A laptop without a cable has no such route. A bridge for containers has no such route either.
+    /// For example, a bridge for containers does not provide a default route.
     public static let defaultRoute = RouteNeed(kind: .defaultRoute)
-    /// Any route that leaves the machine, for networks without internet access, such as in a laboratory.
+    /// The network is available if the system has a route to any other computer, even without internet access.
+    ///
+    /// Use this value in isolated networks, for example in a laboratory.
     public static let anyRoute = RouteNeed(kind: .anyRoute)
 }

@@ -106,7 +106,7 @@ package final class DiskCache {
         readers[number] = nil
     }
 
-    /// Begins to write a body, which is not stored if its address is removed meanwhile.
+    /// Begins to write a body, which is not stored if its address is removed in the meantime.
     ///
     /// - Parameter moment: The moment at which the response was requested. The default is `nil`, which uses the present
     ///   one.

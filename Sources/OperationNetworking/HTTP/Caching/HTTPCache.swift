@@ -15,12 +15,12 @@ import OperationCore
 /// await cache.removeAll()
 /// ```
 ///
-/// Use the folder for caches only. Several caches can share the folder, even in different processes. After a crash,
-/// even in the middle of a write, each response is either complete or missing. The cache never serves a damaged
-/// response. Large bodies are read and written in chunks and are never in memory as a whole.
+/// Use the folder only for caches. Several caches can share the folder, even in different processes. If the process
+/// crashes while the cache writes a response, the response is missing afterward, but the cache never returns a damaged
+/// response. The cache reads and writes bodies in chunks, so that a large body is never in memory as a whole.
 ///
-/// Only the owner can read the files. If the folder belongs to another user, or other users can write to it, the cache
-/// stays empty and leaves the folder unchanged. OperationKit reports this with the notice
+/// Only the owner of the files can read them. If another user owns the folder or can write to it, the cache does not
+/// use the folder and stores no responses. OperationKit reports this problem with the notice
 /// `OperationNotice.Kind.untrustedFile`.
 public final class HTTPCache: Sendable {
     /// The queue for all work on files, one item at a time.
@@ -31,14 +31,14 @@ public final class HTTPCache: Sendable {
     /// The key that hides the values of request headers.
     let key: CacheKey
 
-    /// Creates a cache in a folder, which is created if it does not exist.
+    /// Creates a cache in a folder, and creates the folder if necessary.
     ///
     /// - Parameters:
-    ///   - folder: The folder, which only caches should use.
-    ///   - limits: The limits on the size of the cache. To stay within the limits, the cache removes the least recently
-    ///     used responses first.
-    ///   - now: A closure that returns the current date. The cache calls it on its own queue. The default returns the
-    ///     date of the system.
+    ///   - folder: The folder in which the cache stores responses. Use the folder only for caches.
+    ///   - limits: The limits on the size of the cache. If the cache exceeds the limits, it removes the least recently
+    ///     used responses.
+    ///   - now: A closure that returns the current date. The cache calls the closure on its own queue. The default
+    ///     closure returns the date of the system.
     public convenience init(
         folder: URL, limits: CacheLimits = CacheLimits(), now: @escaping @Sendable () -> Date = { Date() }
     ) {
@@ -52,12 +52,12 @@ public final class HTTPCache: Sendable {
         self.now = now
     }
 
-    /// Removes all responses.
+    /// Removes all responses from the cache.
     public func removeAll() async {
         await ask { disk, _ in disk.forgetAll() }
     }
 
-    /// Removes the responses at one URL.
+    /// Removes the cached responses for a URL.
     public func remove(_ url: URL) async {
         guard let address = WebAddress(url) else { return }
         await ask { disk, _ in disk.forget(address.resource) }
@@ -80,19 +80,19 @@ public final class HTTPCache: Sendable {
     }
 }
 
-/// The limits on the size of a cache.
+/// The limits on the size of an ``HTTPCache``.
 public struct CacheLimits: Hashable, Sendable {
-    /// The maximum number of bytes on disk, including metadata and bodies that are being written.
+    /// The maximum number of bytes that the cache uses on disk, including metadata and incomplete bodies.
     public var totalBytes: Int64
-    /// The maximum size, in bytes, of the body of a response that the cache stores.
+    /// The maximum size of a response body that the cache stores, in bytes.
     public var bodyBytes: Int64
 
     /// Creates limits on the size of a cache.
     ///
     /// - Parameters:
-    ///   - totalBytes: The maximum number of bytes on disk. The default is 256 MiB.
-    ///   - bodyBytes: The maximum number of bytes of one body. The default is `nil`, which sets it to an eighth of
-    ///     `totalBytes`.
+    ///   - totalBytes: The maximum number of bytes that the cache uses on disk. The default is 256 MiB.
+    ///   - bodyBytes: The maximum size of a response body, in bytes. The default is `nil`, which limits bodies to an
+    ///     eighth of `totalBytes`.
     public init(totalBytes: Int64 = 256 << 20, bodyBytes: Int64? = nil) {
         self.totalBytes = max(totalBytes, 0)
         self.bodyBytes = bodyBytes ?? max(totalBytes, 0) / 8

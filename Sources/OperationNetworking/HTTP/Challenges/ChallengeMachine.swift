@@ -91,11 +91,11 @@ package struct ChallengeMachine: Sendable {
     }
 }
 
-/// A challenge from a `WWW-Authenticate` header, which describes one way to authenticate.
+/// A challenge in a `WWW-Authenticate` header, with which a server offers one way to authenticate.
 public struct Challenge: Hashable, Sendable {
     /// The authentication scheme in lowercase, such as `basic`, `digest` or `bearer`.
     public let scheme: String
-    /// The token of a challenge that has a token instead of parameters, or `nil` if the challenge has no token.
+    /// The text that follows the scheme if the challenge has no parameters, or `nil` if there is no such text.
     public let token: String?
     private let parameters: [String: String]
 
@@ -105,18 +105,22 @@ public struct Challenge: Hashable, Sendable {
         self.parameters = parameters
     }
 
-    /// Returns the value of a parameter without quotation marks, or `nil` if the challenge has no such parameter.
+    /// Returns the value of a challenge parameter, without quotation marks, or `nil` if there is no parameter with that
+    /// name.
     ///
-    /// The lookup ignores the case of `name`.
+    /// The comparison of names is not case-sensitive.
     public subscript(name: String) -> String? { parameters[name.asciiLowercased] }
 
-    /// The name of the protected area of the server, or an empty string if the challenge has none.
+    /// The value of the `realm` parameter, which names a protected area of the server, or an empty string if it is
+    /// missing.
     public var realm: String { self["realm"] ?? "" }
 
-    /// Parses the challenges in the values of one or more headers, each of which may contain several (RFC 9110, section
-    /// 11.6.1).
+    /// Returns the challenges in the values of `WWW-Authenticate` headers (RFC 9110, section 11.6.1).
     ///
-    /// Text that is not a valid challenge is skipped up to the next comma.
+    /// Each value can contain several challenges. The method skips text that is not a valid challenge, up to the next
+    /// comma.
+    ///
+    /// - Parameter fields: The values of the headers.
     public static func parse(_ fields: [String]) -> [Challenge] {
         fields.flatMap { field in
             var parser = ChallengeParser(field)
@@ -203,11 +207,11 @@ struct ChallengeParser {
     private var isAtEnd: Bool { scanner.isAtEnd || scanner.isAt(UInt8(ascii: ",")) }
 }
 
-/// An area of a server in which the same credential is valid.
+/// A protected area of a server, in which all requests need the same credential.
 public struct ProtectionSpace: Hashable, Sendable {
-    /// The origin that requests the credential.
+    /// The origin of the server that requests the credential.
     public let origin: WebOrigin
-    /// The name that the server gives to the area, which is empty if the server sent no name.
+    /// The name of the area, or an empty string if the server specified no name.
     public let realm: String
     /// The authentication scheme in lowercase, such as `basic`, `digest` or `bearer`.
     public let scheme: String

@@ -3,7 +3,7 @@
 
 import Foundation
 
-/// A policy that supplies credentials when a server requests authentication with the status code 401 (Unauthorized).
+/// A policy that provides credentials when a server responds with the status code 401 (Unauthorized).
 ///
 /// ```swift
 /// let policy = ChallengePolicy { question in
@@ -13,29 +13,30 @@ import Foundation
 /// }
 /// ```
 ///
-/// The session calls your closure for each challenge that the session supports, the strongest first. The order is
-/// Digest with SHA-256, Digest with MD5, Basic, and then all other schemes in the order of the response. The session
-/// sends the first usable credential.
+/// The session calls your closure for each challenge in the response until the closure returns a usable credential. The
+/// session begins with the strongest scheme. The order is Digest with SHA-256, Digest with MD5, Basic, and then all
+/// other schemes in the order of the response.
 ///
-/// The session delivers the 401 response if the closure returns no usable credential for any challenge. A credential
-/// that the server has already refused is not usable. The session also delivers the 401 response if the request has its
-/// own `Authorization` header, or if its body cannot be sent again.
+/// If the closure returns no usable credential, the session delivers the 401 response. A credential that the server has
+/// already rejected is not usable. The session also delivers the response if the request has its own `Authorization`
+/// header, or if the request body can be sent only once.
 public struct ChallengePolicy: Sendable {
-    /// The maximum number of times that one exchange sends a request again in response to a challenge.
+    /// The maximum number of times that the session sends a request again with a credential.
     ///
     /// The default is 3.
     public var maximumTries = 3
-    /// A Boolean value that indicates whether the session sends an accepted credential with later requests to the same
-    /// origin, before it gets a challenge.
+    /// A Boolean value that indicates whether the session adds an accepted credential to later requests to the same
+    /// origin.
     ///
-    /// The default is `true`.
+    /// The default is `true`. If the value is `false`, the session sends a credential only after a challenge.
     public var remembers = true
     package let rule: @Sendable (CredentialQuestion) async -> Credential?
 
-    /// Creates a policy that asks a closure for credentials.
+    /// Creates a policy that calls a closure to get credentials.
     ///
-    /// - Parameter rule: A closure that returns a credential, or `nil` if it has none for the question. The closure can
-    ///   take any time and is not isolated to an actor. The session holds the response until the closure returns.
+    /// - Parameter rule: A closure that returns a credential for a challenge, or `nil` if there is no credential. The
+    ///   closure can take any amount of time, and is not isolated to an actor. The session waits for the closure before
+    ///   it delivers the response.
     public init(_ rule: @escaping @Sendable (CredentialQuestion) async -> Credential?) {
         self.rule = rule
     }
@@ -45,16 +46,16 @@ public struct ChallengePolicy: Sendable {
 ///
 /// More cases may be added.
 public enum Credential: Sendable, Hashable {
-    /// A user name and a password, for the schemes `Basic` and `Digest`.
+    /// A user name and a password for the schemes `Basic` and `Digest`.
     case password(user: String, password: String)
-    /// A token, for the scheme `Bearer`.
+    /// A token for the scheme `Bearer`.
     case token(String)
-    /// The complete value of the `Authorization` header, for any scheme.
+    /// The complete value of the `Authorization` header for any scheme.
     case authorization(String)
 }
 
 extension Credential: CustomStringConvertible {
-    /// The kind of the credential, without the secret.
+    /// A textual description of the credential that does not contain secrets.
     public var description: String {
         switch self {
         case .password: "a name and a password"
@@ -65,18 +66,18 @@ extension Credential: CustomStringConvertible {
 }
 
 extension Credential: CustomReflectable {
-    /// The mirror for debuggers and `dump`, without the secret.
+    /// A mirror for debuggers and `dump` that does not contain secrets.
     public var customMirror: Mirror { Mirror(self, children: [], displayStyle: .enum) }
 }
 
-/// A question that asks the closure of a ``ChallengePolicy`` for a credential.
+/// The information that the closure of a ``ChallengePolicy`` uses to choose a credential.
 public struct CredentialQuestion: Sendable {
-    /// The area for which the credential is needed.
+    /// The protected area of the server that requires the credential.
     public let space: ProtectionSpace
-    /// The challenge that the server sent.
+    /// The challenge from the server's response.
     public let challenge: Challenge
-    /// The URL of the request.
+    /// The URL of the request that received the challenge.
     public let url: URL
-    /// The credentials that the server refused for this area during the exchange, the latest one last.
+    /// The credentials that the server already rejected for this protected area and request, with the latest one last.
     public let refused: [Credential]
 }

@@ -3,53 +3,54 @@
 
 import Foundation
 
-/// A cookie, which a server sets and a client sends back with later requests.
+/// A cookie, which is data that a server stores on the client and receives with later requests.
 public struct Cookie: Hashable, Sendable, Codable {
-    /// A value that indicates whether a cookie is sent with requests that another site caused.
+    /// The value of the `SameSite` attribute, which determines whether requests from other sites contain the cookie.
     ///
-    /// A jar stores this value but sends its cookies regardless of the value, because a program that is not a browser
-    /// has no other sites. A jar rejects a cookie from a server with the value `none` that is not secure.
+    /// A ``CookieJar`` stores this value but ignores it when sending cookies, because only browsers send requests on
+    /// behalf of other sites. A jar rejects a cookie from a server if the value is `none` and the cookie is not secure.
     ///
     /// Future versions add no cases.
     public enum SameSite: String, Sendable, Codable {
-        /// The cookie is sent only with requests that its own site caused.
+        /// A browser sends the cookie only with requests from the cookie's own site.
         case strict
-        /// The cookie is also sent when the user follows a link to its site.
+        /// A browser also sends the cookie when the user follows a link from another site.
         case lax
-        /// The cookie is sent with all requests.
+        /// A browser sends the cookie with requests from all sites.
         case none
     }
 
-    /// The name, which is empty for a cookie that has only a value.
+    /// The name of the cookie, or an empty string if the cookie has only a value.
     public var name: String
-    /// The value, including its quotation marks if it has any.
+    /// The value of the cookie, including any quotation marks.
     public var value: String
-    /// The host, or the domain whose hosts all get the cookie, in lowercase.
+    /// The host or the domain that receives the cookie, in lowercase.
     public var domain: String
-    /// A Boolean value that indicates whether only the exact host gets the cookie, and not other hosts in the domain.
+    /// A Boolean value that indicates whether only the host ``domain`` receives the cookie, and not its subdomains.
     public var isHostOnly: Bool
-    /// The path under which the cookie is sent.
+    /// The path of the URLs to which a jar sends the cookie, including all paths below it.
     public var path: String
-    /// The expiration date, or `nil` for a session cookie.
+    /// The expiration date of the cookie, or `nil` if it is a session cookie.
     public var expires: Date?
-    /// A Boolean value that indicates whether the cookie is sent only over encrypted connections.
+    /// A Boolean value that indicates whether a jar sends the cookie only over encrypted connections.
     public var isSecure: Bool
-    /// A Boolean value that indicates whether the cookie is hidden from scripts in webpages.
+    /// A Boolean value that indicates whether a browser hides the cookie from scripts on webpages.
     public var isHTTPOnly: Bool
-    /// The value of the `SameSite` attribute, or `nil` if the cookie has none.
+    /// The value of the `SameSite` attribute, or `nil` if the cookie does not have that attribute.
     public var sameSite: SameSite?
-    /// The date at which the cookie was first set.
+    /// The date when the cookie was first set.
     public var created: Date
-    /// The date at which the cookie was last set or sent.
+    /// The date when the cookie was last set or sent.
     public var lastUsed: Date
 
-    /// Creates a cookie for one host.
+    /// Creates a cookie that only one host receives.
     ///
     /// - Parameters:
-    ///   - name: The name.
-    ///   - value: The value.
-    ///   - domain: The host that gets the cookie.
-    ///   - path: The path under which the cookie is sent. The default is `/`.
+    ///   - name: The name of the cookie.
+    ///   - value: The value of the cookie.
+    ///   - domain: The host that receives the cookie.
+    ///   - path: The path of the URLs to which a jar sends the cookie, including all paths below it. The default is
+    ///     `/`.
     ///   - expires: The expiration date. The default is `nil`, which creates a session cookie.
     public init(name: String, value: String, domain: String, path: String = "/", expires: Date? = nil) {
         self.name = name
@@ -66,7 +67,7 @@ public struct Cookie: Hashable, Sendable, Codable {
         lastUsed = created
     }
 
-    /// Returns whether the cookie has expired at a given date.
+    /// Returns a Boolean value that indicates whether the cookie has expired at the given date.
     public func isExpired(at moment: Date) -> Bool { expires.map { $0 <= moment } ?? false }
 
     /// The cookie as it appears in a `Cookie` header.
@@ -78,12 +79,12 @@ public struct Cookie: Hashable, Sendable, Codable {
 }
 
 extension Cookie: CustomStringConvertible {
-    /// The name, domain and path of the cookie, without its value, which is a secret.
+    /// The name, domain and path of the cookie, without the value, which is a secret.
     public var description: String { "\(name) of \(domain)\(path)".printable() }
 }
 
 extension Cookie: CustomReflectable {
-    /// The mirror for debuggers and `dump`, without the value, which is a secret.
+    /// A mirror for debuggers and `dump` that does not contain the value, which is a secret.
     public var customMirror: Mirror {
         Mirror(
             self,
@@ -232,24 +233,24 @@ package enum CookieDate {
     }
 }
 
-/// The limits on the cookies of a jar.
+/// The limits on the number and size of the cookies in a ``CookieJar``.
 public struct CookieLimits: Hashable, Sendable {
-    /// The maximum size, in bytes, of a name and its value.
+    /// The maximum size of a cookie's name and value together, in bytes.
     ///
-    /// The default is 4096. Larger cookies are rejected.
+    /// The default is 4096. The jar rejects larger cookies from servers.
     public var size = 4096
-    /// The maximum number of cookies for each domain.
+    /// The maximum number of cookies in the jar for each domain.
     ///
-    /// The default is 50. The jar removes surplus cookies, starting with the least recently used cookies that are not
+    /// The default is 50. The jar removes excess cookies, and begins with the least recently used cookies that are not
     /// secure.
     public var perDomain = 50
-    /// The maximum number of all cookies.
+    /// The maximum number of cookies in the jar.
     ///
-    /// The default is 3000. The jar removes the least recently used cookies first.
+    /// The default is 3000. The jar removes excess cookies, and begins with the least recently used cookies.
     public var total = 3000
     /// The maximum number of cookies that one response can set.
     ///
-    /// The default is 50. Further cookies of the response are rejected.
+    /// The default is 50. The jar rejects the remaining cookies of the response.
     public var perResponse = 50
 
     /// Creates limits with the default values.

@@ -5,7 +5,7 @@ import Dispatch
 import Foundation
 import OperationCore
 
-/// A jar that stores the cookies that servers set and sends them back, as RFC 6265bis specifies.
+/// An object that stores the cookies from responses and adds them to later requests, as RFC 6265bis specifies.
 ///
 /// ```swift
 /// func remember(_ fields: [String], from page: URL) async throws {
@@ -19,8 +19,8 @@ import OperationCore
 /// ```
 ///
 /// You can use a jar from any thread. The jar saves changes in the background, and combines changes that follow each
-/// other quickly. To wait until all changes are saved, call ``save()``. Session cookies, which have no expiration date,
-/// are never saved.
+/// other quickly. To wait until the jar has saved all changes, call ``save()``. The jar never saves session cookies,
+/// which have no expiration date.
 public final class CookieJar: Sendable {
     private struct State {
         var store: CookieStore
@@ -34,16 +34,16 @@ public final class CookieJar: Sendable {
     private let now: @Sendable () -> Date
     private let queue = DispatchQueue(label: "OperationKit.CookieJar", qos: .utility)
 
-    /// Creates a jar with the cookies in a storage, which is read on the calling thread.
+    /// Creates a jar with the cookies from a storage, which the initializer reads on the calling thread.
     ///
     /// - Parameters:
-    ///   - storage: The storage that keeps the cookies between launches of the program, or `nil` to keep them in memory
-    ///     only.
-    ///   - limits: The limits on the number and the size of cookies.
+    ///   - storage: The storage that keeps the cookies between launches of the program, or `nil` to keep the cookies
+    ///     only in memory.
+    ///   - limits: The limits on the number and size of cookies.
     ///   - suffixes: The rule that identifies public suffixes. The default is ``PublicSuffixRule/builtIn``.
-    ///   - now: A closure that returns the current date. The jar can call it on any thread. The default returns the
-    ///     date of the system.
-    /// - Throws: The error of the storage if the storage cannot be read.
+    ///   - now: A closure that returns the current date. The jar can call the closure on any thread. The default
+    ///     closure returns the date of the system.
+    /// - Throws: The error that the storage throws if the initializer cannot read the cookies.
     public init(
         storage: (any CookieStorage)?, limits: CookieLimits = CookieLimits(), suffixes: PublicSuffixRule = .builtIn,
         now: @escaping @Sendable () -> Date = { Date() }
@@ -57,13 +57,13 @@ public final class CookieJar: Sendable {
         self.now = now
     }
 
-    /// Creates an empty jar that keeps its cookies in memory only.
+    /// Creates an empty jar that keeps its cookies only in memory.
     ///
     /// - Parameters:
-    ///   - limits: The limits on the number and the size of cookies.
+    ///   - limits: The limits on the number and size of cookies.
     ///   - suffixes: The rule that identifies public suffixes. The default is ``PublicSuffixRule/builtIn``.
-    ///   - now: A closure that returns the current date. The jar can call it on any thread. The default returns the
-    ///     date of the system.
+    ///   - now: A closure that returns the current date. The jar can call the closure on any thread. The default
+    ///     closure returns the date of the system.
     public init(
         limits: CookieLimits = CookieLimits(), suffixes: PublicSuffixRule = .builtIn,
         now: @escaping @Sendable () -> Date = { Date() }
@@ -74,17 +74,17 @@ public final class CookieJar: Sendable {
         self.now = now
     }
 
-    /// All cookies that have not expired, in the order in which they were set.
+    /// The cookies in the jar that have not expired, in the order in which they were set.
     public var cookies: [Cookie] {
         let moment = now()
         return state.withLock { $0.store.cookies }.filter { !$0.isExpired(at: moment) }
     }
 
-    /// Stores the cookies of a response.
+    /// Stores the cookies from a response.
     ///
     /// - Parameters:
     ///   - fields: The values of the `Set-Cookie` headers.
-    ///   - url: The URL of the response, whose server may set cookies for its own host and domain only.
+    ///   - url: The URL of the response. The jar ignores cookies for hosts and domains other than those of the URL.
     public func receive(_ fields: [String], from url: URL) {
         guard !fields.isEmpty, let address = WebAddress(url) else { return }
         let moment = now()
@@ -93,46 +93,47 @@ public final class CookieJar: Sendable {
         change { $0.receive(offers, from: address, now: moment) }
     }
 
-    /// Returns the value of the `Cookie` header of a request to a URL, or `nil` if no cookie is sent with it.
+    /// Returns the value of the `Cookie` header for a request to a URL, or `nil` if no cookie applies to the URL.
     public func header(for url: URL) -> String? {
         guard let address = WebAddress(url) else { return nil }
         let moment = now()
         return state.withLock { $0.store.header(for: address, now: moment) }
     }
 
-    /// Stores a cookie in place of the cookie with the same name, domain, path and ``Cookie/isHostOnly`` value.
+    /// Stores a cookie, which replaces a cookie with the same name, domain, path and ``Cookie/isHostOnly`` value.
     ///
-    /// If the cookie has expired, the jar only removes the existing cookie. The jar ignores a cookie whose name or
-    /// value contains a control character or a semicolon.
+    /// If the new cookie has expired, the jar only removes the existing cookie. The jar ignores a new cookie whose name
+    /// or value contains a control character or a semicolon.
     public func set(_ cookie: Cookie) {
         let moment = now()
         change { $0.put(cookie, now: moment) }
     }
 
-    /// Removes the cookies for which a closure returns `true`.
+    /// Removes all cookies for which a closure returns `true`.
     ///
-    /// - Parameter rule: A closure that the jar calls on the calling thread, once for each cookie that has not expired.
+    /// - Parameter rule: A closure that returns whether to remove a cookie. The jar calls the closure on the calling
+    ///   thread for each cookie that has not expired.
     public func remove(where rule: (Cookie) -> Bool) {
         // The closure belongs to the user, so it selects from copies and does not run under the lock.
         let chosen = Set(cookies.filter(rule).map(CookieIdentity.init))
         change { $0.remove { chosen.contains(CookieIdentity($0)) } }
     }
 
-    /// Removes all cookies.
+    /// Removes all cookies from the jar.
     public func removeAll() {
         change { $0.remove { _ in true } }
     }
 
-    /// Removes all session cookies, as a browser does when it closes.
+    /// Removes the session cookies from the jar, as a browser does when it quits.
     public func endSession() {
         change { $0.remove { $0.expires == nil } }
     }
 
-    /// Waits until all changes so far are saved.
+    /// Waits until the jar has saved all previous changes.
     ///
     /// The method returns immediately if the jar has no storage.
     ///
-    /// - Throws: The error of the storage if the cookies cannot be written.
+    /// - Throws: The error that the storage throws if it cannot save the cookies.
     public func save() async throws {
         guard storage != nil else { return }
         try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
@@ -219,31 +220,29 @@ package enum CookieMatching {
     }
 }
 
-/// A rule that identifies public suffixes, which are domains such as `co.uk` with subdomains of different owners.
+/// A rule that identifies public suffixes, which are domains such as `co.uk` whose subdomains have different owners.
 ///
-/// A server cannot set a cookie for all hosts in a public suffix. Browsers carry a list of about ten thousand public
-/// suffixes, which changes every week. The ``builtIn`` rule is much smaller and contains:
+/// A server cannot set a cookie for all hosts in a public suffix. Browsers contain a list of about ten thousand public
+/// suffixes, which changes every week. The ``builtIn`` rule is much smaller and contains only these suffixes:
 ///
-/// - every domain with one label (`com`, `de`, `localhost`),
-/// - the usual second-level labels (`co`, `com`, `org`, `ac`, …) under two-letter domains, such as `co.uk`, `com.au`
-///   and `ac.jp`,
-/// - some well-known services that give subdomains to their customers, such as `github.io`, `herokuapp.com` and
-///   `pages.dev`.
+/// - All domains with one label, such as `com`, `de` and `localhost`.
+/// - The common second-level domains of countries, such as `co.uk`, `com.au` and `ac.jp`.
+/// - Some services that provide subdomains to their customers, such as `github.io`, `herokuapp.com` and `pages.dev`.
 ///
-/// The rule does not contain the rest of the list, such as `kobe.jp`, `k12.ca.us` and other hosting services. Customers
-/// of the same registry could set cookies for each other there. If this matters to you, create a rule from the list.
+/// The rule does not contain other suffixes, such as `kobe.jp` and `k12.ca.us`. Servers of different owners in these
+/// domains could set cookies for each other. If your program must prevent this, create a rule from the complete list.
 public struct PublicSuffixRule: Sendable {
     private let rule: @Sendable (String) -> Bool
 
-    /// Creates a rule from a closure.
+    /// Creates a rule that calls a closure to identify public suffixes.
     ///
     /// - Parameter isPublicSuffix: A closure that returns whether a domain is a public suffix. The domain is in
-    ///   lowercase, and a dot at its start is removed. The closure can be called on any thread.
+    ///   lowercase and does not begin with a dot. A jar can call the closure on any thread.
     public init(_ isPublicSuffix: @escaping @Sendable (String) -> Bool) {
         rule = isPublicSuffix
     }
 
-    /// The built-in rule, which contains common public suffixes only.
+    /// The built-in rule, which contains only common public suffixes.
     public static let builtIn = PublicSuffixRule { domain in
         let labels = domain.split(separator: ".", omittingEmptySubsequences: false)
         guard labels.count > 1 else { return true }
@@ -251,10 +250,14 @@ public struct PublicSuffixRule: Sendable {
         return labels.count == 2 && labels[1].utf8.count == 2 && registries.contains(String(labels[0]))
     }
 
-    /// A rule without public suffixes, for example for your own servers in one domain.
+    /// A rule without public suffixes, for example for programs that use only your own servers.
     public static let none = PublicSuffixRule { _ in false }
 
-    /// Returns whether a domain is a public suffix, so that no cookie can be set for all of its hosts.
+    /// Returns a Boolean value that indicates whether a domain is a public suffix.
+    ///
+    /// A server cannot set a cookie for all hosts in a public suffix.
+    ///
+    /// - Parameter domain: The domain, in lowercase.
     public func isPublicSuffix(_ domain: String) -> Bool { rule(domain) }
 
     private static let registries: Set<String> = [

@@ -4,48 +4,54 @@
 import Foundation
 import OperationCore
 
-/// A storage that keeps the cookies of a jar between launches of the program.
+/// A storage that keeps the cookies of a ``CookieJar`` between launches of the program.
 ///
-/// A jar calls ``load()`` once, on the thread that creates the jar. After that, the jar calls ``save(_:)`` on its own
-/// queue, one call at a time.
+/// A jar calls ``load()`` once, on the thread that creates the jar. Later, the jar calls ``save(_:)`` on its own serial
+/// queue.
 public protocol CookieStorage: Sendable {
-    /// Returns the cookies that were saved last, or an empty array if none were saved.
+    /// Returns the cookies that the jar last saved, or an empty array if the storage is empty.
+    ///
+    /// - Throws: An error if the storage cannot read the cookies.
     func load() throws -> [Cookie]
 
-    /// Saves these cookies in place of the cookies that were saved before.
+    /// Replaces all cookies in the storage.
+    ///
+    /// - Parameter cookies: The cookies to save.
+    /// - Throws: An error if the storage cannot save the cookies.
     func save(_ cookies: [Cookie]) throws
 }
 
-/// A storage that keeps cookies in memory.
+/// A storage that keeps cookies only in memory.
 ///
-/// Use this storage in tests, or to pass the cookies of one jar to another. A jar without a storage keeps its cookies
-/// in memory as well.
+/// Use this storage in tests, or to copy the cookies of one jar to another. A jar without a storage also keeps its
+/// cookies in memory.
 public final class MemoryCookieStorage: CookieStorage {
     private let cookies: Locked<[Cookie]>
 
-    /// Creates a storage that contains the given cookies.
+    /// Creates a storage in memory that initially contains the given cookies.
     public init(_ cookies: [Cookie] = []) {
         self.cookies = Locked(cookies)
     }
 
-    /// Returns the cookies that were saved last.
+    /// Returns the cookies that the jar last saved, or the initial cookies if the jar has not saved any.
     public func load() -> [Cookie] { cookies.withLock { $0 } }
 
-    /// Saves these cookies in place of the cookies that were saved before.
+    /// Replaces all cookies in memory.
     public func save(_ cookies: [Cookie]) { self.cookies.withLock { $0 = cookies } }
 }
 
 /// A storage that keeps cookies in a file that only its owner can read.
 ///
-/// The file is replaced in one step, so that a crash leaves either the old or the new cookies. Use a file for one jar
-/// only. If two programs save to the same file, the file contains the cookies that were saved last.
+/// The storage replaces the file in one step, so that the file contains either the old or the new cookies after a
+/// crash. Use a file for only one jar. If two jars save to the same file, the file contains only the cookies that were
+/// saved last.
 public struct FileCookieStorage: CookieStorage {
-    /// The URL of the file.
+    /// The URL of the file that contains the cookies.
     public let url: URL
 
-    /// Creates a storage that uses a file.
+    /// Creates a storage that keeps cookies in a file.
     ///
-    /// The storage creates missing directories when it saves.
+    /// The storage creates missing directories when it saves cookies.
     public init(url: URL) {
         self.url = url
     }
@@ -60,15 +66,17 @@ public struct FileCookieStorage: CookieStorage {
         var cookies: [Cookie]
     }
 
-    /// Returns the cookies in the file, or none if there is no file.
+    /// Returns the cookies in the file, or an empty array if the file does not exist.
     ///
-    /// If the URL names a symbolic link that belongs to the current user, this method reads the file that the link
-    /// points to. A file counts as empty if another user could have written it, or if it has a second hard link. A
-    /// symbolic link of another user also counts as an empty file. Otherwise, that user could choose the cookies that
-    /// this program sends. OperationKit reports such a file with the notice `OperationNotice.Kind.untrustedFile`, and
-    /// ``save(_:)`` does not replace it.
+    /// If the URL is a symbolic link that the current user owns, the method reads the file to which the link points.
     ///
-    /// - Throws: A `FileOperationError` if the file cannot be read, or the error of the decoder if the file is damaged.
+    /// The method ignores the contents of a file that other users can change, because these users could choose the
+    /// cookies that the program sends. The method also ignores a symbolic link of another user and a file with a second
+    /// hard link. In these cases, the method returns an empty array, and OperationKit reports the notice
+    /// `OperationNotice.Kind.untrustedFile`.
+    ///
+    /// - Throws: A `FileOperationError` if the method cannot read the file, or a `DecodingError` if the file is
+    ///   damaged.
     public func load() throws -> [Cookie] {
         let file = target
         switch FileSystem().readTrusted(FolderEntry(PathBytes(file.path)), limit: Self.largest) {
@@ -88,12 +96,12 @@ public struct FileCookieStorage: CookieStorage {
         }
     }
 
-    /// Writes the cookies to the file.
+    /// Replaces the cookies in the file.
     ///
-    /// If the URL names a symbolic link that belongs to the current user, this method replaces the file that the link
-    /// points to and keeps the link.
+    /// If the URL is a symbolic link that the current user owns, the method replaces the file to which the link points,
+    /// and keeps the link.
     ///
-    /// - Throws: A `FileOperationError`. Its code is `untrusted` if ``load()`` would not use the cookies in the
+    /// - Throws: A `FileOperationError`. The code is `untrusted` if ``load()`` would ignore the contents of the
     ///   existing file.
     public func save(_ cookies: [Cookie]) throws {
         let file = target

@@ -4,26 +4,32 @@
 import Dispatch
 import Foundation
 
-/// A file or a part of a file, for the body of a request.
+/// A file or a part of a file that a request can send as its body.
 ///
-/// The length is fixed when you create the region. If the file is shorter or was changed by the time it is sent, the
-/// transfer fails instead of sending a truncated or padded body.
+/// The length of the region does not change after you create it. If the file changes before the session has sent it,
+/// the transfer fails instead of sending a truncated or padded body.
 public struct FileRegion: Sendable, Hashable {
     /// The URL of the file.
     public let url: URL
-    /// The offset of the first byte in the file.
+    /// The offset of the region's first byte in the file.
     public let offset: Int64
-    /// The number of bytes.
+    /// The number of bytes in the region.
     public let length: Int64
     /// The status of the file when the region was created.
     private let status: FileRegionStatus
 
-    /// Creates a region that begins at `offset` and contains `length` bytes, or all bytes to the end of the file.
+    /// Creates a region from a file or a part of a file.
     ///
-    /// The initializer reads the size and the modification date of the file, but does not open it.
+    /// The initializer reads the size and the modification date of the file, but does not open the file.
     ///
-    /// - Throws: A ``NetworkError`` with the code ``NetworkError/Code/bodyUnreadable`` if the URL does not refer to a
-    ///   regular file, or if the region is not within the file.
+    /// - Parameters:
+    ///   - url: The URL of a regular file.
+    ///   - offset: The offset of the region's first byte in the file. The default is 0.
+    ///   - length: The number of bytes in the region. The default is `nil`, which includes all bytes up to the end of
+    ///     the file.
+    ///
+    /// - Throws: A ``NetworkError`` with the code ``NetworkError/Code/bodyUnreadable`` if there is no regular file at
+    ///   the URL, or if the region extends beyond the end of the file.
     public init(_ url: URL, offset: Int64 = 0, length: Int64? = nil) throws(NetworkError) {
         func refusal(_ reason: String) -> NetworkError {
             NetworkError(code: .bodyUnreadable, phase: .checking, message: "\(url.path) cannot be sent: \(reason)")

@@ -4,13 +4,13 @@
 import Foundation
 
 extension RequestBody {
-    /// Creates a body with the URL-encoded form of a value, such as `name=Anna&age=7`.
+    /// Creates a body that contains the properties of a value as a URL-encoded form, such as `name=Anna&age=7`.
     ///
     /// - Parameters:
-    ///   - value: The value to encode, which must have keys.
-    ///   - encoder: The encoder, which determines how arrays, Booleans, dates and other values are written.
-    /// - Throws: A ``NetworkError`` with the code ``NetworkError/Code/bodyNotEncodable`` if the value cannot be
-    ///   encoded.
+    ///   - value: The value to encode. The value must encode itself with keys, as structures and dictionaries do.
+    ///   - encoder: The encoder, whose styles determine the text of arrays, Booleans, dates and other values.
+    /// - Throws: A ``NetworkError`` with the code ``NetworkError/Code/bodyNotEncodable`` if the encoder cannot encode
+    ///   the value.
     public static func form(
         _ value: some Encodable, encoder: FormEncoder = FormEncoder()
     ) throws(NetworkError) -> RequestBody {
@@ -21,11 +21,12 @@ extension RequestBody {
         }
     }
 
-    /// Creates a body with the URL-encoded form of a dictionary whose values have different types.
+    /// Creates a body that contains a dictionary with values of different types as a URL-encoded form.
     ///
-    /// The keys are in alphabetical order.
+    /// The form contains the keys in alphabetical order.
     ///
-    /// - Throws: A ``NetworkError`` with the code ``NetworkError/Code/bodyNotEncodable`` if a value cannot be encoded.
+    /// - Throws: A ``NetworkError`` with the code ``NetworkError/Code/bodyNotEncodable`` if the encoder cannot encode a
+    ///   value.
     public static func form(
         _ dictionary: [String: Any?], encoder: FormEncoder = FormEncoder()
     ) throws(NetworkError) -> RequestBody {
@@ -41,7 +42,7 @@ extension RequestBody {
     }
 }
 
-/// An encoder that writes values as URL-encoded forms, for request bodies and for the queries of URLs.
+/// An encoder that converts values to URL-encoded forms for request bodies and URL queries.
 ///
 /// ```swift
 /// struct Search: Encodable {
@@ -54,45 +55,45 @@ extension RequestBody {
 /// // text=red+%26+blue&tags=a&tags=b
 /// ```
 ///
-/// The pairs are in the order in which the value encodes them. The pairs of a dictionary are in the alphabetical order
-/// of its keys.
+/// The form contains the pairs in the order in which the value encodes its properties. For a dictionary, the pairs are
+/// in the alphabetical order of the keys.
 public struct FormEncoder: Sendable {
-    /// The style for the names of array elements.
+    /// The style for the names of array elements in the form.
     ///
-    /// The default is ``ArrayStyle/brackets``: `tags[]`.
+    /// The default is ``ArrayStyle/brackets``.
     public var arrays: ArrayStyle
-    /// The style for the names of nested values.
+    /// The style for the names of nested values in the form.
     ///
-    /// The default is ``NestingStyle/brackets``: `user[name]`.
+    /// The default is ``NestingStyle/brackets``.
     public var nesting: NestingStyle
-    /// The style for Booleans.
+    /// The style for the text of Boolean values.
     ///
-    /// The default is ``BooleanStyle/words``: `true` and `false`.
+    /// The default is ``BooleanStyle/words``.
     public var booleans: BooleanStyle
-    /// The style for dates.
+    /// The style for the text of dates.
     ///
-    /// The default is ``DateStyle/iso8601``: `2001-02-03T04:05:06Z`.
+    /// The default is ``DateStyle/iso8601``.
     public var dates: DateStyle
-    /// The style for bytes.
+    /// The style for the text of `Data` values.
     ///
     /// The default is ``DataStyle/base64``.
     public var data: DataStyle
-    /// The style for the names of coding keys.
+    /// The style that converts coding keys to names in the form.
     ///
     /// The default is ``KeyStyle/unchanged``. The style does not apply to the keys of dictionaries.
     public var keys: KeyStyle
-    /// The style for `nil` values.
+    /// The style for properties and elements whose value is `nil`.
     ///
-    /// The default is ``NilStyle/leftOut``, which omits them.
+    /// The default is ``NilStyle/leftOut``, which omits these values.
     public var nils: NilStyle
-    /// The style for spaces, which also determines the characters that are not percent-encoded.
+    /// The style for spaces, which also determines the characters that the encoder does not percent-encode.
     ///
     /// The default is ``SpaceStyle/plus``.
     public var spaces: SpaceStyle
 
-    /// Creates an encoder.
+    /// Creates an encoder with styles for arrays, Booleans, dates, `nil` values and spaces.
     ///
-    /// You can set the styles for nested values, bytes and keys afterward.
+    /// To change the styles for nested values, data and keys, set the properties of the encoder.
     public init(
         arrays: ArrayStyle = .brackets, booleans: BooleanStyle = .words, dates: DateStyle = .iso8601,
         nils: NilStyle = .leftOut, spaces: SpaceStyle = .plus
@@ -107,9 +108,9 @@ public struct FormEncoder: Sendable {
         keys = .unchanged
     }
 
-    /// Returns a value as a URL-encoded form.
+    /// Returns the properties of a value as a URL-encoded form.
     ///
-    /// - Throws: A ``FormEncodingError`` if the value cannot be encoded.
+    /// - Throws: A ``FormEncodingError`` if the encoder cannot encode the value.
     public func encode(_ value: some Encodable) throws(FormEncodingError) -> String {
         FormWriter.text(of: try pairs(of: value), writesPlus: spaces.writesPlus)
     }
@@ -129,45 +130,50 @@ public struct FormEncoder: Sendable {
         return try FormWriter.pairs(of: root, by: self)
     }
 
-    /// Returns a dictionary whose values have different types as a URL-encoded form.
+    /// Returns a dictionary with values of different types as a URL-encoded form.
     ///
-    /// A value can be `nil`, `NSNull`, any `Encodable` value, or an array or a dictionary of these.
+    /// A value of the dictionary can be `nil`, `NSNull`, any `Encodable` value, or an array or a dictionary of such
+    /// values.
     ///
-    /// - Throws: A ``FormEncodingError`` if a value cannot be encoded.
+    /// - Throws: A ``FormEncodingError`` if the encoder cannot encode a value.
     public func encode(_ dictionary: [String: Any?]) throws(FormEncodingError) -> String {
         try encode(MixedValue(dictionary))
     }
 }
 
 extension FormEncoder {
-    /// A style for the names of array elements.
+    /// A style for the names of array elements in a form.
     public struct ArrayStyle: Sendable {
         let name: @Sendable (_ name: String, _ index: Int) -> String
 
-        /// A style that adds brackets to the name, as in PHP and Rails: `tags[]=a&tags[]=b`.
+        /// A style that adds brackets to the name of the array, as in `tags[]=a&tags[]=b`.
         public static let brackets = ArrayStyle { name, _ in "\(name)[]" }
-        /// A style that repeats the name, as in Java, Go and Python: `tags=a&tags=b`.
+        /// A style that repeats the name of the array, as in `tags=a&tags=b`.
         public static let repeated = ArrayStyle { name, _ in name }
-        /// A style that adds the index to the name, which keeps the elements of an array of keyed values apart:
-        /// `tags[0]=a&tags[1]=b`.
+        /// A style that adds the index of the element to the name of the array, as in `tags[0]=a&tags[1]=b`.
+        ///
+        /// With this style, a server can distinguish the elements of an array of keyed values.
         public static let indexed = ArrayStyle { name, index in "\(name)[\(index)]" }
 
-        /// Creates a style from a closure that returns the name of an element.
+        /// Creates a style that calls a closure to get the name of an array element.
+        ///
+        /// - Parameter name: A closure that receives the name of the array and the index of the element, and returns
+        ///   the name of the element.
         public static func custom(_ name: @escaping @Sendable (_ name: String, _ index: Int) -> String) -> ArrayStyle {
             ArrayStyle(name: name)
         }
     }
 
-    /// A style for the names of nested values.
+    /// A style for the names of nested values in a form.
     public struct NestingStyle: Sendable {
         let name: @Sendable (_ outer: String, _ inner: String) -> String
 
-        /// A style with brackets: `user[name]=Anna`.
+        /// A style that puts the inner name in brackets, as in `user[name]=Anna`.
         public static let brackets = NestingStyle { outer, inner in "\(outer)[\(inner)]" }
-        /// A style with dots: `user.name=Anna`.
+        /// A style that separates the names with a dot, as in `user.name=Anna`.
         public static let dots = NestingStyle { outer, inner in "\(outer).\(inner)" }
 
-        /// Creates a style from a closure that returns the name of a nested value.
+        /// Creates a style that calls a closure to get the name of a nested value.
         public static func custom(
             _ name: @escaping @Sendable (_ outer: String, _ inner: String) -> String
         ) -> NestingStyle {
@@ -175,124 +181,125 @@ extension FormEncoder {
         }
     }
 
-    /// A style for Booleans.
+    /// A style for the text of Boolean values in a form.
     public struct BooleanStyle: Sendable {
         let text: @Sendable (Bool) -> String
 
-        /// A style that writes `true` and `false`.
+        /// A style that writes Boolean values as `true` and `false`.
         public static let words = BooleanStyle { $0 ? "true" : "false" }
-        /// A style that writes `1` and `0`.
+        /// A style that writes Boolean values as `1` and `0`.
         public static let numbers = BooleanStyle { $0 ? "1" : "0" }
 
-        /// Creates a style from a closure that returns the text of a Boolean.
+        /// Creates a style that calls a closure to get the text of a Boolean value.
         public static func custom(_ text: @escaping @Sendable (Bool) -> String) -> BooleanStyle {
             BooleanStyle(text: text)
         }
     }
 
-    /// A style for dates.
+    /// A style for the text of dates in a form.
     public struct DateStyle: Sendable {
         let text: @Sendable (Date) -> String
 
-        /// A style that writes whole seconds in UTC: `2001-02-03T04:05:06Z`.
+        /// A style that writes dates in the ISO 8601 format in UTC, as in `2001-02-03T04:05:06Z`, without fractions of
+        /// seconds.
         public static let iso8601 = DateStyle { ISO8601Text.text($0) }
-        /// A style that writes the seconds since 1970, with a fraction if there is one.
+        /// A style that writes dates as the number of seconds since 1970, including fractions.
         public static let secondsSince1970 = DateStyle { FormNumber.text($0.timeIntervalSince1970) }
-        /// A style that writes the milliseconds since 1970, with a fraction if there is one.
+        /// A style that writes dates as the number of milliseconds since 1970, including fractions.
         public static let millisecondsSince1970 = DateStyle { FormNumber.text($0.timeIntervalSince1970 * 1000) }
 
-        /// Creates a style from a closure that returns the text of a date.
+        /// Creates a style that calls a closure to get the text of a date.
         public static func custom(_ text: @escaping @Sendable (Date) -> String) -> DateStyle {
             DateStyle(text: text)
         }
     }
 
-    /// A style for bytes.
+    /// A style for the text of `Data` values in a form.
     public struct DataStyle: Sendable {
         let text: @Sendable (Data) -> String
 
-        /// A style that writes Base64.
+        /// A style that writes `Data` values in Base64.
         public static let base64 = DataStyle { $0.base64EncodedString() }
 
-        /// Creates a style from a closure that returns the text of bytes.
+        /// Creates a style that calls a closure to get the text of a `Data` value.
         public static func custom(_ text: @escaping @Sendable (Data) -> String) -> DataStyle {
             DataStyle(text: text)
         }
     }
 
-    /// A style for the names of coding keys.
+    /// A style that converts coding keys to names in a form.
     public struct KeyStyle: Sendable {
         let text: @Sendable (String) -> String
 
-        /// A style that does not change the names.
+        /// A style that uses the coding keys without changes.
         public static let unchanged = KeyStyle { $0 }
-        /// A style that writes `firstName` as `first_name`, and `baseURLPath` as `base_url_path`.
+        /// A style that converts coding keys to snake case, for example `baseURLPath` to `base_url_path`.
         public static let snakeCase = KeyStyle { SnakeCase.text($0) }
 
-        /// Creates a style from a closure that returns the new name of a key.
+        /// Creates a style that calls a closure to get the name for a coding key.
         public static func custom(_ text: @escaping @Sendable (String) -> String) -> KeyStyle {
             KeyStyle(text: text)
         }
     }
 
-    /// A style for `nil` values.
+    /// A style for properties and elements whose value is `nil` in a form.
     ///
-    /// An `encode(to:)` method that the compiler synthesizes omits `nil` properties, so the style does not apply to
-    /// them.
+    /// The style does not apply to the properties of a type with a synthesized `encode(to:)` method, because that
+    /// method omits `nil` values.
     public struct NilStyle: Sendable {
         /// The text of the value, or `nil` to omit the whole pair.
         let text: String?
 
-        /// A style that omits the name and the value.
+        /// A style that omits names whose value is `nil`.
         public static let leftOut = NilStyle(text: nil)
-        /// A style that writes an empty value: `name=`.
+        /// A style that writes the name with an empty value, as in `name=`.
         public static let empty = NilStyle(text: "")
 
-        /// Returns a style that writes a word as the value: `name=word`.
+        /// Returns a style that writes the name with a fixed word, as in `name=null`.
         public static func word(_ word: String) -> NilStyle { NilStyle(text: word) }
     }
 
-    /// A style for spaces and for the characters that are not percent-encoded.
+    /// A style for spaces and for the characters that the encoder does not percent-encode.
     public struct SpaceStyle: Sendable, Hashable {
         let writesPlus: Bool
 
-        /// A style that writes spaces as `+`, as web forms do (WHATWG URL, section 5).
+        /// A style that writes spaces as `+`, as in web forms (WHATWG URL, section 5).
         ///
-        /// Letters, digits and `*-._` are not percent-encoded.
+        /// The encoder does not percent-encode letters, digits and `*-._`.
         public static let plus = SpaceStyle(writesPlus: true)
-        /// A style that writes spaces as `%20`, as URIs do (RFC 3986, section 2.3).
+        /// A style that writes spaces as `%20`, as in URIs (RFC 3986, section 2.3).
         ///
-        /// Letters, digits and `-._~` are not percent-encoded.
+        /// The encoder does not percent-encode letters, digits and `-._~`.
         public static let percent = SpaceStyle(writesPlus: false)
     }
 }
 
-/// An error that describes why a value cannot be encoded as a form.
+/// An error that describes why a ``FormEncoder`` cannot encode a value.
 public struct FormEncodingError: Error, Sendable, Hashable {
-    /// A code that identifies the kind of a failure.
+    /// A code that identifies the kind of an encoding failure.
     ///
     /// Future versions may add codes.
     public struct Code: Hashable, Sendable, CustomStringConvertible {
-        /// The name of the code, suitable as a metric label.
+        /// The name of the code, which you can use as a metric label.
         public let description: String
 
-        /// The value has no keys, but a form consists of names and values.
+        /// The value does not encode itself with keys, so the encoder cannot write it as names and values.
         public static let notKeyed = Code(description: "notKeyed")
-        /// A number or a date is infinite or not a number.
+        /// The value contains a number or a date that is infinite or not a number.
         public static let notANumber = Code(description: "notANumber")
-        /// The value is nested more than 256 levels deep.
+        /// The value contains more than 256 levels of nested values.
         public static let tooDeep = Code(description: "tooDeep")
-        /// The `encode(to:)` method of a value failed.
+        /// The `encode(to:)` method of a value threw an error.
         public static let refusedByValue = Code(description: "refusedByValue")
     }
 
-    /// The kind of the failure.
+    /// The code that identifies the kind of failure.
     public let code: Code
-    /// The position in the value, as keys separated by dots.
+    /// The location of the failure in the value, as coding keys that are separated by dots.
     ///
-    /// The string is empty if the problem concerns the whole value.
+    /// The string is empty if the failure concerns the whole value.
     public let keyPath: String
-    /// A sentence that describes the failure and what to do about it.
+    /// A message that describes the failure and its solution.
     public let message: String
 
     init(_ code: Code, at path: [any CodingKey], _ reason: String) {
@@ -303,12 +310,12 @@ public struct FormEncodingError: Error, Sendable, Hashable {
 }
 
 extension FormEncodingError: CustomStringConvertible {
-    /// One line for a log, with the code and the message.
+    /// The code and the message in one line, for a log.
     public var description: String { "[\(code)] \(message)" }
 }
 
 extension FormEncodingError: LocalizedError {
-    /// A sentence to show to the user.
+    /// The message of the error, which you can show to a user.
     public var errorDescription: String? { message }
 }
 

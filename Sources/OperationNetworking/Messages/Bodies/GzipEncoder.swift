@@ -7,28 +7,28 @@ extension RequestBody {
     /// The maximum size of data that is compressed immediately, so that the compressed length is known in advance.
     private static let largestAtOnce = 1 << 20
 
-    /// A Boolean value that indicates whether bodies can be compressed on this system.
+    /// A Boolean value that indicates whether OperationKit can compress request bodies on this system.
     ///
-    /// On Linux, the value is `true` if the zlib library that libcurl uses can be loaded.
+    /// On Linux, the value is `true` if OperationKit can load the zlib library that libcurl uses.
     public static var canCompress: Bool { GzipEncoder.isAvailable }
 
-    /// Returns the same body, compressed with gzip.
+    /// Returns a copy of the body that is compressed with gzip.
     ///
     /// ```swift
     /// let body = try RequestBody.json(["text": String(repeating: "a", count: 10_000)]).gzipped()
     /// ```
     ///
-    /// The request gets a `Content-Encoding` header, unless it has one. Many servers do not accept compressed bodies,
-    /// so check your server first.
+    /// The request adds a `Content-Encoding` header, unless its headers already contain one. Check whether your server
+    /// accepts compressed bodies, because many servers do not.
     ///
-    /// Data of up to 1 MiB is compressed immediately. Any other body is compressed during the transfer and sent in
-    /// chunks, because its length is known only at the end. A body that is already compressed does not change.
+    /// The method compresses data of up to 1 MiB immediately. The session compresses any other body during the transfer
+    /// and sends it in chunks, because its compressed length is not known in advance. If the body is already
+    /// compressed, the method returns it without changes.
     ///
-    /// A part of a multipart form cannot be compressed, because no header could indicate the compression. Compress the
-    /// whole form instead.
+    /// You cannot compress single parts of a ``MultipartForm``. Compress the body with the whole form instead.
     ///
-    /// - Throws: A ``NetworkError`` with the code ``NetworkError/Code/compressionUnavailable`` if this system cannot
-    ///   compress.
+    /// - Throws: A ``NetworkError`` with the code ``NetworkError/Code/compressionUnavailable`` if ``canCompress`` is
+    ///   `false`.
     public func gzipped() throws(NetworkError) -> RequestBody {
         guard Self.canCompress else { throw .noCompression }
         // The header could not indicate that the body was compressed twice.

@@ -3,7 +3,7 @@
 
 import Foundation
 
-/// A form with several parts, each of which is text, bytes, a file or a stream: `multipart/form-data` (RFC 7578).
+/// A form with several parts, such as text, data, files and streams, in the format `multipart/form-data` (RFC 7578).
 ///
 /// ```swift
 /// func photo(at url: URL) throws(NetworkError) -> RequestBody {
@@ -14,53 +14,53 @@ import Foundation
 /// }
 /// ```
 ///
-/// Files are not copied, but read one portion at a time while they are sent. The length of the form is known in advance
-/// if the length of each part is known. The form can be sent again if each part can. If a file changes before its last
-/// byte is sent, the request fails instead of sending a truncated body.
+/// The session reads files in portions while it sends the form, and does not copy them. If a file changes before the
+/// session has sent it, the request fails instead of sending a truncated body. A request can send the form more than
+/// once only if each part can be sent more than once.
 ///
-/// Names and file names are escaped as in web forms (WHATWG HTML, "multipart form data"). Quotation marks and line
-/// breaks become `%22`, `%0D` and `%0A`, and all other characters are sent in UTF-8. Text and bytes are sent unchanged.
+/// In names and file names, the form replaces quotation marks with `%22` and line breaks with `%0D` and `%0A`, as web
+/// forms do (WHATWG HTML, "multipart form data"). The form encodes all other characters in UTF-8. The content of the
+/// parts does not change.
 public struct MultipartForm: Sendable {
-    /// The text that separates the parts.
+    /// The text that separates the parts of the form.
     ///
-    /// The default boundary contains 128 random bits, so that no part contains it by chance.
+    /// The default boundary contains 128 random bits, so that none of the parts contains the boundary by chance.
     public let boundary: String
-    /// The parts in the order in which they are sent.
+    /// The parts of the form, in the order in which the session sends them.
     public private(set) var parts: [Part] = []
 
     /// Creates an empty form.
     ///
-    /// - Parameter boundary: The text that separates the parts. The default is `nil`, which generates a random
-    ///   boundary.
+    /// - Parameter boundary: The text that separates the parts. The default is `nil`, which creates a random boundary.
     public init(boundary: String? = nil) {
         self.boundary = boundary ?? Self.newBoundary()
     }
 
-    /// Adds a text field.
+    /// Adds a field that contains text to the form.
     public mutating func add(_ name: String, _ text: String) {
         add(Part(name: name, body: .data(Data(text.utf8))))
     }
 
-    /// Adds bytes, as a file if there is a file name.
+    /// Adds data to the form, as a field or as the content of a file.
     ///
     /// - Parameters:
     ///   - name: The name of the field.
-    ///   - data: The bytes.
-    ///   - fileName: The file name to send. The default is `nil`, which sends a field that is not a file.
-    ///   - contentType: The content type. The default is `nil`, which derives the type from the extension of the file
-    ///     name.
+    ///   - data: The data to send.
+    ///   - fileName: The name of the file. The default is `nil`, which sends the data as a field that is not a file.
+    ///   - contentType: The content type of the part. The default is `nil`, which derives the type from the extension
+    ///     of the file name.
     public mutating func add(_ name: String, _ data: Data, fileName: String? = nil, contentType: String? = nil) {
         add(Part(name: name, fileName: fileName, contentType: contentType, body: .data(data)))
     }
 
-    /// Adds a file.
+    /// Adds a file or a part of a file to the form.
     ///
     /// - Parameters:
     ///   - name: The name of the field.
-    ///   - file: The file, or the part of the file to send.
-    ///   - fileName: The file name to send. The default is `nil`, which sends the file's own name.
-    ///   - contentType: The content type. The default is `nil`, which derives the type from the extension of the file
-    ///     name.
+    ///   - file: The file or the part of a file to send.
+    ///   - fileName: The file name to send. The default is `nil`, which sends the name of the file on disk.
+    ///   - contentType: The content type of the part. The default is `nil`, which derives the type from the extension
+    ///     of the file name.
     public mutating func add(
         _ name: String, file: FileRegion, fileName: String? = nil, contentType: String? = nil
     ) {
@@ -68,7 +68,7 @@ public struct MultipartForm: Sendable {
         add(Part(name: name, fileName: fileName, contentType: contentType, body: .file(file)))
     }
 
-    /// Adds a part of any kind, such as a stream or JSON.
+    /// Adds a part of any kind, such as a stream or JSON, to the form.
     public mutating func add(_ part: Part) {
         parts.append(part)
     }
@@ -80,27 +80,27 @@ public struct MultipartForm: Sendable {
 }
 
 extension MultipartForm {
-    /// A part of a form, which consists of a name and a body.
+    /// A part of a multipart form, which consists of a name and a body.
     public struct Part: Sendable {
-        /// The name of the field.
+        /// The name of the form field.
         public let name: String
-        /// The file name to send, or `nil` if the part is not a file.
+        /// The name of the file, or `nil` if the part is not a file.
         public let fileName: String?
-        /// The content type of the body.
+        /// The content type of the part, or `nil` if the part has no content type.
         ///
         /// Servers treat a part without a content type as text.
         public let contentType: String?
-        /// The body of the part.
+        /// The body that contains the data of the part.
         public let body: RequestBody
 
-        /// Creates a part.
+        /// Creates a part of a multipart form.
         ///
         /// - Parameters:
         ///   - name: The name of the field.
-        ///   - fileName: The file name to send, if the part is a file. The default is `nil`.
-        ///   - contentType: The content type of the body. The default is `nil`, which uses the content type of the
-        ///     body, or else derives the type from the extension of the file name.
-        ///   - body: The body of the part.
+        ///   - fileName: The name of the file if the part is a file. The default is `nil`.
+        ///   - contentType: The content type of the part. The default is `nil`, which uses the content type of the
+        ///     body. If the body has no content type, the extension of the file name determines the type.
+        ///   - body: The body that contains the data of the part.
         public init(name: String, fileName: String? = nil, contentType: String? = nil, body: RequestBody) {
             self.name = name
             self.fileName = fileName
@@ -147,7 +147,9 @@ extension MultipartForm {
 }
 
 extension RequestBody {
-    /// Creates a body with a form of several parts, which is read while it is sent.
+    /// Creates a body that contains a multipart form.
+    ///
+    /// The session reads the parts of the form while it sends the body.
     ///
     /// - Throws: A ``NetworkError`` if the boundary or a part is not valid.
     public static func multipart(_ form: MultipartForm) throws(NetworkError) -> RequestBody {
@@ -161,14 +163,15 @@ extension RequestBody {
         }.withContentType("multipart/form-data; boundary=\(quoted(form.boundary))")
     }
 
-    /// Creates a body with the fields of a dictionary, as a multipart form if a value is binary and otherwise
-    /// URL-encoded.
+    /// Creates a body that contains a dictionary as a multipart form or as a URL-encoded form.
     ///
-    /// `Data`, a ``FileRegion``, a ``RequestBody`` and arrays that contain any of these are binary. The elements of
-    /// such an array become separate parts, which ``FormEncoder/arrays`` names. The encoder writes all other values.
-    /// All fields are in the alphabetical order of the keys.
+    /// If a value, or an element of an array, is `Data`, a ``FileRegion`` or a ``RequestBody``, the body is a multipart
+    /// form. Otherwise, the body is URL-encoded. The form contains the fields in the alphabetical order of the keys.
     ///
-    /// - Throws: A ``NetworkError`` if a value cannot be encoded.
+    /// In a multipart form, the elements of an array that contains such a value become separate parts. The style
+    /// ``FormEncoder/arrays`` of the encoder determines the names of these parts.
+    ///
+    /// - Throws: A ``NetworkError`` if the encoder cannot encode a value.
     public static func fields(
         _ dictionary: [String: Any?], encoder: FormEncoder = FormEncoder()
     ) throws(NetworkError) -> RequestBody {

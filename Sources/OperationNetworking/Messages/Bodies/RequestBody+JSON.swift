@@ -4,7 +4,7 @@
 import Foundation
 
 extension RequestBody {
-    /// Creates a body with the JSON of a value.
+    /// Creates a body that contains a value as JSON.
     ///
     /// ```swift
     /// struct Greeting: Encodable { var text = "Hello" }
@@ -13,10 +13,11 @@ extension RequestBody {
     ///
     /// - Parameters:
     ///   - value: The value to encode.
-    ///   - encoder: The encoder. The default encoder sorts the keys alphabetically, so that the same value always gives
-    ///     the same bytes. A server that supports an ``IdempotencyKey`` compares these bytes.
-    /// - Throws: A ``NetworkError`` with the code ``NetworkError/Code/bodyNotEncodable`` if the value cannot be
-    ///   encoded.
+    ///   - encoder: The encoder that converts the value to JSON. The default encoder sorts the keys alphabetically, so
+    ///     that the same value always results in the same bytes. A server that supports an ``IdempotencyKey`` might
+    ///     compare these bytes.
+    /// - Throws: A ``NetworkError`` with the code ``NetworkError/Code/bodyNotEncodable`` if the encoder cannot encode
+    ///   the value.
     public static func json(
         _ value: some Encodable, encoder: JSONEncoder = .sorting
     ) throws(NetworkError) -> RequestBody {
@@ -27,12 +28,14 @@ extension RequestBody {
         }
     }
 
-    /// Creates a body with the JSON of a dictionary whose values have different types.
+    /// Creates a body that contains a dictionary with values of different types as JSON.
     ///
-    /// A value can be `nil`, `NSNull`, any `Encodable` value, or an array or a dictionary of these. By default, the
-    /// keys are in alphabetical order, so that the same dictionary always gives the same bytes.
+    /// A value of the dictionary can be `nil`, `NSNull`, any `Encodable` value, or an array or a dictionary of such
+    /// values. The default encoder sorts the keys alphabetically, so that the same dictionary always results in the
+    /// same bytes.
     ///
-    /// - Throws: A ``NetworkError`` with the code ``NetworkError/Code/bodyNotEncodable`` if a value cannot be encoded.
+    /// - Throws: A ``NetworkError`` with the code ``NetworkError/Code/bodyNotEncodable`` if the encoder cannot encode a
+    ///   value.
     public static func json(
         _ dictionary: [String: Any?], encoder: JSONEncoder? = nil
     ) throws(NetworkError) -> RequestBody {

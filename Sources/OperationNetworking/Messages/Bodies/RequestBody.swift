@@ -4,11 +4,11 @@
 import Foundation
 import OperationCore
 
-/// A description of the body of a request.
+/// The body of a request, which can be data, a file, a form or a stream.
 ///
-/// No file or stream is opened until the session needs the bytes. If a request is sent again after a redirect, a
-/// challenge or a failure, the session reads the body again. For a body that cannot be sent again, ``canBeSentAgain``
-/// is `false`.
+/// A body describes where its bytes come from. The session opens a file or a stream only when it sends the bytes. If
+/// the session sends a request again, for example after a redirect, it reads the body again. A body with a
+/// ``canBeSentAgain`` value of `false` can be sent only once.
 public struct RequestBody: Sendable {
     package enum Source: Sendable {
         case none
@@ -18,17 +18,17 @@ public struct RequestBody: Sendable {
     }
 
     package let source: Source
-    /// The number of bytes, or `nil` if the length is known only at the end of the body.
+    /// The number of bytes in the body, or `nil` if the length is not known in advance.
     public let length: Int64?
-    /// A Boolean value that indicates whether the body can be sent more than once.
+    /// A Boolean value that indicates whether a session can send the body more than once.
     public let canBeSentAgain: Bool
-    /// The content type of the body.
+    /// The content type of the body, or `nil` if the body has no content type.
     ///
-    /// A request without a `Content-Type` header gets a header with this value.
+    /// A request without a `Content-Type` header adds a header with this value.
     public let contentType: String?
-    /// The compression of the body.
+    /// The compression of the body, such as `gzip`, or `nil` if the body is not compressed.
     ///
-    /// A request without a `Content-Encoding` header gets a header with this value.
+    /// A request without a `Content-Encoding` header adds a header with this value.
     public let contentEncoding: String?
     /// Records whether the bytes of a body that can be sent only once were requested.
     private let use: BodyUse?
@@ -45,30 +45,31 @@ public struct RequestBody: Sendable {
         self.contentEncoding = contentEncoding
     }
 
-    /// A request without a body.
+    /// A value for requests that have no body.
     public static let none = RequestBody(source: .none, length: nil, canBeSentAgain: true)
 
-    /// Creates a body from bytes in memory.
+    /// Creates a body that contains data in memory.
     public static func data(_ data: Data) -> RequestBody {
         RequestBody(source: .data(data), length: Int64(data.count), canBeSentAgain: true)
     }
 
-    /// Creates a body from a file or a part of a file.
+    /// Creates a body that contains a file or a part of a file.
     ///
-    /// The file is read while it is sent, on its own thread, so that a slow disk does not delay other transfers.
+    /// The session reads the file during the transfer on a separate thread, so that a slow disk does not delay other
+    /// transfers.
     public static func file(_ region: FileRegion) -> RequestBody {
         RequestBody(source: .file(region), length: region.length, canBeSentAgain: true)
     }
 
-    /// Creates a body from bytes that a producer provides while they are sent.
+    /// Creates a body whose bytes come from a producer during the transfer.
     ///
     /// - Parameters:
-    ///   - length: The number of bytes, if it is known. The producer must provide exactly this number. If it provides
-    ///     more, the request fails. Without a length, the body is sent in chunks.
-    ///   - canBeSentAgain: A Boolean value that indicates whether `makeProducer` can be called more than once and
-    ///     provides the same bytes each time.
-    ///   - makeProducer: A closure that creates the producer for one transfer. The closure is called on a thread of the
-    ///     session and must not block.
+    ///   - length: The number of bytes in the body. The request fails if the producer provides another number of bytes.
+    ///     The default is `nil`, which sends a body of unknown length in chunks.
+    ///   - canBeSentAgain: A Boolean value that indicates whether the producers that `makeProducer` creates always
+    ///     provide the same bytes.
+    ///   - makeProducer: A closure that creates the producer for one transfer. The session calls the closure on one of
+    ///     its threads, so the closure must not block.
     public static func stream(
         length: Int64? = nil, canBeSentAgain: Bool, _ makeProducer: @escaping @Sendable () throws -> any BodyProducer
     ) -> RequestBody {
@@ -86,10 +87,14 @@ public struct RequestBody: Sendable {
     /// Whether the body can be sent now, because it can be sent again or because its bytes were not requested yet.
     package var canBeSentNow: Bool { canBeSentAgain || use?.isNoted == false }
 
-    /// Creates a body from an `InputStream`, which is read while it is sent, on its own queue.
+    /// Creates a body whose bytes come from an `InputStream` during the transfer.
     ///
-    /// The body can be sent only once. Pass a stream that is not open. The session closes the stream when it reaches
-    /// the end.
+    /// A session can send the body only once. The session opens, reads and closes the stream on a separate queue.
+    ///
+    /// - Parameters:
+    ///   - stream: A stream that has not been opened.
+    ///   - length: The number of bytes in the stream. The default is `nil`, which sends a body of unknown length in
+    ///     chunks.
     public static func stream(_ stream: sending InputStream, length: Int64? = nil) -> RequestBody {
         .stream(once: Unchecked(stream), length: length)
     }
@@ -108,14 +113,14 @@ public struct RequestBody: Sendable {
         }
     }
 
-    /// A Boolean value that indicates whether the request has no body.
+    /// A Boolean value that indicates whether the value represents a request without a body.
     ///
     /// An empty body counts as a body.
     public var isNone: Bool {
         if case .none = source { true } else { false }
     }
 
-    /// Returns the same body with a content type.
+    /// Returns a copy of the body with the given content type.
     public func withContentType(_ contentType: String) -> RequestBody {
         described(as: contentType, encoding: contentEncoding)
     }
@@ -146,21 +151,21 @@ package final class BodyUse: Sendable {
     func note() { state.withLock { $0 = true } }
 }
 
-/// An object that provides the bytes of a request body as the session sends them.
+/// An object that provides the bytes of a request body during the transfer.
 ///
-/// The session calls the producer repeatedly until the producer reports its end or fails, or until the transfer ends
-/// and releases it. The calls come from threads of the session, but they never overlap. The producer must not block. If
-/// no bytes are available yet, the producer returns ``BodyPortion/notYet``, and calls the waker when bytes become
+/// The session calls the producer repeatedly until the producer returns ``BodyPortion/end`` or throws an error, or
+/// until the transfer ends. The calls happen on threads of the session and never overlap. The producer must not block.
+/// If no bytes are available, the producer returns ``BodyPortion/notYet``, and calls the waker when bytes become
 /// available.
 public protocol BodyProducer: AnyObject, Sendable {
-    /// Writes the next bytes to the beginning of a buffer.
+    /// Writes the next bytes of the body to the beginning of a buffer.
     ///
     /// - Parameters:
     ///   - buffer: The buffer, which is never empty.
-    ///   - waker: A waker that resumes the transfer after the producer returned ``BodyPortion/notYet``. You can store
-    ///     the waker and call it from any thread.
-    /// - Returns: The number of bytes that were written, or the reason why none were written.
-    /// - Throws: An error if the body cannot be produced.
+    ///   - waker: A waker that resumes the transfer after the producer returns ``BodyPortion/notYet``. The producer can
+    ///     store the waker and use it on any thread.
+    /// - Returns: The number of bytes in the buffer, or the reason why the producer wrote no bytes.
+    /// - Throws: An error if the producer cannot provide the body. The request then fails.
     func produce(into buffer: UnsafeMutableRawBufferPointer, waker: BodyWaker) throws -> BodyPortion
 }
 
@@ -168,27 +173,26 @@ public protocol BodyProducer: AnyObject, Sendable {
 ///
 /// Future versions add no cases.
 public enum BodyPortion: Sendable, Hashable {
-    /// The producer wrote this number of bytes, which is at least one.
+    /// The producer wrote this number of bytes, which is at least 1.
     case bytes(Int)
-    /// No bytes are available now, so the session calls the producer again after the waker was called.
+    /// The producer has no bytes yet, and calls the waker when bytes become available.
     case notYet
-    /// The producer has already provided all bytes.
+    /// The producer has provided all bytes of the body.
     case end
 }
 
-/// A handle that resumes a transfer when its body has more bytes.
+/// A value with which a ``BodyProducer`` resumes the transfer when more bytes are available.
 public struct BodyWaker: Sendable {
     private let action: @Sendable () -> Void
 
-    /// Creates a waker, for sessions of your own and for tests.
+    /// Creates a waker that calls a closure, for custom sessions and tests.
     public init(_ action: @escaping @Sendable () -> Void) {
         self.action = action
     }
 
-    /// Makes the transfer call the producer again.
+    /// Makes the session call the producer again.
     ///
-    /// You can call this method from any thread and any number of times. A call that is too early or too late does no
-    /// harm.
+    /// You can call this method on any thread, at any time and more than once.
     public func wake() { action() }
 }
 

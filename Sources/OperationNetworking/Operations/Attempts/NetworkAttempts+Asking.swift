@@ -10,7 +10,7 @@ extension NetworkAttempts {
     ///
     /// Call this method before the start.
     package func set<Policy: AttemptPolicy>(_ policy: Policy?, of type: Policy.Type = Policy.self) {
-        // The policy may hold a user's object, so it is released outside the lock.
+        // The policy may hold a user's object, so it is released without holding the lock.
         let old = state.withLock { state in
             state.policies.put(policy, insteadOf: { Swift.type(of: $0) == Policy.self }) { $0.rank }
         }
@@ -87,7 +87,7 @@ extension NetworkAttempts {
         }
         if gates.allSatisfy({ $0.mayLeave(number) }) { return true }
         let (action, isTakenBack) = takeBack(number)
-        // The attempt may have ended meanwhile, for example because of its time limit.
+        // The attempt may have ended in the meantime, for example because of its time limit.
         guard isTakenBack else { return false }
         for policy in policies { policy.takenBack(number) }
         gate(of: RateLimitGate.self)?.goNext()
@@ -208,7 +208,7 @@ extension NetworkAttempts {
         guard awaits else { return }
         if !isAside { note(.decided(answer), report.number, host) }
         let now = host.clock.now
-        // An error may hold a user's object, so it is released outside the lock.
+        // An error may hold a user's object, so it is released without holding the lock.
         var left: NetworkError?
         let action: AttemptMachine.Action? = state.withLock { state in
             guard state.machine.awaitsDecision(report.number) else { return nil }

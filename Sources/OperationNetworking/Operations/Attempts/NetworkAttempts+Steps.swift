@@ -58,7 +58,7 @@ extension NetworkAttempts {
     }
 
     private func forgetLastAttempt() {
-        // These may hold user objects, so they are released outside the lock.
+        // These may hold user objects, so they are released without holding the lock.
         var (task, collector): ((any NetworkTask)?, AnyResponseCollector?)
         var (brakes, receiver): (BrakeLine?, AttemptReceiver?)
         var (draft, error): (NetworkRequest?, NetworkError?)
@@ -98,7 +98,7 @@ extension NetworkAttempts {
     }
 
     private func prepared(_ request: NetworkRequest, _ number: Int) -> AttemptMachine.Action {
-        // The body of the last request may hold a user's object, so it is released outside the lock.
+        // The body of the last request may hold a user's object, so it is released without holding the lock.
         let (action, left) = state.withLock { state in
             let left = state.request
             guard state.machine.phase == .preparing, state.machine.attempt == number else {
@@ -127,7 +127,7 @@ extension NetworkAttempts {
             request.ratePass?.markSent()
             let brakes = BrakeLine(task)
             let (action, isOver) = state.withLock { state in
-                // An attempt that failed meanwhile needs no task, even if the failure is still being reported.
+                // An attempt that failed in the meantime needs no task, even if the failure is still being reported.
                 let isOver = !state.machine.wantsTask(number) || state.error != nil
                 if !isOver { (state.task, state.brakes, state.receiver) = (task, brakes, receiver) }
                 return (state.machine.created(number), isOver)
@@ -200,7 +200,7 @@ extension NetworkAttempts {
             let answer = Answer(request: request, head: head, collector: collector, maker: self)
             let conclusion = try host.evaluate(answer)
             let counts = state.withLock { state in
-                // A failure that was decided meanwhile remains a failure.
+                // A failure that was decided in the meantime remains a failure.
                 let counts = state.machine.phase == .evaluating && state.machine.attempt == number
                 if counts { state.conclusion = conclusion }
                 return counts

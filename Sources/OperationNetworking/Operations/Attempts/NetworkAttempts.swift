@@ -10,10 +10,9 @@ import Synchronization
     import FoundationNetworking
 #endif
 
-/// An object that performs the attempts of a network operation.
+/// An internal object that performs the attempts of a network operation.
 ///
-/// This class has no members for your code. It is public only because ``AnyNetworkOperation`` has a property of this
-/// type.
+/// The class is public only because ``AnyNetworkOperation`` has a property of this type.
 public final class NetworkAttempts: Sendable {
     struct State {
         var machine = AttemptMachine()
@@ -152,7 +151,7 @@ public final class NetworkAttempts: Sendable {
     ) -> AttemptMachine.Action {
         let error = NetworkError(error, phase: phase)
         var timer: (any OperationTimer)?
-        // An error may hold a user's object, so it is released outside the lock.
+        // An error may hold a user's object, so it is released without holding the lock.
         var left: NetworkError?
         let (action, isFirst) = state.withLock { state in
             let before = state.machine.phase
@@ -228,7 +227,7 @@ extension NetworkAttempts {
         standIn?.rest(number, because: reason)
     }
 
-    /// Requests a slot in the operation's own queue, and in the queue of its stand-in, if there is one.
+    /// Requests a slot in the operation's own queue, and in the queue of its placeholder, if there is one.
     ///
     /// - Parameter turns: Orders the continuation of the operation after its pending notifications.
     func takePlace(_ turns: TurnTaking? = nil) -> AttemptMachine.Action { takePlaces(after: 0, turns) }
@@ -334,7 +333,7 @@ extension NetworkAttempts {
         let timer = host.clock.schedule(at: end) { [weak self] in self?.timeMayBeOver(number) }
         var old: (any OperationTimer)? = timer
         state.withLock { state in
-            // If another thread changed the time meanwhile, it has scheduled its own timer.
+            // If another thread changed the time in the meantime, it has scheduled its own timer.
             if state.machine.attempt == number, state.time.end == end { swap(&old, &state.timeout) }
         }
         old?.cancel()
@@ -344,7 +343,7 @@ extension NetworkAttempts {
         guard let (host, present) = running(), present == number else { return }
         let (now, keptBytes) = (host.clock.now, host.errorBodyBytes)
         var left: (task: (any NetworkTask)?, adaptation: Task<Void, Never>?)
-        // An error may hold a user's object, so it is released outside the lock.
+        // An error may hold a user's object, so it is released without holding the lock.
         var old: NetworkError?
         // This is one step, because the response may become complete at this moment.
         let action = state.withLock { state in
@@ -374,7 +373,7 @@ extension NetworkAttempts {
 }
 
 extension NetworkAttempts.State {
-    /// Stops the time limit, and returns the timer to cancel outside the lock.
+    /// Stops the time limit, and returns the timer to cancel without holding the lock.
     mutating func stopTime() -> (any OperationTimer)? {
         time.stop()
         return exchange(&timeout, with: nil)
@@ -432,7 +431,7 @@ package struct AttemptTime: Sendable, Equatable {
 
     /// Continues the time.
     package mutating func resume(now: OperationInstant) {
-        // There is no time to continue between two attempts.
+        // There is no time to continue between attempts.
         if left != nil, since == nil { since = now }
     }
 

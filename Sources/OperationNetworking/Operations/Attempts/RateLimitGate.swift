@@ -7,7 +7,7 @@ import Synchronization
 
 /// A gate that holds the requests of one operation until their rate limit has a token.
 ///
-/// The operation releases its slot meanwhile. A request that follows from the operation's request, such as a
+/// The operation releases its slot in the meantime. A request that follows from the operation's request, such as a
 /// redirect, waits in the exchange instead. The same is true for a request that a cache of the session may answer,
 /// because a cached response takes no token.
 final class RateLimitGate: AttemptGate {
@@ -85,8 +85,8 @@ final class RateLimitGate: AttemptGate {
         var (kept, isAhead): (RateLimit.Token?, Bool) = (nil, missedTurn)
         for token in [pass?.withdraw(), granted].compactMap(\.self) {
             if kept == nil, token.isGood(for: origin, of: limit) {
-                // The wait for a slot took so long that the limit may have assigned all its tokens to others
-                // meanwhile.
+                // The wait for a slot took so long that the limit may have assigned all its tokens to others in the
+                // meantime.
                 guard mayBeStale, token.isStale else {
                     kept = token
                     continue
@@ -160,11 +160,11 @@ extension WaitReason {
 
 // Options to set before the start.
 extension AnyNetworkOperation {
-    /// The limit on the rate of requests, which the operation shares with all operations that use the same limit.
+    /// The limit on the number of requests in a period of time, which all operations with the same ``RateLimit`` object
+    /// share.
     ///
-    /// The default is `nil`, which applies the limit of the session if it has one. Set this property before the
-    /// operation starts. To set the limit for all operations of a service, use ``NetworkBase/rateLimit``. See
-    /// ``RateLimit``.
+    /// The default is `nil`. Only the limit of the session then applies, if the session has one. Set this property
+    /// before the operation starts. To limit all operations of a service, set ``NetworkBase/rateLimit``.
     public var rateLimit: RateLimit? {
         get { networkAttempts.gate(of: RateLimitGate.self)?.limit }
         set {

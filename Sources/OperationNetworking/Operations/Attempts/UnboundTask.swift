@@ -21,7 +21,7 @@ final class UnboundTask: NetworkTask {
         var task: (any NetworkTask)?
         /// The calls that wait for the task.
         ///
-        /// While the queue delivers, a thread requests the task from the session, outside the lock.
+        /// While the queue delivers, a thread requests the task from the session, without holding the lock.
         var calls = DeliveryQueue<Call>()
 
         var isOpen: Bool { task == nil && !calls.isDelivering }
@@ -64,7 +64,7 @@ final class UnboundTask: NetworkTask {
         if isFirst { make(SilentReceiver(), session) }
     }
 
-    /// Requests the task from the session, and makes the calls that arrived meanwhile, in their order.
+    /// Requests the task from the session, and makes the calls that arrived in the meantime, in their order.
     @discardableResult
     private func make(_ receiver: any NetworkReceiver, _ session: any NetworkSession) -> any NetworkTask {
         // The session may be bound to an operation whose hook did not choose this receiver.

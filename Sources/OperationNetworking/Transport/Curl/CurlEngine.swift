@@ -197,7 +197,7 @@
             }
         }
 
-        /// Announces the end of the thread, and returns `false` if tasks were posted meanwhile.
+        /// Announces the end of the thread, and returns `false` if tasks were posted in the meantime.
         ///
         /// The thread is detached unless a caller waits to join it.
         private func threadEnds() -> Bool {

@@ -123,7 +123,7 @@
         /// Reads the sockets before any time limit is checked, if this thread is late.
         ///
         /// The machine may be busy, the process may have been stopped, or a receiver may have taken long. Data that
-        /// arrived meanwhile counts before the time limits.
+        /// arrived in the meantime counts before the time limits.
         private func catchUpIfLate() {
             let isOverdue = deadlines.nextDue.map { $0 <= now } ?? false
             let isLate = curlDue.map { $0 + Self.lateness <= now } ?? false
@@ -236,7 +236,7 @@
             guard !task.confined.machine.isEnded else { return }
             task.deliverPending()
             guard let transfer = task.confined.transfer else { return }
-            // A pause may have begun and ended meanwhile.
+            // A pause may have begun and ended in the meantime.
             transfer.followPauses()
             transfer.releaseStalls(bodyIsReady: demands.isBodyReady)
             if transfer.problem != nil {

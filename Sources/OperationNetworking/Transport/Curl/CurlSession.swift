@@ -4,25 +4,24 @@
 #if OPERATIONKIT_LIBCURL
     import Foundation
 
-    /// A session for Linux, which runs libcurl on its own thread with one event loop for all tasks.
+    /// A session for Linux that sends requests with libcurl.
     ///
-    /// The session uses the libcurl that every program with FoundationNetworking contains, so you do not need to
-    /// install anything. The session keeps connections and reuses them. With HTTP/2, one connection carries several
-    /// requests at the same time.
+    /// The session uses the libcurl library that FoundationNetworking requires, so you do not need to install another
+    /// library. All tasks of the session share one thread. The session reuses connections, and can send several
+    /// requests over an HTTP/2 connection at the same time.
     ///
-    /// If you release a session, it ends after its last task. A session does not work in a child process that `fork`
-    /// created after the session, unless the child process calls `exec`. There, the tasks of the session end with
-    /// ``NetworkError/Code/sessionUnavailable``.
+    /// If you release a session, it ends after its last task. If you create a session before a call to `fork`, the
+    /// session does not work in the child process, where its tasks end with ``NetworkError/Code/sessionUnavailable``.
     public final class CurlSession: NetworkSession {
-        /// The shared session of the process, which has the default configuration and is never closed automatically.
+        /// The shared session of the process, which has the default configuration.
         public static let shared = CurlSession()
 
-        /// The reason why sessions of this kind cannot work on this system, or `nil` if they can.
+        /// The error that explains why libcurl sessions do not work on this system, or `nil` if they work.
         public static var problem: NetworkError? {
             if case .failure(let error) = CurlLibrary.shared { error } else { nil }
         }
 
-        /// The versions of libcurl and of its TLS library, for logs, or `nil` if libcurl cannot be used.
+        /// The versions of libcurl and its TLS library as text for a log, or `nil` if libcurl is not usable.
         public static var libraryVersion: String? { try? CurlLibrary.shared.get().version }
 
         /// A Boolean value that indicates whether libcurl reports which requests an HTTP/2 server did not process.
@@ -30,9 +29,9 @@
 
         private let engine: CurlEngine
 
-        /// Creates a session, whose thread starts with the first task.
+        /// Creates a session whose thread starts with the first task.
         ///
-        /// - Parameter configuration: The configuration. You cannot change it later.
+        /// - Parameter configuration: The configuration of the session, which you cannot change later.
         public init(configuration: Configuration = Configuration()) {
             engine = CurlEngine(configuration)
         }
@@ -48,17 +47,17 @@
             engine.finish()
         }
 
-        /// The configuration of the session.
+        /// The configuration that you passed to the initializer of the session.
         public var configuration: Configuration { engine.configuration }
 
-        /// Creates a task that waits for its first `resume()`.
+        /// Creates a task that sends a request after its first call to `resume()`.
         public func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask {
             CurlTask(request, receiver, engine, CurlEngine.Extras())
         }
 
-        /// Ends all tasks with ``NetworkError/Code/sessionClosed`` and closes all connections.
+        /// Ends all tasks of the session with ``NetworkError/Code/sessionClosed`` and closes all connections.
         ///
-        /// The method returns immediately. The thread of the session then ends the tasks. Tasks that are resumed later
+        /// The method returns immediately, and the thread of the session ends the tasks. Tasks that you resume later
         /// end in the same way.
         public func close() {
             engine.close()
@@ -66,7 +65,7 @@
 
         /// Closes the session and waits until its thread has ended.
         ///
-        /// The method does not wait if you call it on that thread, for example from a receiver.
+        /// If you call the method on the session's thread, for example in a receiver, it does not wait.
         @available(*, noasync, message: "This method blocks the thread. Call close() instead.")
         public func closeAndWait() {
             engine.close()
@@ -75,48 +74,48 @@
     }
 
     extension CurlSession {
-        /// The configuration of a session.
+        /// The configuration of a libcurl session.
         public struct Configuration: Sendable {
-            /// The maximum number of connections to one destination, and of concurrent requests to it over HTTP/1.
+            /// The maximum number of connections to a destination, which also limits concurrent HTTP/1 requests.
             ///
-            /// The default is 6. A destination is a host and a port. The destination is the proxy for requests without
-            /// TLS, the other address if ``addressOverrides`` contains one, or the Unix-domain socket.
+            /// The default is 6. A destination is usually the host and port of a URL. For a request through a proxy
+            /// without TLS, the destination is the proxy. If you set ``addressOverrides`` or ``unixSocketPath``, the
+            /// destination is the address or the socket that you specify.
             public var maximumConnectionsPerHost = 6
-            /// The maximum number of all connections, including idle ones, and of all concurrent requests.
+            /// The maximum number of connections of the session, including idle connections, which also limits
+            /// concurrent requests.
             ///
             /// The default is 256.
             public var maximumConnections = 256
-            /// The maximum number of concurrent requests over one HTTP/2 connection.
+            /// The maximum number of concurrent requests over an HTTP/2 connection.
             ///
             /// The default is 100.
             public var maximumStreamsPerConnection = 100
-            /// The duration after which an idle session closes its connections, and the maximum idle time of a reused
-            /// connection.
+            /// The maximum time for which the session keeps an idle connection.
             ///
             /// The default is 60 seconds.
             public var idleLifetime = Duration.seconds(60)
-            /// The maximum number of concurrent name lookups, each of which uses a thread.
+            /// The maximum number of concurrent name lookups, each of which uses a separate thread.
             ///
             /// The default is 3.
             public var maximumNameLookups = 3
-            /// The proxy of the session.
+            /// The proxy through which the session sends requests.
             ///
-            /// The default is the proxy in the environment variables `http_proxy`, `https_proxy`, `all_proxy` and
-            /// `no_proxy`.
+            /// The default is ``CurlSession/Proxy/environment``.
             public var proxy = Proxy.environment
-            /// The certificates that the session trusts, and the certificate that it presents.
+            /// The TLS settings of the session, such as the certificates that it trusts.
             public var tls = TLS()
-            /// The path of a Unix-domain socket to which all connections go, regardless of the host.
+            /// The path of a Unix domain socket to which the session connects instead of the hosts of requests.
             ///
-            /// The default is `nil`, which uses the hosts of the requests.
+            /// The default is `nil`, which connects to the hosts of requests.
             public var unixSocketPath: String?
-            /// The addresses to which the session connects in place of hosts, such as
+            /// The addresses to which the session connects instead of hosts, such as
             /// `["example.com:443": "127.0.0.1:8443"]`.
             ///
-            /// The requests themselves stay unchanged. An empty host or port (`":443"`, `"example.com:"`, `":"`)
-            /// applies to all hosts or ports. If several entries apply, the most specific one is used. You can write a
-            /// host in any form that a URL can have, such as `"bücher.example:443"` or `"[0:0:0:0:0:0:0:1]:8080"`. The
-            /// default is an empty dictionary.
+            /// The default is an empty dictionary. The overrides do not change the URLs and headers of requests. A key
+            /// with an empty host or port, such as `":443"` or `"example.com:"`, applies to all hosts or ports. If
+            /// several keys apply, the session uses the most specific one. A key can contain a host in any form that is
+            /// valid in a URL, such as `"bücher.example:443"` or `"[0:0:0:0:0:0:0:1]:8080"`.
             public var addressOverrides: [String: String] = [:]
 
             /// Creates a configuration with the default values.
@@ -125,7 +124,7 @@
     }
 
     extension CurlSession.Proxy: CustomStringConvertible, CustomReflectable {
-        /// The kind of the proxy, without its address, which may contain a password.
+        /// A description of the proxy, without its URL, which can contain a password.
         public var description: String {
             switch kind {
             case .environment: "the environment's proxy"
@@ -134,17 +133,17 @@
             }
         }
 
-        /// The mirror for debuggers and `dump`, without secrets.
+        /// A mirror for debuggers and `dump` that does not contain secrets.
         public var customMirror: Mirror { Mirror(self, children: [], displayStyle: .struct) }
     }
 
     extension CurlSession.TLS: CustomStringConvertible, CustomReflectable {
-        /// The trusted and the presented certificates, without the password of the key.
+        /// A description of the TLS settings, without the password of the private key.
         public var description: String {
             "trust: \(trust), pinned keys: \(pinnedKeys?.count ?? 0), certificate: \(clientCertificate?.path ?? "none")"
         }
 
-        /// The mirror for debuggers and `dump`, without secrets.
+        /// A mirror for debuggers and `dump` that does not contain secrets.
         public var customMirror: Mirror {
             Mirror(
                 self,
@@ -157,7 +156,7 @@
     }
 
     extension CurlSession {
-        /// The proxy that a session uses.
+        /// A setting that determines the proxy through which a session sends requests.
         public struct Proxy: Sendable, Hashable {
             enum Kind: Hashable {
                 case environment
@@ -167,21 +166,22 @@
 
             let kind: Kind
 
-            /// The proxy in the environment variables, if there is one.
+            /// The session uses the proxy in the environment variables `http_proxy`, `https_proxy`, `all_proxy` and
+            /// `no_proxy`.
             public static let environment = Proxy(kind: .environment)
 
-            /// No proxy, even if the environment variables contain one.
+            /// The session does not use a proxy, even if the environment variables contain one.
             public static let none = Proxy(kind: .none)
 
-            /// Returns a proxy with a given URL.
+            /// Returns a setting for the proxy at a URL.
             ///
             /// - Parameters:
             ///   - url: The URL of the proxy, such as `http://host:port`, `https://…` or `socks5h://…`.
-            ///   - user: The user name, which is sent immediately with the Basic scheme. The default is `nil`, which
-            ///     sends none.
-            ///   - password: The password. The default is an empty string.
-            ///   - exceptions: The hosts and domains to which the session connects directly. The default is an empty
-            ///     array.
+            ///   - user: The user name, which the session sends to the proxy with Basic authentication. The default is
+            ///     `nil`, which disables authentication.
+            ///   - password: The password that belongs to the user name. The default is an empty string.
+            ///   - exceptions: The hosts and domains to which the session connects without the proxy. The default is an
+            ///     empty array.
             public static func url(
                 _ url: String, user: String? = nil, password: String = "", exceptions: [String] = []
             ) -> Proxy {
@@ -193,56 +193,59 @@
     }
 
     extension CurlSession {
-        /// The certificates that a session trusts, and the certificate with which it authenticates itself.
+        /// The TLS settings of a session, such as the certificates that it trusts and its client certificate.
         ///
-        /// You cannot disable the evaluation of certificates. To connect to a server with a certificate of your own,
-        /// trust its certificate authority.
+        /// You cannot disable the evaluation of certificates. To connect to a server with your own certificate, set
+        /// ``trust`` to its certificate authority.
         public struct TLS: Sendable, Hashable {
             /// The source of the certificates that a session trusts.
             ///
             /// More cases may be added.
             public enum Trust: Sendable, Hashable {
-                /// The certificates of the system.
+                /// The session trusts the certificates of the system.
                 case system
-                /// The certificates in a PEM file, and no others.
+                /// The session trusts only the certificates in the given PEM file.
                 case file(URL)
-                /// The certificates in PEM data, and no others.
+                /// The session trusts only the certificates in the given PEM data.
                 case data(Data)
             }
 
-            /// The source of the certificates that are trusted, for servers and for proxies.
+            /// The source of the certificates that the session trusts when it connects to servers and proxies.
             ///
-            /// The default is the certificates of the system.
+            /// The default is ``Trust/system``.
             public var trust = Trust.system
-            /// The public keys that a server may have, each as the Base64-encoded SHA-256 hash of its DER form.
+            /// The public keys of servers that the session accepts, each as the Base64-encoded SHA-256 hash of its DER
+            /// form.
             ///
-            /// The default is `nil`, which accepts every key. An empty array accepts none.
+            /// The default is `nil`, which accepts all keys. If the array is empty, the session accepts no keys.
             public var pinnedKeys: [String]?
-            /// The file with the client certificate in PEM, or `nil` if the session presents none.
+            /// The PEM file that contains the client certificate, or `nil` if the session does not use a client
+            /// certificate.
             public var clientCertificate: URL?
-            /// The file with the private key in PEM, or `nil` if the key is in the file of the certificate.
+            /// The PEM file that contains the private key, or `nil` if the key is in the file of the client
+            /// certificate.
             public var clientKey: URL?
-            /// The password of the private key.
+            /// The password of the private key, or `nil` if the key is not encrypted.
             public var clientKeyPassword: String?
-            /// The oldest version of TLS that is allowed.
+            /// The oldest version of TLS that the session uses.
             ///
-            /// The default is TLS 1.2.
+            /// The default is ``Version/tls1_2``.
             public var oldestVersion = Version.tls1_2
-            /// The newest version of TLS that is allowed.
+            /// The newest version of TLS that the session uses.
             ///
-            /// The default is `nil`, which allows the newest version that is available.
+            /// The default is `nil`, which allows the newest version that the TLS library supports.
             public var newestVersion: Version?
 
-            /// Creates the default settings.
+            /// Creates TLS settings with the default values.
             public init() {}
 
-            /// A version of TLS.
+            /// A version of the TLS protocol.
             public struct Version: Sendable, Hashable {
                 let number: Int
 
-                /// TLS 1.2.
+                /// The version TLS 1.2.
                 public static let tls1_2 = Version(number: 6)
-                /// TLS 1.3.
+                /// The version TLS 1.3.
                 public static let tls1_3 = Version(number: 7)
             }
         }

@@ -23,7 +23,7 @@
         var intake = BodyIntake()
         var outlet = BodyOutlet(.none)
         var brakes: TaskMachine.Brakes = []
-        /// Whether a callback told libcurl to wait.
+        /// Whether a callback instructed libcurl to wait.
         var isReceivingStalled = false
         var isSendingStalled = false
         var status: Int?
@@ -206,7 +206,7 @@
             loop.rearm(self)
         }
 
-        /// Lets libcurl continue if brakes were set and released since a callback told it to wait.
+        /// Lets libcurl continue if brakes were set and released since a callback instructed it to wait.
         func releaseStalls(bodyIsReady: Bool) {
             if bodyIsReady { isSendingStalled = false }
             decodeRest()

@@ -82,7 +82,7 @@ package struct BackgroundLedger<Transfer, Answer, Rule, Handler> {
 
     package enum AfterSilence {
         case call(Handler)
-        /// An event came meanwhile.
+        /// An event came in the meantime.
         case wait(Silence)
         /// The handler was already called.
         case none

@@ -9,16 +9,15 @@
         import ExceptionGuard
     #endif
 
-    /// A session whose transfers continue while the program is suspended, and after the system has terminated it.
+    /// A session whose transfers continue while the program is suspended and after the system has terminated the
+    /// program.
     ///
-    /// Background transfers require a session delegate, so OperationKit creates the session, one for each identifier.
-    /// While the program runs, the tasks behave like the tasks of any ``NetworkSession``. The system writes the
-    /// response to a file, and the task delivers the response when it is complete.
+    /// OperationKit creates a `URLSession` with its own delegate for each identifier. While the program runs, the tasks
+    /// behave like the tasks of any ``NetworkSession``, but deliver the response only when it is complete.
     ///
-    /// A transfer that ends after the program was launched again no longer has an operation. The session passes such a
-    /// transfer as an ``Orphan`` to the closure of ``session(_:configure:onOrphan:)``. Create the session early after
-    /// each launch, for example in the app delegate, because the system delivers finished transfers only to an existing
-    /// session.
+    /// If a transfer ends after a new launch of the program, its operation no longer exists. The session then passes an
+    /// ``Orphan`` to the closure of ``session(_:configure:onOrphan:)``. Create the session early after each launch, for
+    /// example in the app delegate, because the system delivers finished transfers only to an existing session.
     ///
     /// ```text
     /// func application(
@@ -30,8 +29,8 @@
     /// }
     /// ```
     ///
-    /// ``transfers()`` returns the transfers of an earlier run that are still in progress. You can cancel each of them,
-    /// or attach an operation to it.
+    /// The method ``transfers()`` returns the transfers of an earlier launch that are still in progress. You can cancel
+    /// these transfers or attach operations to them:
     ///
     /// ```text
     /// for transfer in await session.transfers() {
@@ -42,30 +41,32 @@
     /// }
     /// ```
     ///
-    /// A download that failed in this run of the program resumes where it stopped if a request with the same method,
-    /// URL and headers is sent again, for example by a retry. The server must support resuming.
+    /// If a download fails and an operation sends a request with the same method, URL and headers again before the
+    /// program ends, the download resumes. The server must support resuming.
     ///
-    /// The system itself follows redirects in such a session. The system sends bodies from files only, so any other
-    /// body is first written to a file. The timeouts of a request are not used, because the device may sleep. Set
+    /// The system follows redirects and sends bodies only from files, so the session writes other bodies to a file
+    /// first. The session ignores the timeouts of requests, because the device might sleep. Set
     /// `timeoutIntervalForResource` of the configuration instead.
     public final class BackgroundSession: NetworkSession {
-        /// The end of a transfer that no operation waits for, such as a transfer of an earlier run of the program.
+        /// The result of a transfer that no operation waits for, such as a transfer of an earlier launch of the
+        /// program.
         public struct Orphan: Sendable {
-            /// The request.
+            /// The request of the transfer, or `nil` if the system does not provide the request.
             public let request: URLRequest?
-            /// The response of the server.
+            /// The response of the server, or `nil` if there was no response.
             public let response: HTTPURLResponse?
-            /// The body of a download, or the body of the response to an upload if it has more than 64 KiB.
+            /// The file that contains the response body, or `nil` if there is no file.
             ///
-            /// The file is removed when the closure returns. Move it if you need it.
+            /// The file contains the body of a download, or the response to an upload if its body is larger than 64
+            /// KiB. The session removes the file when the closure returns, so move the file if you need it.
             public let file: URL?
-            /// The body of the response to an upload, if it has at most 64 KiB.
+            /// The body of the response to an upload, or `nil` if the body is larger than 64 KiB.
             public let body: Data?
-            /// The error with which the transfer ended.
+            /// The error with which the transfer failed, or `nil` if the response is complete.
             ///
-            /// The value is `nil` if the response is complete, regardless of its status.
+            /// A complete response can have any status code.
             public let error: NetworkError?
-            /// The data with which the system can continue a failed download, or `nil` if the download cannot continue.
+            /// The data with which the system can resume a failed download, or `nil` if the download cannot resume.
             public let resumeData: Data?
             /// A Boolean value that indicates whether the transfer was an upload.
             public let isUpload: Bool
@@ -77,13 +78,14 @@
             }
         }
 
-        /// A transfer in progress that no operation waits for.
+        /// A transfer in progress that no operation waits for, such as a transfer of an earlier launch of the program.
         ///
-        /// To attach an operation to the transfer, pass the transfer to the operation as its session. The first request
-        /// of the operation is then not sent, and gets the response of the transfer instead. Its method and URL must be
-        /// those of the transfer. All later requests, such as retries, are sent in the ``BackgroundSession``. If the
-        /// transfer has ended before the operation starts, the operation fails with
-        /// ``NetworkError/Code/sessionUnavailable``, and the session passes the end of the transfer to
+        /// To attach an operation to the transfer, pass the transfer to the operation as its session. The operation
+        /// receives the response of the transfer instead of sending its first request, which must have the same method
+        /// and URL. The ``BackgroundSession`` sends later requests, such as retries.
+        ///
+        /// If the transfer ends before the operation starts, the operation fails with
+        /// ``NetworkError/Code/sessionUnavailable``. The session then passes an orphan to
         /// ``BackgroundSession/onOrphan``.
         public final class Transfer: NetworkSession {
             private let task: any SystemTask & ProgressReporting
@@ -95,22 +97,22 @@
                 self.session = session
             }
 
-            /// The request.
+            /// The request of the transfer, or `nil` if the system does not provide the request.
             public var request: URLRequest? { task.originalRequest }
             /// The progress of the transfer.
             public var progress: Progress { task.progress }
 
-            /// Continues a transfer that was suspended when the earlier run of the program ended.
+            /// Resumes a transfer that was suspended when the earlier launch of the program ended.
             public func resume() { task.resume() }
 
-            /// Cancels the transfer.
+            /// Cancels the transfer, which then ends as an orphan.
             ///
-            /// The transfer ends as a ``BackgroundSession/Orphan`` with the error ``NetworkError/Code/cancelled``.
+            /// The code of the ``BackgroundSession/Orphan/error`` is ``NetworkError/Code/cancelled``.
             public func cancel() { task.cancel() }
 
-            /// Creates a task that waits for this transfer.
+            /// Creates a task that receives the response of the transfer.
             ///
-            /// Only the first task waits for the transfer. Later tasks send their requests in the
+            /// Only the first task receives the response of the transfer. Later tasks send their requests with the
             /// ``BackgroundSession``.
             public func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask {
                 let wasAttached = isAttached.withLock { isAttached in
@@ -129,19 +131,17 @@
 
         private init(_ identifier: String) { engine = BackgroundTransfers(identifier) }
 
-        /// Returns the session with an identifier, which is created on the first call.
+        /// Returns the background session with the given identifier, and creates the session on the first call.
         ///
-        /// The identifier must not be empty. If the identifier is empty, each task of the session ends with
-        /// ``NetworkError/Code/sessionUnavailable``.
+        /// If the identifier is empty, each task of the session ends with ``NetworkError/Code/sessionUnavailable``.
         ///
         /// - Parameters:
-        ///   - identifier: The identifier, which is the same in each run of the program. An app extension needs its own
-        ///     identifier.
-        ///   - configure: A closure that changes the configuration. It is called on the calling thread, and only if
-        ///     this call creates the session. An existing session keeps its configuration.
-        ///   - onOrphan: A closure that is called with each transfer that ended without an operation. The default is
-        ///     `nil`, which keeps the current closure. Without a closure, the session keeps such transfers until you
-        ///     set ``onOrphan``.
+        ///   - identifier: The identifier of the session, which must be the same in each launch of the program. An app
+        ///     extension needs its own identifier.
+        ///   - configure: A closure that changes the configuration of a new session. The method calls the closure on
+        ///     the calling thread, and only if it creates the session.
+        ///   - onOrphan: A closure that receives each transfer that ended without an operation. The default is `nil`,
+        ///     which keeps the current value of ``onOrphan``.
         public static func session(
             _ identifier: String, configure: (URLSessionConfiguration) -> Void = { _ in },
             onOrphan: (@Sendable (Orphan) -> Void)? = nil
@@ -184,15 +184,15 @@
                 lifetime: configuration.timeoutIntervalForResource + 86_400)
         }
 
-        /// The closure that is called with each transfer that ended without an operation.
+        /// A closure that receives each transfer that ended without an operation.
         ///
-        /// The closure is called on a queue of the session, one call at a time, in the order in which the transfers
-        /// ended. The closure does not delay the system's events. The handlers that you pass to
-        /// ``handleEvents(completion:)`` are called after the closure has returned.
+        /// The session calls the closure on a serial queue, in the order in which the transfers ended. The session
+        /// calls the handlers from ``handleEvents(completion:)`` after the closure has returned.
         ///
-        /// The session keeps up to 1,000 transfers that end while the property is `nil`. If there are more, the session
-        /// removes the oldest ones and calls the closure once with the error ``NetworkError/Code/resourcesExhausted``.
-        /// If the program ends before you set the closure, the kept transfers are lost.
+        /// While the property is `nil`, the session stores up to 1,000 ended transfers until you set a closure. If
+        /// there are more, the session removes the oldest ones and calls the closure once with the error
+        /// ``NetworkError/Code/resourcesExhausted``. If the program ends before you set a closure, the stored transfers
+        /// are lost.
         public var onOrphan: (@Sendable (Orphan) -> Void)? {
             get { rule.withLock { $0 } }
             set {
@@ -208,19 +208,21 @@
             return { closure(Orphan($0)) }
         }
 
-        /// Keeps the completion handler of the app delegate, and calls it on the main actor when the system has
-        /// delivered all events and ``onOrphan`` has returned for each of them.
+        /// Stores the completion handler of the app delegate until the session has handled all events.
         ///
-        /// Call this method before the method of the app delegate returns. If the system had already delivered all
-        /// events, the session calls the handler after two seconds without an event. In any case, the session calls the
-        /// handler after 20 seconds without an event. If you pass several handlers before that, the session calls all
-        /// of them. The handler does not wait for the handlers of operations. On a watch, complete the
-        /// `WKURLSessionRefreshBackgroundTask` in the handler.
+        /// The session calls the handler on the main actor when the system has delivered all events and ``onOrphan``
+        /// has returned for each of them. The session does not wait for the handlers of operations. If you pass several
+        /// handlers, the session calls all of them.
+        ///
+        /// Call this method before the method of the app delegate returns. If the system has already delivered all
+        /// events, the session calls the handler after two seconds without an event. The session never waits longer
+        /// than 20 seconds without an event. On watchOS, complete the `WKURLSessionRefreshBackgroundTask` in the
+        /// handler.
         public func handleEvents(completion: @escaping @MainActor @Sendable () -> Void) {
             engine.keep(completion)
         }
 
-        /// Returns the transfers in progress that no operation waits for, such as the transfers of an earlier run of
+        /// Returns the transfers in progress that no operation waits for, such as the transfers of an earlier launch of
         /// the program.
         public func transfers() async -> [Transfer] {
             await engine.findOrphans().compactMap { task in
@@ -228,19 +230,19 @@
             }
         }
 
-        /// Restarts a failed download from where it stopped if the orphan has resume data, and otherwise from the first
-        /// byte.
+        /// Starts a failed download again.
         ///
-        /// The new transfer also ends as an orphan.
+        /// If the orphan has resume data, the download resumes. Otherwise, the download starts from the first byte. The
+        /// new transfer also ends as an orphan.
         ///
-        /// - Throws: A ``NetworkError`` with the code ``NetworkError/Code/bodyNotRepeatable`` if the orphan was an
-        ///   upload, because its body is no longer available. The code is ``NetworkError/Code/invalidURL`` if the
-        ///   orphan has no request.
+        /// - Throws: A ``NetworkError`` with the code ``NetworkError/Code/bodyNotRepeatable`` if the orphan is an
+        ///   upload, because the body is no longer available. If the orphan has no request, the code is
+        ///   ``NetworkError/Code/invalidURL``.
         public func restart(_ orphan: Orphan) throws(NetworkError) {
             try engine.restart(orphan.request, resumeData: orphan.resumeData, isUpload: orphan.isUpload)
         }
 
-        /// Creates a task that waits for its first `resume()`.
+        /// Creates a task that sends a request after its first call to `resume()`.
         public func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask {
             engine.makeTask(with: request, receiver: receiver)
         }

@@ -102,8 +102,8 @@ package struct TransferDeadlines: Sendable {
 
     /// Checks a transfer for which no connection has begun.
     ///
-    /// If other transfers are served meanwhile, its wait does not count. Otherwise, the server may be unavailable, so
-    /// the limit for the connection applies.
+    /// If other transfers are served in the meantime, its wait does not count. Otherwise, the server may be
+    /// unavailable, so the limit for the connection applies.
     package mutating func look(at now: Int64, othersAreServed: Bool) {
         guard case .seeking(let start, _) = stage else { return }
         if othersAreServed { began += now - start }

@@ -60,17 +60,17 @@ struct URLSessionDifference: Sendable {
             "Foundation cannot make the server pause. OperationKit keeps the received bytes in memory, up to 64 MiB.",
             "a suspended task delivers nothing, and the server stops sending"),
         group(
-            .wrong, "Foundation requires a space after each colon, and fails without it.",
+            .wrong, "Foundation fails if a header has no space after the colon.",
             "a header needs no space after the colon",
             "a header value may be empty"),
         group(
-            .wrong, "Foundation requires a reason phrase after each status code, and fails without it.",
+            .wrong, "Foundation fails if a status line has no reason phrase.",
             "a status line needs no reason phrase"),
         group(
-            .wrong, "Foundation requires CRLF at the end of each line, and fails without it.",
+            .wrong, "Foundation fails if a header line does not end in CRLF.",
             "header lines may end in a bare line feed"),
         group(
-            .wrong, "Foundation requires headers in UTF-8, and fails if it receives other bytes.",
+            .wrong, "Foundation fails if a header is not valid UTF-8.",
             "a header value that is not UTF-8 is read as Latin-1"),
         group(
             .wrong, "Foundation does not provide the reason phrase.",
@@ -105,7 +105,7 @@ struct URLSessionDifference: Sendable {
             "Foundation does not provide the status line, so OperationKit can only estimate the size of the headers.",
             "maximumHeaderSize limits the size of the headers"),
         group(
-            .wrong, "Foundation has no option to wait for 100 Continue.",
+            .wrong, "Foundation does not support waiting for 100 Continue.",
             "a body with expectsContinue waits for 100 Continue"),
         group(
             .unreliable, "Foundation cannot wait for 100 Continue. After one second, it sends the body.",
