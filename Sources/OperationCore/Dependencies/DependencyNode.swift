@@ -125,7 +125,7 @@ final class DependencyNode: Sendable {
         if isSettled {
             // A `deinit` may take long, so the operations that became ready are reported first.
             let isAnyFreed = upstream.containsInPlace { isKnownUniquelyReferenced(&$0.operation) }
-            if isAnyFreed { WorkerSeat.tellReadied() }
+            if isAnyFreed { ThreadNotes.current.seat?.reportReadied() }
             upstream = FewOrMany()
         } else if ThreadWorklist.begin() {
             upstream = FewOrMany()

@@ -137,7 +137,7 @@ struct UnsuccessfulDependency {
     func failing<ErrorType: Error>(
         with makeError: (OperationFailure<any Error>) -> ErrorType
     ) -> DependencyEdge.Verdict {
-        WorkerSeat.flushCurrent()
+        ThreadNotes.current.seat?.reportChanges()
         let error = makeError(failure)
         return .fail { downstream in
             (downstream as? any FailableOperation)?.fail(with: error)

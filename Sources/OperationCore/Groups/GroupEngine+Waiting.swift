@@ -282,7 +282,7 @@ extension TypedOperation {
     final func outcomeInCallingBody() -> OperationOutcome<ResultType, ErrorType>? {
         let notes = ThreadNotes.current
         // The innermost body counts, because the body of a child may run on the thread of the group's body.
-        let body = notes.bodies.last?.operation.takeUnretainedValue()
+        let body = notes.bodies.last?.managed
         guard let engine = (body ?? BodyTasks.operation)?.groupEngine else { return nil }
         // The closures of a group that judge or convert an outcome are not its body.
         guard body == nil ? engine.isRunningBody : engine.isBodyOnThisThread else { return nil }

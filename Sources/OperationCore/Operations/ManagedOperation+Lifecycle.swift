@@ -294,7 +294,7 @@ extension ManagedOperation {
 
     /// Handles the return of the body in an operation that ends when its body returns.
     package final func bodyDidReturn() {
-        if let seat = ThreadNotes.current.seat, seat.operation === self { seat.isConcluding = true }
+        ThreadNotes.current.seat?.bodyDidReturn(of: self)
         let (action, told) = move { core in
             let action = core.machine.bodyReturned()
             if action == .tellMissingResultAndEnd { core.cause = .noResult }

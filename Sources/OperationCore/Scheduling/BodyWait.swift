@@ -103,7 +103,7 @@ package struct BodyWait {
     static var callers: [WaitingBody] {
         var callers: [WaitingBody] = []
         for body in ThreadNotes.current.bodies {
-            let operation = body.operation.takeUnretainedValue()
+            let operation = body.managed
             if body.isHook, operation.isOver { continue }
             callers.append(WaitingBody(operation: operation, mayOutlive: body.isHook))
         }
@@ -216,6 +216,13 @@ private final class BodyWaitLooks: Sendable {
         }
         withExtendedLifetime(old) {}
         if isOver { timer.cancel() }
+    }
+}
+
+extension RunningBody {
+    var managed: ManagedOperation {
+        // `BodyWait.within` takes no other operation.
+        unsafeDowncast(operation.takeUnretainedValue(), to: ManagedOperation.self)
     }
 }
 
@@ -345,43 +352,23 @@ package final class BlockingWaiter: Sendable {
             MainThreadRelay.serve(until: self)
             return true
         }
-        guard let seat = notes.seat, !seat.hasLeft else {
-            guard let lender = notes.lender else {
-                semaphore.wait()
-                return true
-            }
-            guard lender.threadWillWait() else { return false }
-            // The hook of an operation waits, so other operations of its queue can use the slot.
-            let body = notes.bodies.last?.operation.takeUnretainedValue()
-            let rest = body.flatMap { $0.placeHost?.hookWillWait(of: $0) }
+        if let seat = notes.seat, !seat.hasLeft {
+            guard seat.willBlock(for: operation) else { return false }
             semaphore.wait()
-            rest?.end()
-            lender.threadDidWait()
+            seat.didBlock()
             return true
         }
-        return seat.slot >= 0 ? wait(within: seat, for: operation) : wait(between: seat, for: operation)
-    }
-
-    /// Waits in a body.
-    private func wait(within seat: WorkerSeat, for operation: ManagedOperation?) -> Bool {
-        guard seat.engine.source.beginRest() else { return false }
-        // The operation is raised before the slot is given up, so that it gets the slot.
-        operation?.raise(forBodyOf: seat.urgency)
-        seat.engine.bodyWillWait(seat)
+        guard let lender = notes.lender else {
+            semaphore.wait()
+            return true
+        }
+        guard lender.threadWillWait() else { return false }
+        // The hook of an operation waits, so other operations of its queue can use the slot.
+        let body = notes.bodies.last?.managed
+        let rest = body.flatMap { $0.placeHost?.hookWillWait(of: $0) }
         semaphore.wait()
-        seat.engine.bodyDidWait(seat)
-        seat.engine.source.endRest()
-        return true
-    }
-
-    /// Waits in code that runs during a release, between two bodies.
-    private func wait(between seat: WorkerSeat, for operation: ManagedOperation?) -> Bool {
-        seat.engine.threadWillWait(seat)
-        defer { seat.engine.threadDidWait() }
-        guard seat.engine.source.beginRest() else { return false }
-        operation?.raise(forBodyOf: .veryLow)
-        semaphore.wait()
-        seat.engine.source.endRest()
+        rest?.end()
+        lender.threadDidWait()
         return true
     }
 

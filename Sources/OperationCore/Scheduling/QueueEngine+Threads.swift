@@ -32,7 +32,7 @@ extension QueueEngine {
     /// Works for the queue on the calling thread until nothing can begin.
     package func work() {
         let notes = ThreadNotes.current
-        let seat = WorkerSeat(engine: self, outer: notes.seat)
+        let seat = WorkerSeat(engine: self, outer: .of(notes))
         notes.seat = seat
         #if canImport(Darwin)
             var quality = ThreadQuality()

@@ -236,7 +236,7 @@ extension QueueEngine {
 extension QueueEngine {
     /// Checks the stage of an operation again after a change.
     func reconsider(_ operation: ManagedOperation) {
-        if let seat = ThreadNotes.current.seat, seat.engine === self, seat.isConcluding {
+        if let seat = WorkerSeat.current, seat.engine === self, seat.isConcluding {
             return seat.readied.append(operation)
         }
         apply { state, after in place(operation, &state, &after) }
@@ -284,7 +284,7 @@ extension QueueEngine {
     /// Handles the end of an operation of the queue.
     func didEnd(_ slot: QueueMachine.Slot, _ ending: LifecycleMachine.Ending) {
         let notes = ThreadNotes.current
-        if let seat = notes.seat, seat.engine === self, seat.slot == slot, seat.isConcluding {
+        if let seat = WorkerSeat.of(notes), seat.engine === self, seat.slot == slot, seat.isConcluding {
             seat.hasEnded = true
             seat.ending = ending
             return

@@ -161,7 +161,7 @@ extension QueueManager {
 extension QueueEngine {
     /// A Boolean value that indicates whether the caller is a body that this queue runs, on a thread or in a task.
     var isRunningCaller: Bool {
-        var seat = ThreadNotes.current.seat
+        var seat = WorkerSeat.current
         while let present = seat {
             if present.engine === self, present.slot >= 0 { return true }
             seat = present.outer
