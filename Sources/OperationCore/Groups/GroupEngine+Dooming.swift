@@ -12,15 +12,10 @@ extension GroupEngine {
         let place: GroupPlace
         let cause: CancellationCause
         /// Children that were ended in one step, and whose end was not reported yet.
-        var ended: [EndedChild] = []
+        var ended: [ManagedOperation.EndedChild] = []
         var groups: [ManagedOperation] = []
         /// Children that need all steps, or that a queue holds.
         var others: [ManagedOperation] = []
-    }
-
-    struct EndedChild {
-        let operation: ManagedOperation
-        let seat: ManagedOperation.GroupSeat
     }
 
     /// Cancels the children that end with the group, and ends those that no queue will end.
@@ -81,7 +76,7 @@ extension GroupEngine {
             over.compactMap { child in
                 let seat = child.endUnbegun(in: self, heldBy: nil, because: doom.cause)
                 if seat == nil { left.append(child) }
-                return seat.map { EndedChild(operation: child, seat: $0) }
+                return seat.map { ManagedOperation.EndedChild(operation: child, seat: $0) }
             }
         }
         settle(ended)
@@ -92,7 +87,7 @@ extension GroupEngine {
     private func endHeld(_ children: [ManagedOperation], because cause: CancellationCause) {
         var rest = children[...]
         while let first = rest.first {
-            let host = first.core.withLock { $0.host }
+            let host = first.core.withLock { $0.hostEngine }
             let run = rest.prefix { child in child.core.withLock { $0.host } === host }
             // A queue may have taken in or released the first child meanwhile. That child is handled alone.
             let count = max(run.count, 1)
@@ -111,12 +106,12 @@ extension GroupEngine {
         }
     }
 
-    private func settle(_ ended: [EndedChild]) {
+    private func settle(_ ended: [ManagedOperation.EndedChild]) {
         tellEnds(ended)
         leave(ended)
     }
 
-    private func tellEnds(_ ended: [EndedChild]) {
+    private func tellEnds(_ ended: [ManagedOperation.EndedChild]) {
         let inherited = OperationDefaults.mayInherit ? callbackQueue(ofChildrenIn: nil) : nil
         for child in ended {
             if let inherited { child.operation.setCallbackQueue(inherited, as: .inherited) }
@@ -126,7 +121,7 @@ extension GroupEngine {
     }
 
     /// Removes children from the group after all others were notified of their end.
-    private func leave(_ ended: [EndedChild]) {
+    private func leave(_ ended: [ManagedOperation.EndedChild]) {
         if ended.isEmpty { return }
         let (waiters, released, isMeasuring) = state.withLock { state in
             var waiters: [GroupWaiter] = []
@@ -158,7 +153,7 @@ extension GroupEngine.Doom {
             if child.groupEngine != nil {
                 groups.append(child)
             } else if let seat = child.endUnbegun(in: engine, heldBy: nil, because: cause) {
-                ended.append(GroupEngine.EndedChild(operation: child, seat: seat))
+                ended.append(ManagedOperation.EndedChild(operation: child, seat: seat))
             } else {
                 others.append(child)
             }
@@ -179,7 +174,7 @@ extension ManagedOperation {
     package final var isDoomed: Bool {
         var next: ManagedOperation? = self
         while let operation = next {
-            let (parent, slot) = operation.core.withLock { ($0.parent, $0.parentSlot) }
+            let (parent, slot) = operation.core.withLock { ($0.parentEngine, $0.parentSlot) }
             guard let parent else { return false }
             let (isShielded, isDooming, group) = parent.state.withLock { state in
                 let isShielded = state.children.indices.contains(Int(slot)) && state.machine.isShielded(slot)

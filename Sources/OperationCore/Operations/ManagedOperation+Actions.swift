@@ -154,11 +154,11 @@ struct Remains {
     var extras: RareOperationState?
     var node: DependencyNode?
     var membership: OwnerMembership?
-    var host: QueueEngine?
-    var slot: QueueMachine.Slot = -1
+    var host: HostQueue?
+    var slot: Int32 = -1
     var ending = LifecycleMachine.Ending.success
-    var parent: GroupEngine?
-    var parentSlot: GroupMachine.Slot = -1
+    var parent: ParentGroup?
+    var parentSlot: Int32 = -1
     var parentTag: Int32 = -1
 
     var isEmpty: Bool { extras == nil && node == nil && parent == nil }
@@ -257,7 +257,7 @@ final class RareOperationState {
     /// A reference that keeps the operation alive until it has ended.
     var selfReference: ManagedOperation?
     /// The result that the group uses as its own if its body provided none.
-    var standIn: (any AnyReplacementResult)?
+    var standIn: (any AnyObject & Sendable)?
     /// The context of the task that called `run()`, until the body begins.
     var taskContext: TaskContext?
     var lastObserverID: UInt64 = 0

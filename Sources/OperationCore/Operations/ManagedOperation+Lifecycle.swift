@@ -82,7 +82,7 @@ extension ManagedOperation {
             core.silence()
             return core.isSilent
         }
-        if isSilent { original.groupEngine?.silence() }
+        if isSilent { original.ownGroup?.silence() }
     }
 
     /// Cancels the operation if the outcome is undecided.
@@ -116,7 +116,7 @@ extension ManagedOperation {
         }
         guard let action else { return nil }
         if action == .refuse {
-            if silences { groupEngine?.silence() }
+            if silences { ownGroup?.silence() }
             return false
         }
         signalCancelled()
@@ -366,10 +366,15 @@ extension ManagedOperation.Core {
 extension ManagedOperation {
     /// The slots that an ended child had.
     struct GroupSeat {
-        var slot: GroupMachine.Slot
+        var slot: Int32
         var tag: Int32
         /// The slot in the queue that held it.
-        var queueSlot: QueueMachine.Slot
+        var queueSlot: Int32
+    }
+
+    struct EndedChild {
+        let operation: ManagedOperation
+        let seat: GroupSeat
     }
 
     /// Cancels and ends a child in one step if it has not begun and has no dependencies, dependents or handlers.
@@ -379,14 +384,14 @@ extension ManagedOperation {
     ///
     /// - Returns: `nil`, without any effect, if the child does not meet these conditions.
     final func endUnbegun(
-        in parent: GroupEngine, heldBy host: QueueEngine?, because cause: CancellationCause
+        in parent: ParentGroup, heldBy host: HostQueue?, because cause: CancellationCause
     ) -> GroupSeat? {
         guard Self.canEndInOneStep else { return nil }
         return core.withLock { core in
             guard core.parent === parent, core.host === host, !core.hasHandlers, core.extras == nil, core.node == nil,
                 core.membership == nil, !core.wasAskedForReadiness,
                 // A replacement for a failed child does not belong to the group alone.
-                core.parentTag != GroupRescue.tag, core.machine.cancelAndEnd()
+                core.parentTag != ParentGroup.replacementTag, core.machine.cancelAndEnd()
             else { return nil }
             core.cause = cause
             // The caller holds both, so neither is freed under the lock.

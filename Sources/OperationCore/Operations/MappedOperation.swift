@@ -119,7 +119,7 @@ public final class MappedOperation<ResultType: Sendable, ErrorType: Error>: Asyn
 
     package override var runsInPlace: Bool { root.runsInPlace }
 
-    package override var groupEngine: GroupEngine? { root.groupEngine }
+    package override var ownGroup: ParentGroup? { root.ownGroup }
 }
 
 extension TypedOperation {

@@ -221,7 +221,7 @@ extension ManagedOperation {
         var permit = HandlerPermit()
         if let parent { permit.group = parent.cancellationMark(forChildAt: slot) }
         // A child that runs on the thread of its group's body is in no queue itself, but its group may be.
-        if let queue = host ?? parent?.state.withLock({ $0.isPartOfQueue ? $0.queue : nil }) {
+        if let queue = host ?? parent?.acceptedBy {
             permit.queue = queue.cancellations
             permit.queueCount = queue.cancellations.count
         }

@@ -124,7 +124,7 @@ extension ManagedOperation {
 
     /// Notes that the categories seem to be free, so that the operation asks for them when its queue has a slot for it.
     final func categoriesSeemFree(_ ticket: AdmissionTicket) {
-        let host = core.withLock { core -> QueueEngine? in
+        let host = core.withLock { core -> HostQueue? in
             guard let extras = core.extras, extras.admission?.ticket == ticket,
                 extras.admission?.machine.call(round: ticket.round) == true
             else { return nil }
@@ -134,7 +134,7 @@ extension ManagedOperation {
     }
 
     /// Asks for the categories of an operation that has a slot, and returns whether the operation holds them.
-    final func askForCategories(in host: QueueEngine) -> Bool {
+    final func askForCategories(in host: HostQueue) -> Bool {
         let (ticket, categories) = core.withLock { core -> (AdmissionTicket?, [OperationCategory]) in
             guard core.machine.ending == nil, !core.machine.isStarted, let extras = core.extras,
                 extras.admission?.machine.ask(epoch: core.node?.additions ?? 0) == true
@@ -144,9 +144,9 @@ extension ManagedOperation {
         guard let ticket else { return false }
         var isGranted = CategoryRegistry.ask(ticket, for: categories, in: host)
         // The wait needs a thread, and the source may not have enough.
-        if !isGranted, let time = CategoryRegistry.patience(of: ticket), host.source.beginRest() {
+        if !isGranted, let time = CategoryRegistry.patience(of: ticket), host.beginRest() {
             isGranted = waitWithSlot(ticket, time)
-            host.source.endRest()
+            host.endRest()
         }
         if !isCurrent(ticket) { CategoryRegistry.leave(ticket) }
         guard isGranted else { return false }
