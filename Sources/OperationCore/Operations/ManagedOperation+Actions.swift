@@ -97,7 +97,7 @@ extension ManagedOperation {
         }
         guard didEnd else { return }
         if let maps = remains.extras?.maps { signalEnd(of: maps) }
-        if let membership = remains.membership { OwnerRegistry.shared.withdraw(membership) }
+        remains.membership?.withdraw()
         if let host = remains.host { host.didEnd(remains.slot, remains.ending) }
         guard !remains.isEmpty else { return }
         if ThreadWorklist.begin() {
@@ -153,7 +153,7 @@ extension ManagedOperation {
 struct Remains {
     var extras: RareOperationState?
     var node: DependencyNode?
-    var membership: OwnerMembership?
+    var membership: OwnerLink?
     var host: HostQueue?
     var slot: Int32 = -1
     var ending = LifecycleMachine.Ending.success
@@ -253,7 +253,7 @@ final class RareOperationState {
     /// The operation whose queue slot this operation uses, if it is in no queue itself.
     weak var placeKeeper: ManagedOperation?
     /// The membership of the operation in an owner.
-    var membership: OwnerMembership?
+    var membership: OwnerLink?
     /// A reference that keeps the operation alive until it has ended.
     var selfReference: ManagedOperation?
     /// The result that the group uses as its own if its body provided none.

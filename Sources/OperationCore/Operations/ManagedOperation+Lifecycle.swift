@@ -222,6 +222,12 @@ extension ManagedOperation {
         if action == .awaitDependencies, listen() { dependenciesDidEnd() }
     }
 
+    /// Cancels an operation that is about to begin if its owner is gone.
+    final func cancelIfOwnerIsGone() {
+        let membership = core.withLock { $0.machine.ending == nil ? $0.membership : nil }
+        if let cause = membership?.causeIfOwnerIsGone { cancelIfUndecided(because: cause) }
+    }
+
     /// Starts the operation and keeps it alive until it has ended.
     public final func startAndKeepAlive() {
         let old = core.withLock { core in

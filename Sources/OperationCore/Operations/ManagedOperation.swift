@@ -64,7 +64,7 @@ open class ManagedOperation: Operation, @unchecked Sendable {
         var parent: ParentGroup?
 
         /// The membership of the operation in an owner.
-        var membership: OwnerMembership? {
+        var membership: OwnerLink? {
             get { extras?.membership }
             set {
                 if newValue != nil || extras != nil { need().membership = newValue }
@@ -128,7 +128,7 @@ open class ManagedOperation: Operation, @unchecked Sendable {
             let isUnfinished = core.machine.isExecuting && core.machine.ending == nil
             return (core.extras, core.node, isUnfinished, core.machine.isFinished ? nil : core.membership)
         }
-        if let membership { OwnerRegistry.shared.withdraw(membership) }
+        membership?.withdraw()
         if isUnfinished { reportReleaseUnfinished() }
         // Links and closures are released outside the stack of this deinit. See ThreadWorklist.
         if let extras {

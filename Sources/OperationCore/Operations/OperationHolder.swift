@@ -130,6 +130,20 @@ enum GroupWaitEnd: Sendable {
     case elsewhere
 }
 
+/// The membership of an operation in the operations of its owner.
+package class OwnerLink: @unchecked Sendable {
+    // Sendable: a subclass adds only state that is.
+
+    /// Ends the membership, because the operation has ended, has another owner, or its handler begins.
+    func withdraw() {}
+
+    /// The cause with which the operation is canceled if its owner is gone, or `nil` if the owner exists.
+    var causeIfOwnerIsGone: CancellationCause? { nil }
+
+    /// Enters the operation once more, for a handler that begins after its end.
+    func entered(again operation: ManagedOperation) -> OwnerLink { self }
+}
+
 extension ManagedOperation.Core {
     /// The queue of the operation and its slot there, if that queue is recorded.
     var recordingQueue: (HostQueue, Int32)? {

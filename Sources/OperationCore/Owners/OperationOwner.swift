@@ -289,7 +289,7 @@ extension CommonOperationMembers {
 
 extension ManagedOperation {
     final var assignedOwner: OperationOwner? {
-        get { core.withLock { $0.membership }?.owner }
+        get { (core.withLock { $0.membership } as? OwnerMembership)?.owner }
         set {
             let membership = newValue.map { OwnerMembership(of: life, to: $0) }
             let (old, hasEnded) = core.withLock { core in
@@ -297,17 +297,9 @@ extension ManagedOperation {
             }
             // Another thread may replace the new membership before it is entered here. A withdrawn membership stays
             // outside.
-            if let old { OwnerRegistry.shared.withdraw(old) }
+            old?.withdraw()
             if let membership, !hasEnded { OwnerRegistry.shared.enter(membership) }
         }
-    }
-
-    /// Cancels an operation that is about to begin if its owner is gone.
-    final func cancelIfOwnerIsGone() {
-        guard let owner = core.withLock({ $0.machine.ending == nil ? $0.membership : nil })?.owner, owner.isGone else {
-            return
-        }
-        cancelIfUndecided(because: .ownerGone("\(owner)"))
     }
 }
 

@@ -289,7 +289,7 @@ enum OwnerKey: Hashable {
 /// The membership of an operation in the group of its owner.
 ///
 /// The operation holds it, and so does the group until the operation ends.
-package final class OwnerMembership: Sendable {
+package final class OwnerMembership: OwnerLink, @unchecked Sendable {
     enum Place {
         /// The membership was not entered yet.
         case outside
@@ -314,4 +314,14 @@ package final class OwnerMembership: Sendable {
     ///
     /// Do not read it under a lock, because the returned reference may be the last one.
     package var operation: Operation? { reference }
+
+    override func withdraw() { OwnerRegistry.shared.withdraw(self) }
+
+    override var causeIfOwnerIsGone: CancellationCause? { owner.isGone ? .ownerGone("\(owner)") : nil }
+
+    override func entered(again operation: ManagedOperation) -> OwnerLink {
+        let membership = OwnerMembership(of: operation, to: owner)
+        OwnerRegistry.shared.enter(membership)
+        return membership
+    }
 }
