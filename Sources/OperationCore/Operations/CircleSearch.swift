@@ -154,26 +154,19 @@ extension ManagedOperation {
     /// - Parameter most: The maximum number of operations in a list. At most this number of a group's children is
     ///   included.
     fileprivate func needs(atMost most: Int) -> [[ManagedOperation]] {
-        let (isOver, isDecided, waits, node) = core.withLock { core in
+        let (isOver, isDecided, waits, node, gate) = core.withLock { core in
             let isWaiting = !core.machine.isStarted && !core.isReady
-            let waits = core.extras?.bodyWaits ?? []
-            return (core.machine.isFinished, core.machine.ending != nil, waits, isWaiting ? core.node : nil)
+            let extras = core.extras
+            return (
+                core.machine.isFinished, core.machine.ending != nil, extras?.bodyWaits ?? [],
+                isWaiting ? core.node : nil, extras?.gate
+            )
         }
         if isOver { return [] }
         let awaited = waits.filter { $0.isLasting(isDecided: isDecided) }.map(\.operation)
         var all = awaited + (node?.liveUpstream ?? []) + (ownGroup?.neededChildren(atMost: most) ?? [])
         if let sharedRun { all.append(sharedRun.life) }
-        var needs = [siblingsThatFillWidth(atMost: most)]
-        switch admissionStanding {
-        case .categories(let categories):
-            for category in categories where category.limit <= most {
-                let holders = category.holders
-                // If there is room, the operation waits for something else.
-                if holders.count >= category.limit, !holders.contains(where: { $0 === self }) { needs.append(holders) }
-            }
-        case .throttled(_, _, let runner): all += [runner].compactMap { $0 }.filter { $0 !== self }
-        case .none, .evaluating: break
-        }
+        let needs = [siblingsThatFillWidth(atMost: most)] + (gate?.needs(of: self, atMost: most) ?? [])
         return needs + all.map { [$0] }
     }
 }

@@ -178,7 +178,9 @@ import Foundation
 extension ManagedOperation {
     /// Notifies the queue that holds the operation that the operation is no longer ready.
     func signalDependencyAdded() {
-        giveBackOutdatedAdmission()
+        if let gate = core.withLock({ $0.extras?.gate }), gate.giveBackIfOutdated(self) {
+            core.withLock { $0.host }?.reconsider(self)
+        }
         let (host, isAsked, maps) = core.withLock { core in
             let isAsked = core.wasAskedForReadiness && !core.isStartUnderWay
             return (core.host, isAsked, core.extras?.maps?.unstarted ?? [])

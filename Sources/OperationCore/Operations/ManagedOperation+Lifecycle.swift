@@ -270,8 +270,8 @@ extension ManagedOperation {
 
     /// Withdraws the operation's request to begin, because a result arrived before the start.
     private func bodyBecameNeedless() {
-        let (old, host) = core.withLock { ($0.withdrawOutdatedAdmission(), $0.host) }
-        old?.giveBack()
+        let (gate, host) = core.withLock { ($0.extras?.gate, $0.host) }
+        _ = gate?.giveBackIfOutdated(self)
         host?.reconsider(self)
     }
 

@@ -130,6 +130,38 @@ enum GroupWaitEnd: Sendable {
     case elsewhere
 }
 
+/// The conditions, the throttle and the categories of an operation, which decide when its body may begin.
+///
+/// It is deliberately not `Sendable`. It belongs to the state of its operation, and is used under the lock of that
+/// operation or by the thread that ended it.
+class StartGate {
+    /// Whether the body may begin, for an operation that ever had this number of dependencies.
+    func isOpen(epoch: Int) -> Bool { true }
+
+    /// Whether the operation asks for the rest after its start delay.
+    func isDelayed(epoch: Int) -> Bool { false }
+
+    func noteBodyBegins() {}
+
+    /// The part that can still be read after the operation has ended.
+    var remains: StartGate? { nil }
+
+    /// Gives back what was granted, when the operation has ended or is being freed.
+    func close() {}
+
+    // The methods below are called outside every lock.
+
+    /// Asks for admission on the thread that starts the operation, on which its body may run.
+    func seek(atStartOf operation: ManagedOperation) {}
+
+    /// Gives back what was granted if a dependency was added before the start, or if the body will not run, and returns
+    /// whether there was anything.
+    func giveBackIfOutdated(_ operation: ManagedOperation) -> Bool { false }
+
+    /// Returns the operations for which the operation waits here, each time a list of which one must end.
+    func needs(of operation: ManagedOperation, atMost most: Int) -> [[ManagedOperation]] { [] }
+}
+
 /// The membership of an operation in the operations of its owner.
 package class OwnerLink: @unchecked Sendable {
     // Sendable: a subclass adds only state that is.
@@ -190,5 +222,23 @@ extension TypedOperation {
         // The innermost body counts, because the body of a child may run on the thread of the group's body.
         let body = ThreadNotes.current.bodies.last?.managed
         return (body ?? BodyTasks.operation)?.ownGroup?.run(self, forBodyOnThread: body != nil).map(outcome)
+    }
+}
+
+extension ManagedOperation.Core {
+    /// The gate, unless the body will never run.
+    private var gate: StartGate? { machine.ending == nil ? extras?.gate : nil }
+
+    /// Whether only its dependencies keep the body from beginning, or the body will never run.
+    var isAdmitted: Bool { gate?.isOpen(epoch: node?.additions ?? 0) ?? true }
+
+    /// Whether only the categories are left, for which the operation asks after its delay.
+    var isDelayed: Bool { gate?.isDelayed(epoch: node?.additions ?? 0) ?? false }
+
+    /// Returns whether the body may begin now, and notes that it begins.
+    mutating func noteBodyBegins() -> Bool {
+        guard machine.enterBody() else { return false }
+        extras?.gate?.noteBodyBegins()
+        return true
     }
 }
