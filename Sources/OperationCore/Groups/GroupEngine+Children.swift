@@ -235,7 +235,7 @@ extension ManagedOperation.Core {
 
     /// Returns whether the dependencies of the operation have ended, and otherwise has it notified when they have.
     func isReadyOrListens(for operation: ManagedOperation) -> Bool {
-        isReady || node?.listen(.loose(WeakOperation(operation.life))) ?? true
+        isReady || node?.listen(operation.life) ?? true
     }
 }
 

@@ -214,7 +214,7 @@ extension ManagedOperation {
     func reportReadiness() -> Bool {
         if let original, let mapRecord { return original.reportReadiness(of: mapRecord) }
         let (isReady, isMissed) = core.withLock { core in
-            let isReady = core.isReady || core.node?.listen(.loose(WeakOperation(self))) ?? true
+            let isReady = core.isReady || core.node?.listen(self) ?? true
             core.wasAskedForReadiness = true
             if core.isStartUnderWay { core.wasAskedAfterStart = true }
             guard !core.machine.isStarted else { return (isReady, false) }
@@ -230,7 +230,7 @@ extension ManagedOperation {
     /// Returns the value of `isReady` for an operation that is mapped from this one.
     private func reportReadiness(of record: MapRecord) -> Bool {
         let (isReady, isMissed) = core.withLock { core in
-            let isReady = core.isReady || core.node?.listen(.loose(WeakOperation(self))) ?? true
+            let isReady = core.isReady || core.node?.listen(self) ?? true
             record.wasAsked = true
             if record.wasStarted { record.wasAskedAfterStart = true }
             return (isReady, !record.wasStarted && record.readiness.report(isReady))

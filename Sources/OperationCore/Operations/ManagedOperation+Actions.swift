@@ -152,7 +152,7 @@ extension ManagedOperation {
 /// The parts of an ended operation that are still to be processed.
 struct Remains {
     var extras: RareOperationState?
-    var node: DependencyNode?
+    var node: OperationNode?
     var membership: OwnerLink?
     var host: HostQueue?
     var slot: Int32 = -1

@@ -335,7 +335,7 @@ extension ManagedOperation {
 
     /// Listens for the end of the last dependency, and returns whether it has already ended.
     private func listen() -> Bool {
-        nodeIfAny?.listen(.loose(WeakOperation(self))) ?? true
+        nodeIfAny?.listen(self) ?? true
     }
 
     final func turnDidCome() {

@@ -57,7 +57,7 @@ open class ManagedOperation: Operation, @unchecked Sendable {
         var callbackQueue: DispatchQueue?
         var extras: RareOperationState?
         /// The node in the graph, from the first link to another operation until the end.
-        var node: DependencyNode?
+        var node: OperationNode?
         /// The queue of this package that holds the operation, from its addition until its end.
         var host: HostQueue?
         /// The group of which the operation is a child, from its addition until its end.

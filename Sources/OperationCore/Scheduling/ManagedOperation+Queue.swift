@@ -155,7 +155,7 @@ extension ManagedOperation.Core {
         if machine.isCancelled { return .cancelled }
         if isHeldByGroup { return .waits }
         // If the operation is not ready, its node notifies the queue when it is.
-        guard isReady || node?.listen(.held(operation)) ?? true else { return .waits }
+        guard isReady || node?.listen(operation, isHeld: true) ?? true else { return .waits }
         if isCalled { return .ready }
         guard isAdmitted || isDelayed && hasDelayLeft else { return .held }
         guard hasDelayLeft, machine.ending == nil else { return .ready }
