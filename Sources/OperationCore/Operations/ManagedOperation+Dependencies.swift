@@ -63,7 +63,7 @@ extension ManagedOperation {
 
     /// Removes this edge, and no other edge to the same operation.
     final func remove(_ edge: DependencyEdge, to upstream: Operation) {
-        removeEdges(to: upstream) { $0.remove(edge, to: upstream) }
+        removeEdges(to: upstream) { $0.remove(edge, to: upstream.originalOrSelf) }
     }
 
     private func removeEdges(to upstream: Operation, _ remove: (inout DependencyLinks) -> [DependencyLinks.Upstream]) {
