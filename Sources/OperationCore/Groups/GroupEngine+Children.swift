@@ -298,9 +298,6 @@ extension GroupEngine {
 
 // The groups around an operation.
 extension ManagedOperation {
-    /// Whether the operation is a child of a group.
-    package final var isInGroup: Bool { core.withLock { $0.parent != nil } }
-
     /// Passes the settings of the groups around the operation to `take`, the nearest group first, until it returns
     /// true.
     package final func askGroups<Offer: Sendable>(for type: Offer.Type, _ take: (Offer) -> Bool) {
