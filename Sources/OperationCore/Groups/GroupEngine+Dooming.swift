@@ -74,9 +74,9 @@ extension GroupEngine {
         }
         let ended = state.withLock { _ in
             over.compactMap { child in
-                let seat = child.endUnbegun(in: self, heldBy: nil, because: doom.cause)
-                if seat == nil { left.append(child) }
-                return seat.map { ManagedOperation.EndedChild(operation: child, seat: $0) }
+                let ended = child.endUnbegun(in: self, heldBy: nil, because: doom.cause)
+                if ended == nil { left.append(child) }
+                return ended
             }
         }
         settle(ended)
@@ -96,7 +96,7 @@ extension GroupEngine {
             if let host {
                 let ended = host.endUnbegun(&left, of: self, because: cause)
                 tellEnds(ended)
-                host.forgetUnbegun(ended.map(\.seat.queueSlot))
+                host.forgetUnbegun(ended.map(\.queueSlot))
                 leave(ended)
             }
             for child in left {
@@ -116,7 +116,7 @@ extension GroupEngine {
         for child in ended {
             if let inherited { child.operation.setCallbackQueue(inherited, as: .inherited) }
             child.operation.tellEndOfUnbegun()
-            if child.seat.tag >= 0 { source?.take(child.operation, tag: child.seat.tag) }
+            if child.tag >= 0 { source?.take(child.operation, tag: child.tag) }
         }
     }
 
@@ -128,7 +128,7 @@ extension GroupEngine {
             var released: [(ManagedOperation?, RecoveryHook?)] = []
             released.reserveCapacity(ended.count)
             for child in ended {
-                let slot = child.seat.slot
+                let slot = child.slot
                 _ = state.machine.ended(slot, .cancelled)
                 state.meter.end(slot)
                 let entry = exchange(&state.children[Int(slot)], with: Child())
@@ -152,8 +152,8 @@ extension GroupEngine.Doom {
         for child in children {
             if child.groupEngine != nil {
                 groups.append(child)
-            } else if let seat = child.endUnbegun(in: engine, heldBy: nil, because: cause) {
-                ended.append(ManagedOperation.EndedChild(operation: child, seat: seat))
+            } else if let over = child.endUnbegun(in: engine, heldBy: nil, because: cause) {
+                ended.append(over)
             } else {
                 others.append(child)
             }

@@ -220,10 +220,8 @@ private final class BodyWaitLooks: Sendable {
 }
 
 extension RunningBody {
-    var managed: ManagedOperation {
-        // `BodyWait.within` takes no other operation.
-        unsafeDowncast(operation.takeUnretainedValue(), to: ManagedOperation.self)
-    }
+    /// The operation, because `BodyWait.within` takes no operation of another kind.
+    var managed: ManagedOperation { unsafeDowncast(operation.takeUnretainedValue(), to: ManagedOperation.self) }
 }
 
 /// The operations whose bodies run in tasks.

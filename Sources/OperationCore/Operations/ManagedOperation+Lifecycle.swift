@@ -370,17 +370,13 @@ extension ManagedOperation.Core {
 
 // The fast path for the many operations that are canceled before they begin and have only their group to notify.
 extension ManagedOperation {
-    /// The slots that an ended child had.
-    struct GroupSeat {
-        var slot: Int32
-        var tag: Int32
-        /// The slot in the queue that held it.
-        var queueSlot: Int32
-    }
-
+    /// A child that was ended in one step, and the slots that it had.
     struct EndedChild {
         let operation: ManagedOperation
-        let seat: GroupSeat
+        let slot: Int32
+        let tag: Int32
+        /// The slot in the queue that held the child.
+        let queueSlot: Int32
     }
 
     /// Cancels and ends a child in one step if it has not begun and has no dependencies, dependents or handlers.
@@ -391,7 +387,7 @@ extension ManagedOperation {
     /// - Returns: `nil`, without any effect, if the child does not meet these conditions.
     final func endUnbegun(
         in parent: ParentGroup, heldBy host: HostQueue?, because cause: CancellationCause
-    ) -> GroupSeat? {
+    ) -> EndedChild? {
         guard Self.canEndInOneStep else { return nil }
         return core.withLock { core in
             guard core.parent === parent, core.host === host, !core.hasHandlers, core.extras == nil, core.node == nil,
@@ -403,7 +399,8 @@ extension ManagedOperation {
             // The caller holds both, so neither is freed under the lock.
             core.parent = nil
             core.host = nil
-            return GroupSeat(slot: core.parentSlot, tag: core.parentTag, queueSlot: core.slot)
+            return EndedChild(
+                operation: self, slot: core.parentSlot, tag: core.parentTag, queueSlot: core.slot)
         }
     }
 

@@ -2,7 +2,6 @@
 // See LICENSE in the repository's root.
 
 import Foundation
-import Synchronization
 
 /// The state of an operation in the queue that holds it.
 struct QueuePlace {
@@ -130,11 +129,8 @@ extension ManagedOperation {
 }
 
 extension HostQueue {
-    /// The engine of the queue.
-    var engine: QueueEngine {
-        // There is no other kind.
-        unsafeDowncast(self, to: QueueEngine.self)
-    }
+    /// The engine of the queue, because there is no other kind.
+    var engine: QueueEngine { unsafeDowncast(self, to: QueueEngine.self) }
 }
 
 extension ManagedOperation.Core {

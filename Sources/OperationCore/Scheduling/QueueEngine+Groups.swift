@@ -55,8 +55,8 @@ extension QueueEngine {
         var left: [ManagedOperation] = []
         inPortions(children) { portion, state, _ in
             for child in portion {
-                if let seat = endUnbegun(child, of: group, because: cause, &state) {
-                    ended.append(ManagedOperation.EndedChild(operation: child, seat: seat))
+                if let over = endUnbegun(child, of: group, because: cause, &state) {
+                    ended.append(over)
                 } else {
                     left.append(child)
                 }
@@ -68,15 +68,15 @@ extension QueueEngine {
 
     private func endUnbegun(
         _ child: ManagedOperation, of group: ParentGroup, because cause: CancellationCause, _ state: inout State
-    ) -> ManagedOperation.GroupSeat? {
+    ) -> ManagedOperation.EndedChild? {
         guard let slot = child.slot(in: self) else { return nil }
         switch state.machine.entries[Int(slot)].stage {
         case .waiting, .held, .ready: break
         case .free, .entering, .dealt, .running, .ending: return nil
         }
-        guard let seat = child.endUnbegun(in: group, heldBy: self, because: cause) else { return nil }
+        guard let ended = child.endUnbegun(in: group, heldBy: self, because: cause) else { return nil }
         state.machine.place(slot, .ending)
-        return seat
+        return ended
     }
 
     /// Removes entries that `endUnbegun` ended.

@@ -204,10 +204,8 @@ package final class WorkerSeat: ThreadSeat {
     /// The work of the calling thread for a queue of this package, if it works for one.
     static var current: WorkerSeat? { of(ThreadNotes.current) }
 
-    static func of(_ notes: ThreadNotes) -> WorkerSeat? {
-        // There is no other kind of seat.
-        notes.seat.map { unsafeDowncast($0, to: WorkerSeat.self) }
-    }
+    /// Returns the seat of a thread, because there is no other kind.
+    static func of(_ notes: ThreadNotes) -> WorkerSeat? { notes.seat.map { unsafeDowncast($0, to: WorkerSeat.self) } }
 
     private static let none = QueueMachine.Key(slot: -1, generation: 0)
 

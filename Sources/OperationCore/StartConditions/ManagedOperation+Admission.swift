@@ -11,29 +11,24 @@ extension ManagedOperation {
     /// A later grant goes through `admissionDidComplete`.
     @discardableResult
     final func seekAdmission() -> Bool {
-        let (old, pending) = core.withLock { core -> (AdmissionLeftovers?, PendingAction?) in
+        let (old, pending) = core.withLock {
+            core -> (AdmissionLeftovers?, (AdmissionMachine.Action, AdmissionTicket)?) in
             guard core.machine.ending == nil, !core.machine.isStarted, core.isReady else { return (nil, nil) }
             let old = core.withdrawOutdatedAdmission()
             guard let admission = core.admission else { return (old, nil) }
             let (epoch, isDelayed) = (core.node?.additions ?? 0, core.hasDelayLeft)
             if !isDelayed, let action = admission.machine.delayEnded(epoch: epoch), let ticket = admission.ticket {
-                return (old, PendingAction(action: action, ticket: ticket))
+                return (old, (action, ticket))
             }
             guard let action = admission.machine.seek(admission.steps, epoch: epoch, isDelayed: isDelayed) else {
                 return (old, nil)
             }
             let ticket = AdmissionTicket(life, round: admission.machine.round)
             admission.ticket = ticket
-            return (old, PendingAction(action: action, ticket: ticket))
+            return (old, (action, ticket))
         }
         old?.giveBack()
-        guard let pending else { return false }
-        return pursue(pending.action, pending.ticket)
-    }
-
-    private struct PendingAction {
-        let action: AdmissionMachine.Action
-        let ticket: AdmissionTicket
+        return pending.map(pursue) ?? false
     }
 
     /// Takes one step after another, and returns whether all of them were granted immediately.

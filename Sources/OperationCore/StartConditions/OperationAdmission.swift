@@ -89,10 +89,8 @@ struct AdmissionLeftovers {
 }
 
 extension ManagedOperation.Core {
-    var admission: OperationAdmission? {
-        // There is no other kind of gate.
-        extras?.gate.map { unsafeDowncast($0, to: OperationAdmission.self) }
-    }
+    /// The gate, because there is no other kind.
+    var admission: OperationAdmission? { extras?.gate.map { unsafeDowncast($0, to: OperationAdmission.self) } }
 
     /// Whether the operation may take a slot, with which it asks for its categories.
     var isCalled: Bool {
