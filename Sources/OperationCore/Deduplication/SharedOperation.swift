@@ -439,8 +439,6 @@ extension CancellationCause.Code {
     public static let allAskersLeft = Self("allAskersLeft")
     /// The queue for a shared run did not accept the run.
     public static let runRefused = Self("runRefused")
-    /// The queue keeps another operation with the same key.
-    public static let alreadyPresent = Self("alreadyPresent")
 }
 
 extension CancellationCause {
@@ -457,19 +455,5 @@ extension CancellationCause {
             message:
                 "The operation was canceled because its queue did not accept it: \(error.message)",
             underlyingError: error)
-    }
-
-    static func alreadyPresent(_ name: String, queue: String) -> CancellationCause {
-        CancellationCause(
-            code: .alreadyPresent,
-            message: "The operation was canceled because \(name) is in queue \(queue) with the same key, and is kept. "
-                + "To run the new operation, add it with the policy replace or append.")
-    }
-
-    static func replaced(_ name: String, queue: String) -> CancellationCause {
-        CancellationCause(
-            code: .replaced,
-            message: "The operation was canceled because \(name) was added to queue \(queue) with the same key and "
-                + "replaced it.")
     }
 }

@@ -209,61 +209,6 @@ private func taken<Input>(from slot: InputSlot<Input>) throws(MissingInput) -> I
     return input
 }
 
-/// A closure that passes the results of one or more dependencies to an operation just before its body.
-///
-/// If all of its edges are removed, the input is removed, too. If only some of them are removed, it can no longer be
-/// used.
-struct DependencyInput {
-    private var edgeCount: Int
-    /// Whether some of the edges were removed and others were not.
-    private(set) var isBroken = false
-    let feed: @Sendable (ManagedOperation) -> Void
-
-    init(edgeCount: Int, feed: @escaping @Sendable (ManagedOperation) -> Void) {
-        self.edgeCount = edgeCount
-        self.feed = feed
-    }
-
-    /// Notes that an edge was removed, and returns whether it was the last one.
-    mutating func removeEdge() -> Bool {
-        edgeCount -= 1
-        isBroken = true
-        return edgeCount == 0
-    }
-}
-
-/// An input that is added in one step with its last edge, because the operation may be started at any moment.
-struct NewDependencyInput {
-    /// The other edges, which were added before.
-    var earlierEdges: [DependencyEdge] = []
-    let feed: @Sendable (ManagedOperation) -> Void
-}
-
-extension ManagedOperation.Core {
-    /// Adds an input, which is used just before the body, after the inputs that were added before.
-    mutating func add(_ input: NewDependencyInput, lastEdge: DependencyEdge?) {
-        let extras = need()
-        // The edges name the input by this number. No other input of the operation has the same number.
-        let number = UInt32(truncatingIfNeeded: extras.inputs.lastID + 1)
-        for edge in input.earlierEdges { edge.inputNumber = number }
-        lastEdge?.inputNumber = number
-        let edgeCount = input.earlierEdges.count + (lastEdge == nil ? 0 : 1)
-        extras.inputs.append(DependencyInput(edgeCount: edgeCount, feed: input.feed), id: UInt64(number))
-    }
-}
-
-extension RareOperationState {
-    /// Removes the inputs whose edges were all removed, and returns them, to be released outside the lock.
-    func removeInputs(of links: [DependencyLinks.Upstream]) -> [DependencyInput] {
-        var removed: [DependencyInput] = []
-        for number in links.map({ UInt64($0.edge.inputNumber) }) where number != 0 {
-            let isLast = inputs.update(number) { $0.removeEdge() }
-            if isLast == true, let input = inputs.remove(number) { removed.append(input) }
-        }
-        return removed
-    }
-}
-
 extension ManagedOperation {
     /// Adds dependencies on all sources or on none, and an input that is used when they have ended.
     final func connect(
@@ -281,6 +226,14 @@ extension ManagedOperation {
             for (edge, source) in zip(added, sources) { remove(edge, to: source.upstream) }
             throw error
         }
+    }
+
+    /// Feeds the mapped operation itself, although the edges are those of its original.
+    private func feeding(
+        _ feed: @escaping @Sendable (ManagedOperation) -> Void
+    ) -> @Sendable (ManagedOperation) -> Void {
+        guard original != nil else { return feed }
+        return { [weak self] _ in if let self { feed(self) } }
     }
 
     /// Adds an input that comes from no dependency.

@@ -29,30 +29,10 @@ public struct ChildRecovery<Value: Sendable>: Sendable {
 
 /// The decision of a recovery, without the type of the result.
 enum RecoveryAnswer: Sendable {
-    case result(any AnyReplacementResult)
-    case operation(ManagedOperation, _ result: @Sendable () -> (any AnyReplacementResult)?)
+    case result(any AnyObject & Sendable)
+    case operation(ManagedOperation, _ result: @Sendable () -> (any AnyObject & Sendable)?)
     /// The child fails, and the error is the one that the recovery threw, if any.
     case fail((any Error)?)
-}
-
-/// A result that a group uses in place of the one that a child did not give.
-final class ReplacementResult<Value: Sendable>: AnyReplacementResult {
-    let value: Value
-
-    init(_ value: Value) { self.value = value }
-}
-
-/// A replacement result of any type.
-protocol AnyReplacementResult: AnyObject, Sendable {}
-
-extension TypedOperation {
-    /// The outcome as the group of the operation sees it, with the result of a recovery if there is one.
-    final var outcomeInGroup: OperationOutcome<ResultType, ErrorType>? {
-        guard let outcome else { return nil }
-        if case .success = outcome { return outcome }
-        let standIn = core.withLock { $0.extras?.standIn } as? ReplacementResult<ResultType>
-        return standIn.map { .success($0.value) } ?? outcome
-    }
 }
 
 /// The information about a child without a result that a recovery closure receives.
@@ -173,7 +153,7 @@ extension GroupEngine {
         _ child: ManagedOperation, _ slot: GroupMachine.Slot, _ tag: Int32, _ ending: LifecycleMachine.Ending
     ) -> Bool {
         guard let recoveries = state.withLock({ $0.recoveries }) else { return false }
-        if tag == GroupRescue.tag, let rescue = recoveries.running[slot] {
+        if tag == ParentGroup.replacementTag, let rescue = recoveries.running[slot] {
             replacementDidEnd(child, ending, rescue)
             return true
         }
@@ -232,7 +212,7 @@ extension GroupEngine {
                     if let code = core.reasonAgainstGroup { return .refused(code) }
                     let isReady = !state.machine.asksForReadiness || core.isReadyOrListens(for: other)
                     guard state.machine.replace(rescue.slot, isReady: isReady) else { return .refused(.ended) }
-                    (core.parent, core.parentSlot, core.parentTag) = (self, rescue.slot, GroupRescue.tag)
+                    (core.parent, core.parentSlot, core.parentTag) = (self, rescue.slot, ParentGroup.replacementTag)
                     core.noteAdded(other)
                     state.children[Int(rescue.slot)].operation = other
                     return .taken
@@ -255,7 +235,7 @@ extension GroupEngine {
     }
 
     /// Counts the child as one that gave this result.
-    private func conclude(_ rescue: GroupRescue, with standIn: any AnyReplacementResult) {
+    private func conclude(_ rescue: GroupRescue, with standIn: any AnyObject & Sendable) {
         guard end(rescue) else { return }
         let old = rescue.original.core.withLock { core in exchange(&core.need().standIn, with: standIn) }
         withExtendedLifetime(old) {}
@@ -374,14 +354,11 @@ struct GroupRecoveries: Sendable {
 
 /// The recovery of one child, from its end until the recovery is settled.
 final class GroupRescue: Sendable {
-    /// The tag of an operation that took the place of a child.
-    static let tag: Int32 = -2
-
     private struct State {
         var attempt = 0
         var isOver = false
         var task: Task<Void, Never>?
-        var result: (@Sendable () -> (any AnyReplacementResult)?)?
+        var result: (@Sendable () -> (any AnyObject & Sendable)?)?
     }
 
     let original: ManagedOperation
@@ -423,13 +400,13 @@ final class GroupRescue: Sendable {
     }
 
     /// Keeps a closure that returns the result of the operation that took the child's place.
-    func keep(_ result: @escaping @Sendable () -> (any AnyReplacementResult)?) {
+    func keep(_ result: @escaping @Sendable () -> (any AnyObject & Sendable)?) {
         let left = state.withLock { exchange(&$0.result, with: result) }
         withExtendedLifetime(left) {}
     }
 
     /// The result of the operation that took the child's place.
-    var result: (any AnyReplacementResult)? { state.withLock { $0.result }?() }
+    var result: (any AnyObject & Sendable)? { state.withLock { $0.result }?() }
 
     /// Ends the recovery, and cancels the task of the hook, whose answer no longer counts.
     func end() {

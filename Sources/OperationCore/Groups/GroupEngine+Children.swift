@@ -106,34 +106,6 @@ extension GroupEngine {
         return false
     }
 
-    /// Reacts to a change of a child that no queue holds.
-    func childDidChange(_ child: ManagedOperation, _ slot: GroupMachine.Slot) {
-        var isToEnd = false
-        apply { state in
-            guard state.children.indices.contains(Int(slot)), state.children[Int(slot)].operation?.life === child else {
-                return
-            }
-            let (isReady, isDecided) = child.core.withLock { ($0.isReady, $0.machine.ending != nil) }
-            if isDecided, state.machine.phase != .collecting {
-                isToEnd = state.machine.hurry(slot)
-            } else if isReady {
-                state.machine.becameReady(slot)
-            }
-        }
-        // A canceled child need not wait for its turn.
-        if isToEnd { child.beginInGroup() }
-    }
-
-    /// Notes that a child has ended.
-    ///
-    /// Called in the worklist of the thread that ended it, after its dependents were released.
-    func childDidEnd(
-        _ child: ManagedOperation, _ slot: GroupMachine.Slot, _ tag: Int32, _ ending: LifecycleMachine.Ending
-    ) {
-        if ending != .success || tag == GroupRescue.tag, recover(child, slot, tag, ending) { return }
-        settle(child, slot, tag, ending, ending == .success ? nil : failure(of: child, tag, ending))
-    }
-
     /// Notes that a child has ended and is not recovered any more.
     func settle(
         _ child: ManagedOperation, _ slot: GroupMachine.Slot, _ tag: Int32, _ ending: LifecycleMachine.Ending,
@@ -244,7 +216,15 @@ extension GroupEngine.State {
     }
 }
 
+extension ManagedOperation {
+    /// The engine that runs the children, if the operation is a group.
+    package final var groupEngine: GroupEngine? { ownGroup.map { unsafeDowncast($0, to: GroupEngine.self) } }
+}
+
 extension ManagedOperation.Core {
+    /// The engine of the group of which the operation is a child.
+    var parentEngine: GroupEngine? { parent.map { unsafeDowncast($0, to: GroupEngine.self) } }
+
     /// The reason why the operation cannot become a child of a group, or `nil`.
     var reasonAgainstGroup: GroupError.Code? {
         if host != nil { return .inQueue }
@@ -255,7 +235,7 @@ extension ManagedOperation.Core {
 
     /// Returns whether the dependencies of the operation have ended, and otherwise has it notified when they have.
     func isReadyOrListens(for operation: ManagedOperation) -> Bool {
-        isReady || node?.listen(.loose(WeakOperation(operation.life))) ?? true
+        isReady || node?.listen(operation.life) ?? true
     }
 }
 
@@ -318,47 +298,16 @@ extension GroupEngine {
 
 // The groups around an operation.
 extension ManagedOperation {
-    /// Whether the operation is a child of a group.
-    package final var isInGroup: Bool { core.withLock { $0.parent != nil } }
-
-    /// The group that contains the operation as a child, if the group has begun.
-    package final var groupOfChild: ManagedOperation? { core.withLock { $0.parent }?.state.withLock { $0.operation } }
-
     /// Passes the settings of the groups around the operation to `take`, the nearest group first, until it returns
     /// true.
     package final func askGroups<Offer: Sendable>(for type: Offer.Type, _ take: (Offer) -> Bool) {
         var next: ManagedOperation? = self
         while let operation = next {
-            guard let parent = operation.core.withLock({ $0.parent }) else { return }
+            guard let parent = operation.core.withLock({ $0.parentEngine }) else { return }
             // A group whose children begin has begun itself, and has not ended.
             let (offer, group) = parent.state.withLock { ($0.offers[type], $0.operation) }
             if let offer, take(offer) { return }
             next = group
-        }
-    }
-
-    /// The time until the first of the groups around the operation runs out of time.
-    ///
-    /// Groups from which the operation is shielded do not count.
-    final var timeLeftOfGroups: Duration? {
-        var least: Duration?
-        var next: ManagedOperation? = self
-        while let operation = next {
-            let (parent, slot) = operation.core.withLock { ($0.parent, $0.parentSlot) }
-            next = parent?.groupUnlessShielded(from: slot)
-            guard let next, let left = next.ownTimeLeft(at: next.clock.now) else { continue }
-            least = min(least ?? left, left)
-        }
-        return least
-    }
-}
-
-extension GroupEngine {
-    /// Returns the group, or `nil` if the child is shielded from it.
-    fileprivate func groupUnlessShielded(from slot: GroupMachine.Slot) -> ManagedOperation? {
-        state.withLock { state in
-            let isShielded = state.children.indices.contains(Int(slot)) && state.machine.isShielded(slot)
-            return isShielded ? nil : state.operation
         }
     }
 }

@@ -12,15 +12,10 @@ extension GroupEngine {
         let place: GroupPlace
         let cause: CancellationCause
         /// Children that were ended in one step, and whose end was not reported yet.
-        var ended: [EndedChild] = []
+        var ended: [ManagedOperation.EndedChild] = []
         var groups: [ManagedOperation] = []
         /// Children that need all steps, or that a queue holds.
         var others: [ManagedOperation] = []
-    }
-
-    struct EndedChild {
-        let operation: ManagedOperation
-        let seat: ManagedOperation.GroupSeat
     }
 
     /// Cancels the children that end with the group, and ends those that no queue will end.
@@ -79,9 +74,9 @@ extension GroupEngine {
         }
         let ended = state.withLock { _ in
             over.compactMap { child in
-                let seat = child.endUnbegun(in: self, heldBy: nil, because: doom.cause)
-                if seat == nil { left.append(child) }
-                return seat.map { EndedChild(operation: child, seat: $0) }
+                let ended = child.endUnbegun(in: self, heldBy: nil, because: doom.cause)
+                if ended == nil { left.append(child) }
+                return ended
             }
         }
         settle(ended)
@@ -92,7 +87,7 @@ extension GroupEngine {
     private func endHeld(_ children: [ManagedOperation], because cause: CancellationCause) {
         var rest = children[...]
         while let first = rest.first {
-            let host = first.core.withLock { $0.host }
+            let host = first.core.withLock { $0.hostEngine }
             let run = rest.prefix { child in child.core.withLock { $0.host } === host }
             // A queue may have taken in or released the first child meanwhile. That child is handled alone.
             let count = max(run.count, 1)
@@ -101,7 +96,7 @@ extension GroupEngine {
             if let host {
                 let ended = host.endUnbegun(&left, of: self, because: cause)
                 tellEnds(ended)
-                host.forgetUnbegun(ended.map(\.seat.queueSlot))
+                host.forgetUnbegun(ended.map(\.queueSlot))
                 leave(ended)
             }
             for child in left {
@@ -111,29 +106,29 @@ extension GroupEngine {
         }
     }
 
-    private func settle(_ ended: [EndedChild]) {
+    private func settle(_ ended: [ManagedOperation.EndedChild]) {
         tellEnds(ended)
         leave(ended)
     }
 
-    private func tellEnds(_ ended: [EndedChild]) {
+    private func tellEnds(_ ended: [ManagedOperation.EndedChild]) {
         let inherited = OperationDefaults.mayInherit ? callbackQueue(ofChildrenIn: nil) : nil
         for child in ended {
             if let inherited { child.operation.setCallbackQueue(inherited, as: .inherited) }
             child.operation.tellEndOfUnbegun()
-            if child.seat.tag >= 0 { source?.take(child.operation, tag: child.seat.tag) }
+            if child.tag >= 0 { source?.take(child.operation, tag: child.tag) }
         }
     }
 
     /// Removes children from the group after all others were notified of their end.
-    private func leave(_ ended: [EndedChild]) {
+    private func leave(_ ended: [ManagedOperation.EndedChild]) {
         if ended.isEmpty { return }
         let (waiters, released, isMeasuring) = state.withLock { state in
             var waiters: [GroupWaiter] = []
             var released: [(ManagedOperation?, RecoveryHook?)] = []
             released.reserveCapacity(ended.count)
             for child in ended {
-                let slot = child.seat.slot
+                let slot = child.slot
                 _ = state.machine.ended(slot, .cancelled)
                 state.meter.end(slot)
                 let entry = exchange(&state.children[Int(slot)], with: Child())
@@ -157,8 +152,8 @@ extension GroupEngine.Doom {
         for child in children {
             if child.groupEngine != nil {
                 groups.append(child)
-            } else if let seat = child.endUnbegun(in: engine, heldBy: nil, because: cause) {
-                ended.append(GroupEngine.EndedChild(operation: child, seat: seat))
+            } else if let over = child.endUnbegun(in: engine, heldBy: nil, because: cause) {
+                ended.append(over)
             } else {
                 others.append(child)
             }
@@ -179,7 +174,7 @@ extension ManagedOperation {
     package final var isDoomed: Bool {
         var next: ManagedOperation? = self
         while let operation = next {
-            let (parent, slot) = operation.core.withLock { ($0.parent, $0.parentSlot) }
+            let (parent, slot) = operation.core.withLock { ($0.parentEngine, $0.parentSlot) }
             guard let parent else { return false }
             let (isShielded, isDooming, group) = parent.state.withLock { state in
                 let isShielded = state.children.indices.contains(Int(slot)) && state.machine.isShielded(slot)

@@ -216,7 +216,7 @@ extension GroupEngine {
     }
 
     /// Whether the calling thread runs the synchronous body of the group.
-    fileprivate var isBodyOnThisThread: Bool {
+    var isBodyOnThisThread: Bool {
         guard let thread = state.withLock({ $0.bodyThread }) else { return false }
         return pthread_equal(thread, pthread_self()) != 0
     }
@@ -271,24 +271,4 @@ final class GroupReturn: Sendable {
     var isOver: Bool { waiter.withLock { $0.isNone } }
 
     func goOn() { waiter.withLock { exchange(&$0, with: .none) }.goOn(end) }
-}
-
-extension TypedOperation {
-    /// Runs the operation as a child of the group whose synchronous body calls this method, and waits for its end.
-    ///
-    /// An async body gets a refusal, because the wait would block a thread of Swift's pool.
-    ///
-    /// - Returns: The outcome, or `nil` if a group cannot start the operation, or no body of a group calls the method.
-    final func outcomeInCallingBody() -> OperationOutcome<ResultType, ErrorType>? {
-        let notes = ThreadNotes.current
-        // The innermost body counts, because the body of a child may run on the thread of the group's body.
-        let body = notes.bodies.last?.operation.takeUnretainedValue()
-        guard let engine = (body ?? BodyTasks.operation)?.groupEngine else { return nil }
-        // The closures of a group that judge or convert an outcome are not its body.
-        guard body == nil ? engine.isRunningBody : engine.isBodyOnThisThread else { return nil }
-        guard life.core.withLock({ $0.reasonAgainstGroup == nil }), !isHeldByQueue(isByQueue: false) else { return nil }
-        guard body != nil else { return .cancelled(.groupRefused(.blocksTask(self))) }
-        let isShielded = notes.shields.contains(ObjectIdentifier(engine))
-        return outcome(after: engine.perform(self, ChildTerms(isShielded: isShielded)))
-    }
 }

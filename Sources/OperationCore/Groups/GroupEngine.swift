@@ -7,7 +7,9 @@ import Foundation
 ///
 /// The engine applies an event under its lock, takes out a `Plan` of what follows, and carries out the plan outside the
 /// lock.
-package final class GroupEngine: Sendable {
+package final class GroupEngine: ParentGroup, @unchecked Sendable {
+    // Sendable: its superclass is, and its state is behind its lock.
+
     struct Child {
         var operation: ManagedOperation?
         var waiter = GroupWaiter.none
@@ -90,14 +92,142 @@ package final class GroupEngine: Sendable {
         queue.failureLimit = 0
         return queue
     }()
-}
 
-extension GroupEngine {
-    /// Whether a task reads the elements of its source.
-    var hasReader: Bool { state.withLock { $0.reader != nil } }
+    // What operations see of their group.
 
-    /// The name of the group, which is known from its start on.
-    var displayName: String { state.withLock { $0.operation }?.displayName ?? "a group" }
+    override func group(around slot: Int32 = -1) -> ManagedOperation? {
+        state.withLock { state in
+            let isShielded = state.children.indices.contains(Int(slot)) && state.machine.isShielded(slot)
+            return isShielded ? nil : state.operation
+        }
+    }
+
+    override func childDidChange(_ child: ManagedOperation, _ slot: Int32) {
+        var isToEnd = false
+        apply { state in
+            guard state.children.indices.contains(Int(slot)), state.children[Int(slot)].operation?.life === child else {
+                return
+            }
+            let (isReady, isDecided) = child.core.withLock { ($0.isReady, $0.machine.ending != nil) }
+            if isDecided, state.machine.phase != .collecting {
+                isToEnd = state.machine.hurry(slot)
+            } else if isReady {
+                state.machine.becameReady(slot)
+            }
+        }
+        // A canceled child need not wait for its turn.
+        if isToEnd { child.beginInGroup() }
+    }
+
+    override func childDidEnd(
+        _ child: ManagedOperation, _ slot: Int32, _ tag: Int32, _ ending: LifecycleMachine.Ending
+    ) {
+        if ending != .success || tag == ParentGroup.replacementTag, recover(child, slot, tag, ending) { return }
+        settle(child, slot, tag, ending, ending == .success ? nil : failure(of: child, tag, ending))
+    }
+
+    override func silence() { state.withLock { $0.silence() } }
+
+    /// Returns the mark that an enqueued handler of a child checks before it begins.
+    ///
+    /// The mark is `nil` if the child is shielded from all groups around it, or if the group has not begun.
+    override func cancellationMark(forChildAt slot: Int32) -> CancellationMark? {
+        // The loop goes outward until a group has its mark, and then back.
+        var chain: [GroupEngine] = []
+        var known: CancellationMark?
+        var next: (engine: GroupEngine, slot: Int32)? = (self, slot)
+        while let (engine, slot) = next {
+            next = nil
+            let (isShielded, mark, operation, isSilent) = engine.state.withLock { state in
+                let isShielded = state.children.indices.contains(Int(slot)) && state.machine.isShielded(slot)
+                return (isShielded, state.mark, state.operation, state.isSilent)
+            }
+            if isShielded { break }
+            known = mark
+            if known != nil { break }
+            // A group that has not begun may still become the child of another one, which its mark would not know. So
+            // it gets none, unless it is canceled. No child has reported its outcome yet, so at most a report is
+            // enqueued.
+            if operation == nil, !isSilent { break }
+            chain.append(engine)
+            let around = operation?.core.withLock { ($0.parentEngine, $0.parentSlot) }
+            if let around, let outer = around.0 { next = (outer, around.1) }
+        }
+        for engine in chain.reversed() {
+            known = engine.state.withLock { state in
+                let mark = state.mark ?? CancellationMark(isSet: state.isSilent, in: known)
+                state.mark = mark
+                return mark
+            }
+        }
+        return known
+    }
+
+    override var acceptedBy: HostQueue? { state.withLock { $0.isPartOfQueue ? $0.queue : nil } }
+
+    /// The number of groups around an operation that are asked for their callback queue.
+    ///
+    /// Each operation of a tree searches for its queue when it ends. Without a limit, the time for a chain of nested
+    /// groups would grow with the square of its length.
+    private static let mostGroupsAsked = 64
+
+    /// Returns the callback queue of the innermost group that has one, from this group outward, or else that of the
+    /// queue that runs the children.
+    override func callbackQueue(ofChildrenIn host: HostQueue?) -> DispatchQueue? {
+        var runner = host
+        var next: GroupEngine? = self
+        for _ in 0..<Self.mostGroupsAsked {
+            guard let engine = next else { break }
+            let (chosen, queue, outer) = engine.state.withLock { ($0.callbackQueue, $0.queue, $0.outer) }
+            if let chosen { return chosen }
+            if runner == nil { runner = queue }
+            next = outer
+        }
+        return runner?.callbackQueue
+    }
+
+    override func takeCallbackQueue(of group: ManagedOperation) {
+        let old = state.withLock { state in
+            exchange(&state.callbackQueue, with: group.storage.withLock { $0.callbackQueue })
+        }
+        withExtendedLifetime(old) {}
+    }
+
+    package override var presentChildren: [ManagedOperation] { state.withLock { $0.children.compactMap(\.operation) } }
+
+    override func neededChildren(atMost most: Int) -> [ManagedOperation]? {
+        state.withLock { state in
+            if state.machine.policy.hasWinners { return nil }
+            return Array(state.children.lazy.compactMap { $0.operation?.life }.prefix(most))
+        }
+    }
+
+    override func childrenThatFillWidth(
+        before child: ManagedOperation, at slot: Int32, atMost most: Int
+    ) -> [ManagedOperation] {
+        state.withLock { state in
+            guard state.children.indices.contains(Int(slot)), state.children[Int(slot)].operation?.life === child,
+                state.machine.isHeldByWidth(slot), state.machine.active <= most
+            else { return [] }
+            let active = state.activeChildren.map(\.life)
+            return active.count == state.machine.active ? active : []
+        }
+    }
+
+    override var width: Int { state.withLock { $0.machine.width } }
+
+    override var hasReader: Bool { state.withLock { $0.reader != nil } }
+
+    override func run(_ child: ManagedOperation, forBodyOnThread isOnThread: Bool) -> GroupWaitEnd? {
+        // The closures of a group that judge or convert an outcome are not its body.
+        guard isOnThread ? isBodyOnThisThread : isRunningBody else { return nil }
+        guard child.life.core.withLock({ $0.reasonAgainstGroup == nil }), !child.isHeldByQueue(isByQueue: false) else {
+            return nil
+        }
+        guard isOnThread else { return .refused(.groupRefused(.blocksTask(child))) }
+        let isShielded = ThreadNotes.current.shields.contains(ObjectIdentifier(self))
+        return perform(child, ChildTerms(isShielded: isShielded))
+    }
 }
 
 extension GroupEngine.State {
@@ -123,7 +253,7 @@ extension GroupEngine {
     /// - Returns: Whether its body is to run.
     @discardableResult
     func begin(_ operation: ManagedOperation, isOnItsThread: Bool = false) -> Bool {
-        let (host, outer) = (operation.placeHost, operation.core.withLock { $0.parent })
+        let (host, outer) = (operation.placeHost?.engine, operation.core.withLock { $0.parentEngine })
         let around = outer.map { outer in outer.state.withLock { ($0.queue, $0.isPartOfQueue) } }
         let queue = state.withLock { $0.queue } ?? host ?? around?.0 ?? Self.sharedQueue.engine
         var isLate = false
@@ -192,45 +322,6 @@ extension GroupEngine {
         bodyTask?.cancel()
     }
 
-    /// Keeps the enqueued handlers of all operations in the group from beginning, whether or not the operations have
-    /// ended.
-    func silence() { state.withLock { $0.silence() } }
-
-    /// Returns the mark that an enqueued handler of a child checks before it begins.
-    ///
-    /// The mark is `nil` if the child is shielded from all groups around it, or if the group has not begun.
-    func cancellationMark(forChildAt slot: GroupMachine.Slot) -> CancellationMark? {
-        // The loop goes outward until a group has its mark, and then back.
-        var chain: [GroupEngine] = []
-        var known: CancellationMark?
-        var next: (engine: GroupEngine, slot: GroupMachine.Slot)? = (self, slot)
-        while let (engine, slot) = next {
-            next = nil
-            let (isShielded, mark, operation, isSilent) = engine.state.withLock { state in
-                let isShielded = state.children.indices.contains(Int(slot)) && state.machine.isShielded(slot)
-                return (isShielded, state.mark, state.operation, state.isSilent)
-            }
-            if isShielded { break }
-            known = mark
-            if known != nil { break }
-            // A group that has not begun may still become the child of another one, which its mark would not know. So
-            // it gets none, unless it is canceled. No child has reported its outcome yet, so at most a report is
-            // enqueued.
-            if operation == nil, !isSilent { break }
-            chain.append(engine)
-            let around = operation?.core.withLock { ($0.parent, $0.parentSlot) }
-            if let around, let outer = around.0 { next = (outer, around.1) }
-        }
-        for engine in chain.reversed() {
-            known = engine.state.withLock { state in
-                let mark = state.mark ?? CancellationMark(isSet: state.isSilent, in: known)
-                state.mark = mark
-                return mark
-            }
-        }
-        return known
-    }
-
     /// Keeps the task of the body, to cancel it with the group.
     func keep(_ task: Task<Void, Never>) {
         let isLate = state.withLock { state in
@@ -289,7 +380,7 @@ extension GroupEngine {
 
     private func suspend(_ children: [ManagedOperation], _ isSuspended: Bool) {
         for child in children {
-            let host = child.core.withLock { core -> QueueEngine? in
+            let host = child.core.withLock { core -> HostQueue? in
                 guard core.parent === self, core.isHeldByGroup != isSuspended else { return nil }
                 core.isHeldByGroup = isSuspended
                 return core.host
@@ -298,16 +389,6 @@ extension GroupEngine {
             if isSuspended { child.suspendExecution() } else { child.resumeExecution() }
         }
     }
-}
-
-/// The way in which the wait of a body for an operation ended.
-enum GroupWaitEnd: Sendable {
-    case ended
-    case refused(CancellationCause)
-    /// The operation is not a child of the group.
-    ///
-    /// At the end of a wait, this also means that the operation has ended.
-    case elsewhere
 }
 
 /// The task or thread that continues when a child has ended.

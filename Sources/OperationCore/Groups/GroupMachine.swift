@@ -10,7 +10,7 @@ package struct GroupMachine: Sendable {
     package typealias Slot = Int32
 
     /// The outcome of the group when everything in it has ended.
-    package enum Verdict: Sendable { case success, failure, cancelled }
+    package typealias Verdict = LifecycleMachine.Ending
 
     package enum Phase: Sendable, Equatable {
         /// The group was not started, and keeps its children.

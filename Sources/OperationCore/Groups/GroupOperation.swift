@@ -79,7 +79,7 @@ public final class GroupOperation<ResultType: Sendable, ErrorType: Error>: Async
 
     package override var runsInPlace: Bool { isSynchronous }
 
-    package override var groupEngine: GroupEngine? { engine }
+    package override var ownGroup: ParentGroup? { engine }
 
     package override func releaseBody() {
         engine.outcomeWasDecided(self)
@@ -138,9 +138,6 @@ extension GroupEngine {
         apply { _ in }
         if let refusal { throw refusal }
     }
-
-    /// The children that have not ended.
-    package var presentChildren: [ManagedOperation] { state.withLock { $0.children.compactMap(\.operation) } }
 }
 
 // Groups with an error type of your own.

@@ -373,7 +373,7 @@ extension MeasuredOperation {
 extension ManagedOperation {
     /// Reports the progress to the group of the operation, if the group measures it.
     package final func fractionDidChange(_ fraction: () -> Double?) {
-        let (parent, slot) = core.withLock { ($0.parent, $0.parentSlot) }
+        let (parent, slot) = core.withLock { ($0.parentEngine, $0.parentSlot) }
         guard let parent, parent.isMeasuring, let fraction = fraction() else { return }
         parent.childDidAdvance(self, slot, to: fraction)
     }
@@ -439,7 +439,7 @@ extension GroupEngine {
             mainActorTeller?.note(engine)
             next = nil
             guard let operation, let news else { return }
-            let (outer, slot) = operation.core.withLock { ($0.parent, $0.parentSlot) }
+            let (outer, slot) = operation.core.withLock { ($0.parentEngine, $0.parentSlot) }
             let isNews = outer?.state.withLock { state in
                 state.children.indices.contains(Int(slot)) && state.children[Int(slot)].operation?.life === operation
                     && state.meter.mark(slot, news)

@@ -177,13 +177,3 @@ extension GroupScope {
         child.outcome(after: engine.perform(child, terms.with(isShielded: isShielded)))
     }
 }
-
-extension TypedOperation {
-    final func outcome(after end: GroupWaitEnd) -> OperationOutcome<ResultType, ErrorType> {
-        switch end {
-        case .ended: outcomeInGroup ?? .cancelled(.requested)
-        case .elsewhere: outcome ?? .cancelled(.requested)
-        case .refused(let cause): .cancelled(cause)
-        }
-    }
-}

@@ -303,7 +303,7 @@ extension GroupEngine {
     private func pull() {
         guard let source else { return }
         // The closure that makes the child is user code, and may wait.
-        WorkerSeat.flushCurrent()
+        ThreadNotes.current.seat?.reportChanges()
         switch source.next() {
         case .child(let child, let tag):
             if let refusal = adopt(child, ChildTerms(tag: tag)) { fail(child, refusal, tag) }

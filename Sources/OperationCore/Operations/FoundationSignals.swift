@@ -178,7 +178,9 @@ import Foundation
 extension ManagedOperation {
     /// Notifies the queue that holds the operation that the operation is no longer ready.
     func signalDependencyAdded() {
-        giveBackOutdatedAdmission()
+        if let gate = core.withLock({ $0.extras?.gate }), gate.giveBackIfOutdated(self) {
+            core.withLock { $0.host }?.reconsider(self)
+        }
         let (host, isAsked, maps) = core.withLock { core in
             let isAsked = core.wasAskedForReadiness && !core.isStartUnderWay
             return (core.host, isAsked, core.extras?.maps?.unstarted ?? [])
@@ -212,7 +214,7 @@ extension ManagedOperation {
     func reportReadiness() -> Bool {
         if let original, let mapRecord { return original.reportReadiness(of: mapRecord) }
         let (isReady, isMissed) = core.withLock { core in
-            let isReady = core.isReady || core.node?.listen(.loose(WeakOperation(self))) ?? true
+            let isReady = core.isReady || core.node?.listen(self) ?? true
             core.wasAskedForReadiness = true
             if core.isStartUnderWay { core.wasAskedAfterStart = true }
             guard !core.machine.isStarted else { return (isReady, false) }
@@ -228,7 +230,7 @@ extension ManagedOperation {
     /// Returns the value of `isReady` for an operation that is mapped from this one.
     private func reportReadiness(of record: MapRecord) -> Bool {
         let (isReady, isMissed) = core.withLock { core in
-            let isReady = core.isReady || core.node?.listen(.loose(WeakOperation(self))) ?? true
+            let isReady = core.isReady || core.node?.listen(self) ?? true
             record.wasAsked = true
             if record.wasStarted { record.wasAskedAfterStart = true }
             return (isReady, !record.wasStarted && record.readiness.report(isReady))

@@ -22,7 +22,7 @@ extension ManagedOperation {
             }
         case .takeTurn: DispatchQueue.global().async { [self] in turnDidCome() }
         case .awaitDependencies, .awaitTelling: break
-        case .seekAdmission: seekAdmissionAtStart()
+        case .seekAdmission: core.withLock { $0.extras?.gate }?.seek(atStartOf: self)
         case .delay: beginDelay()
         case .tellAndEnd:
             tell(core.withLock { $0.takeTold() })
@@ -97,7 +97,7 @@ extension ManagedOperation {
         }
         guard didEnd else { return }
         if let maps = remains.extras?.maps { signalEnd(of: maps) }
-        if let membership = remains.membership { OwnerRegistry.shared.withdraw(membership) }
+        remains.membership?.withdraw()
         if let host = remains.host { host.didEnd(remains.slot, remains.ending) }
         guard !remains.isEmpty else { return }
         if ThreadWorklist.begin() {
@@ -116,7 +116,7 @@ extension ManagedOperation {
     }
 
     private static func settle(_ remains: inout Remains, of operation: ManagedOperation?) {
-        remains.extras?.giveBackAdmission()
+        remains.extras?.closeGate()
         if let operation { remains.node?.releaseDownstream(of: operation) }
         if let extras = remains.extras {
             for action in extras.endActions.takeAll() { action() }
@@ -143,7 +143,7 @@ extension ManagedOperation {
 
     /// Releases the state of an operation that ended, or that is freed before its end.
     static func abandon(_ extras: RareOperationState) {
-        extras.giveBackAdmission()
+        extras.closeGate()
         extras.timing?.takeTimers().cancel()
         for feed in extras.feeds.elements { feed.end() }
     }
@@ -152,13 +152,13 @@ extension ManagedOperation {
 /// The parts of an ended operation that are still to be processed.
 struct Remains {
     var extras: RareOperationState?
-    var node: DependencyNode?
-    var membership: OwnerMembership?
-    var host: QueueEngine?
-    var slot: QueueMachine.Slot = -1
+    var node: OperationNode?
+    var membership: OwnerLink?
+    var host: HostQueue?
+    var slot: Int32 = -1
     var ending = LifecycleMachine.Ending.success
-    var parent: GroupEngine?
-    var parentSlot: GroupMachine.Slot = -1
+    var parent: ParentGroup?
+    var parentSlot: Int32 = -1
     var parentTag: Int32 = -1
 
     var isEmpty: Bool { extras == nil && node == nil && parent == nil }
@@ -242,7 +242,7 @@ final class RareOperationState {
     var endActions = ForgettingList<@Sendable () -> Void>()
     var completionBlock: (@Sendable () -> Void)?
     var timing: OperationTiming?
-    var admission: OperationAdmission?
+    var gate: StartGate?
     var suspension = SuspensionHooks()
     /// The waits of the body's threads and task for other operations.
     var bodyWaits: [NotedWait] = []
@@ -253,33 +253,33 @@ final class RareOperationState {
     /// The operation whose queue slot this operation uses, if it is in no queue itself.
     weak var placeKeeper: ManagedOperation?
     /// The membership of the operation in an owner.
-    var membership: OwnerMembership?
+    var membership: OwnerLink?
     /// A reference that keeps the operation alive until it has ended.
     var selfReference: ManagedOperation?
     /// The result that the group uses as its own if its body provided none.
-    var standIn: (any AnyReplacementResult)?
+    var standIn: (any AnyObject & Sendable)?
     /// The context of the task that called `run()`, until the body begins.
     var taskContext: TaskContext?
     var lastObserverID: UInt64 = 0
     /// The operations that are mapped from this one.
     var maps: MapRecords?
     /// Whether the start only has to run the body.
-    var isPlainAtStart: Bool { timing == nil && admission == nil && inputs.isEmpty }
+    var isPlainAtStart: Bool { timing == nil && gate == nil && inputs.isEmpty }
     var readiness = ReadinessReports()
 }
 
 extension RareOperationState {
     func takeTaskContext() -> TaskContext? { exchange(&taskContext, with: nil) }
 
+    /// Gives back the grants of an operation that ended or is being freed.
+    func closeGate() { exchange(&gate, with: nil)?.close() }
+
     /// The part that can still be read after the operation has ended, or `nil` for most operations.
     var remains: RareOperationState? {
-        let kept = admission.flatMap { admission in
-            admission.throttle == nil && admission.categories.isEmpty
-                ? nil : OperationAdmission(categories: admission.categories, throttle: admission.throttle)
-        }
+        let kept = gate?.remains
         guard kept != nil || membership != nil else { return nil }
         let remains = RareOperationState()
-        (remains.admission, remains.membership) = (kept, membership)
+        (remains.gate, remains.membership) = (kept, membership)
         return remains
     }
 

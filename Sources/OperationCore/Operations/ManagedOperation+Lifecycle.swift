@@ -82,7 +82,7 @@ extension ManagedOperation {
             core.silence()
             return core.isSilent
         }
-        if isSilent { original.groupEngine?.silence() }
+        if isSilent { original.ownGroup?.silence() }
     }
 
     /// Cancels the operation if the outcome is undecided.
@@ -116,7 +116,7 @@ extension ManagedOperation {
         }
         guard let action else { return nil }
         if action == .refuse {
-            if silences { groupEngine?.silence() }
+            if silences { ownGroup?.silence() }
             return false
         }
         signalCancelled()
@@ -222,6 +222,12 @@ extension ManagedOperation {
         if action == .awaitDependencies, listen() { dependenciesDidEnd() }
     }
 
+    /// Cancels an operation that is about to begin if its owner is gone.
+    final func cancelIfOwnerIsGone() {
+        let membership = core.withLock { $0.machine.ending == nil ? $0.membership : nil }
+        if let cause = membership?.causeIfOwnerIsGone { cancelIfUndecided(because: cause) }
+    }
+
     /// Starts the operation and keeps it alive until it has ended.
     public final func startAndKeepAlive() {
         let old = core.withLock { core in
@@ -264,8 +270,8 @@ extension ManagedOperation {
 
     /// Withdraws the operation's request to begin, because a result arrived before the start.
     private func bodyBecameNeedless() {
-        let (old, host) = core.withLock { ($0.withdrawOutdatedAdmission(), $0.host) }
-        old?.giveBack()
+        let (gate, host) = core.withLock { ($0.extras?.gate, $0.host) }
+        _ = gate?.giveBackIfOutdated(self)
         host?.reconsider(self)
     }
 
@@ -294,7 +300,7 @@ extension ManagedOperation {
 
     /// Handles the return of the body in an operation that ends when its body returns.
     package final func bodyDidReturn() {
-        if let seat = ThreadNotes.current.seat, seat.operation === self { seat.isConcluding = true }
+        ThreadNotes.current.seat?.bodyDidReturn(of: self)
         let (action, told) = move { core in
             let action = core.machine.bodyReturned()
             if action == .tellMissingResultAndEnd { core.cause = .noResult }
@@ -329,7 +335,7 @@ extension ManagedOperation {
 
     /// Listens for the end of the last dependency, and returns whether it has already ended.
     private func listen() -> Bool {
-        nodeIfAny?.listen(.loose(WeakOperation(self))) ?? true
+        nodeIfAny?.listen(self) ?? true
     }
 
     final func turnDidCome() {
@@ -364,12 +370,13 @@ extension ManagedOperation.Core {
 
 // The fast path for the many operations that are canceled before they begin and have only their group to notify.
 extension ManagedOperation {
-    /// The slots that an ended child had.
-    struct GroupSeat {
-        var slot: GroupMachine.Slot
-        var tag: Int32
-        /// The slot in the queue that held it.
-        var queueSlot: QueueMachine.Slot
+    /// A child that was ended in one step, and the slots that it had.
+    struct EndedChild {
+        let operation: ManagedOperation
+        let slot: Int32
+        let tag: Int32
+        /// The slot in the queue that held the child.
+        let queueSlot: Int32
     }
 
     /// Cancels and ends a child in one step if it has not begun and has no dependencies, dependents or handlers.
@@ -379,20 +386,21 @@ extension ManagedOperation {
     ///
     /// - Returns: `nil`, without any effect, if the child does not meet these conditions.
     final func endUnbegun(
-        in parent: GroupEngine, heldBy host: QueueEngine?, because cause: CancellationCause
-    ) -> GroupSeat? {
+        in parent: ParentGroup, heldBy host: HostQueue?, because cause: CancellationCause
+    ) -> EndedChild? {
         guard Self.canEndInOneStep else { return nil }
         return core.withLock { core in
             guard core.parent === parent, core.host === host, !core.hasHandlers, core.extras == nil, core.node == nil,
                 core.membership == nil, !core.wasAskedForReadiness,
                 // A replacement for a failed child does not belong to the group alone.
-                core.parentTag != GroupRescue.tag, core.machine.cancelAndEnd()
+                core.parentTag != ParentGroup.replacementTag, core.machine.cancelAndEnd()
             else { return nil }
             core.cause = cause
             // The caller holds both, so neither is freed under the lock.
             core.parent = nil
             core.host = nil
-            return GroupSeat(slot: core.parentSlot, tag: core.parentTag, queueSlot: core.slot)
+            return EndedChild(
+                operation: self, slot: core.parentSlot, tag: core.parentTag, queueSlot: core.slot)
         }
     }
 

@@ -58,6 +58,21 @@ extension ManagedOperation {
         return min(ownTimeLeft(at: now) ?? around, around)
     }
 
+    /// The time until the first of the groups around the operation runs out of time.
+    ///
+    /// Groups from which the operation is shielded do not count.
+    private var timeLeftOfGroups: Duration? {
+        var least: Duration?
+        var next: ManagedOperation? = self
+        while let operation = next {
+            let (parent, slot) = operation.core.withLock { ($0.parent, $0.parentSlot) }
+            next = parent?.group(around: slot)
+            guard let next, let left = next.ownTimeLeft(at: next.clock.now) else { continue }
+            least = min(least ?? left, left)
+        }
+        return least
+    }
+
     /// Returns the time until the earliest deadline or timeout of the operation itself.
     final func ownTimeLeft(at now: OperationInstant) -> Duration? {
         core.withLock { core in

@@ -42,9 +42,9 @@ open class ManagedOperation: Operation, @unchecked Sendable {
         /// Whether `isReady` was read after the start, because a queue may hold an operation that was started manually.
         var wasAskedAfterStart = false
         /// The slot of the operation in `host`.
-        var slot: QueueMachine.Slot = -1
+        var slot: Int32 = -1
         /// The slot of the operation in `parent`.
-        var parentSlot: GroupMachine.Slot = -1
+        var parentSlot: Int32 = -1
         /// The number of the operation among the children that its group creates itself.
         var parentTag: Int32 = -1
 
@@ -57,14 +57,14 @@ open class ManagedOperation: Operation, @unchecked Sendable {
         var callbackQueue: DispatchQueue?
         var extras: RareOperationState?
         /// The node in the graph, from the first link to another operation until the end.
-        var node: DependencyNode?
+        var node: OperationNode?
         /// The queue of this package that holds the operation, from its addition until its end.
-        var host: QueueEngine?
+        var host: HostQueue?
         /// The group of which the operation is a child, from its addition until its end.
-        var parent: GroupEngine?
+        var parent: ParentGroup?
 
         /// The membership of the operation in an owner.
-        var membership: OwnerMembership? {
+        var membership: OwnerLink? {
             get { extras?.membership }
             set {
                 if newValue != nil || extras != nil { need().membership = newValue }
@@ -128,7 +128,7 @@ open class ManagedOperation: Operation, @unchecked Sendable {
             let isUnfinished = core.machine.isExecuting && core.machine.ending == nil
             return (core.extras, core.node, isUnfinished, core.machine.isFinished ? nil : core.membership)
         }
-        if let membership { OwnerRegistry.shared.withdraw(membership) }
+        membership?.withdraw()
         if isUnfinished { reportReleaseUnfinished() }
         // Links and closures are released outside the stack of this deinit. See ThreadWorklist.
         if let extras {
@@ -177,13 +177,13 @@ open class ManagedOperation: Operation, @unchecked Sendable {
     /// If so, a group may run the body on the thread that waits for it.
     package var runsInPlace: Bool { false }
 
-    /// The engine that runs the children, if the operation is a group.
-    package var groupEngine: GroupEngine? { nil }
+    /// The children, if the operation is a group.
+    package var ownGroup: ParentGroup? { nil }
     /// The run that this operation shares, or `nil` if it shares none.
     var sharedRun: ManagedOperation? { nil }
 
     /// Sets the outcome of a group without a body, whose children have ended.
-    package func concludeGroup(_ verdict: GroupMachine.Verdict) {}
+    package func concludeGroup(_ verdict: LifecycleMachine.Ending) {}
 
     /// Whether the operation can be suspended.
     package var canBeSuspended: Bool { false }

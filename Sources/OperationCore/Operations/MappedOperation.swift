@@ -119,7 +119,7 @@ public final class MappedOperation<ResultType: Sendable, ErrorType: Error>: Asyn
 
     package override var runsInPlace: Bool { root.runsInPlace }
 
-    package override var groupEngine: GroupEngine? { root.groupEngine }
+    package override var ownGroup: ParentGroup? { root.ownGroup }
 }
 
 extension TypedOperation {
@@ -303,7 +303,7 @@ extension ManagedOperation {
     /// Lets the mapped operations convert the outcome, one after another, in the order of their creation.
     final func tellMaps() {
         // A conversion is user code, and may wait for operations that became ready.
-        WorkerSeat.flushCurrent()
+        ThreadNotes.current.seat?.reportChanges()
         while let untold = core.withLock({ $0.extras?.maps?.takeUntold() }) {
             for mapped in untold { BodyWait.within(self) { mapped.convertOutcome() } }
         }

@@ -66,8 +66,8 @@ extension ManagedOperation {
             core.callbackQueueRank = rank
             swap(&core.callbackQueue, &queue)
         }
-        guard rank > .inherited, original == nil, let groupEngine else { return }
-        groupEngine.takeCallbackQueue(of: self)
+        guard rank > .inherited, original == nil, let ownGroup else { return }
+        ownGroup.takeCallbackQueue(of: self)
         OperationDefaults.noteInheritance()
     }
 
@@ -93,7 +93,7 @@ extension ManagedOperation {
         return Self.callbackQueue(inheritedFrom: host, parent)
     }
 
-    private static func callbackQueue(inheritedFrom host: QueueEngine?, _ parent: GroupEngine?) -> DispatchQueue? {
+    private static func callbackQueue(inheritedFrom host: HostQueue?, _ parent: ParentGroup?) -> DispatchQueue? {
         parent?.callbackQueue(ofChildrenIn: host) ?? host?.callbackQueue
     }
 
@@ -101,41 +101,10 @@ extension ManagedOperation {
     ///
     /// Handlers that are set later use it.
     final func keepCallbackQueue() {
-        let (host, parent) = core.withLock { core -> (QueueEngine?, GroupEngine?) in
+        let (host, parent) = core.withLock { core -> (HostQueue?, ParentGroup?) in
             core.callbackQueue == nil ? (core.host, core.parent) : (nil, nil)
         }
         guard let queue = Self.callbackQueue(inheritedFrom: host, parent) else { return }
         life.setCallbackQueue(queue, as: .inherited)
-    }
-}
-
-extension GroupEngine {
-    /// The number of groups around an operation that are asked for their callback queue.
-    ///
-    /// Each operation of a tree searches for its queue when it ends. Without a limit, the time for a chain of nested
-    /// groups would grow with the square of its length.
-    private static let mostGroupsAsked = 64
-
-    /// Returns the callback queue of the innermost group that has one, from this group outward, or else that of the
-    /// queue that runs the children.
-    func callbackQueue(ofChildrenIn host: QueueEngine?) -> DispatchQueue? {
-        var runner = host
-        var next: GroupEngine? = self
-        for _ in 0..<Self.mostGroupsAsked {
-            guard let engine = next else { break }
-            let (chosen, queue, outer) = engine.state.withLock { ($0.callbackQueue, $0.queue, $0.outer) }
-            if let chosen { return chosen }
-            if runner == nil { runner = queue }
-            next = outer
-        }
-        return runner?.callbackQueue
-    }
-
-    /// Makes the callback queue of the group the callback queue of its children.
-    func takeCallbackQueue(of operation: ManagedOperation) {
-        let old = state.withLock { state in
-            exchange(&state.callbackQueue, with: operation.storage.withLock { $0.callbackQueue })
-        }
-        withExtendedLifetime(old) {}
     }
 }

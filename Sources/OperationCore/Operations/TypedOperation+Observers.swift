@@ -183,7 +183,7 @@ package struct HandlerPermit: Sendable {
     fileprivate var queue: CancellationMark?
     fileprivate var queueCount = 0
     /// Keeps the operation registered with its owner although the operation has ended.
-    fileprivate var membership: OwnerMembership?
+    fileprivate var membership: OwnerLink?
 
     /// Returns whether the handler may begin.
     ///
@@ -200,9 +200,7 @@ package struct HandlerPermit: Sendable {
     }
 
     /// Withdraws the permit of a handler that is not enqueued after all.
-    fileprivate func withdraw() {
-        if let membership { OwnerRegistry.shared.withdraw(membership) }
-    }
+    fileprivate func withdraw() { membership?.withdraw() }
 }
 
 extension ManagedOperation {
@@ -221,15 +219,11 @@ extension ManagedOperation {
         var permit = HandlerPermit()
         if let parent { permit.group = parent.cancellationMark(forChildAt: slot) }
         // A child that runs on the thread of its group's body is in no queue itself, but its group may be.
-        if let queue = host ?? parent?.state.withLock({ $0.isPartOfQueue ? $0.queue : nil }) {
+        if let queue = host ?? parent?.acceptedBy {
             permit.queue = queue.cancellations
             permit.queueCount = queue.cancellations.count
         }
-        if let membership {
-            let kept = OwnerMembership(of: life, to: membership.owner)
-            OwnerRegistry.shared.enter(kept)
-            permit.membership = kept
-        }
+        permit.membership = membership?.entered(again: life)
         return permit
     }
 

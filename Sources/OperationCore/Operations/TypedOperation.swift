@@ -212,11 +212,11 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
             self.failure = nil
             self.cancellation = nil
             let isAlone = core.host == nil && core.parent == nil && core.extras == nil
-            return (core.machine.ending, core.box, core.callbackQueue, core.recordedPlace, isAlone)
+            return (core.machine.ending, core.box, core.callbackQueue, core.recordingQueue, isAlone)
         }
         // The queue holds the original.
-        let place = original == nil ? recorded : core.withLock { $0.recordedPlace }
-        let stamp = place?.stamp()
+        let place = original == nil ? recorded : core.withLock { $0.recordingQueue }
+        let stamp = place.flatMap { $0.noteHandler(at: $1) }
         switch ending {
         case .success: deliver(success: success, box, on: queue, isAlone: isAlone, stamp)
         case .failure: deliver(failure: failure, box, on: queue, isAlone: isAlone, stamp)
@@ -260,13 +260,13 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
 
     private func deliver(
         success: (@Sendable (ResultType) -> Void)?, _ box: OutcomeBox?, on queue: DispatchQueue?,
-        isAlone: Bool, _ stamp: HandlerStamp? = nil
+        isAlone: Bool, _ stamp: (@Sendable () -> Void)? = nil
     ) {
         guard let success, let box else { return }
         let permit = isAlone && original == nil ? HandlerPermit() : handlerPermit()
         (queue ?? defaultCallbackQueue).async { [self] in
             guard permit.allowsHandler(of: self) else { return }
-            stamp?.handlerBegins()
+            stamp?()
             success(box.value(as: ResultType.self))
             extendLifetime(self)
         }
@@ -274,24 +274,25 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
 
     private func deliver(
         failure: (@Sendable (ErrorType) -> Void)?, _ box: OutcomeBox?, on queue: DispatchQueue?,
-        isAlone: Bool, _ stamp: HandlerStamp? = nil
+        isAlone: Bool, _ stamp: (@Sendable () -> Void)? = nil
     ) {
         guard let failure, let box else { return }
         let permit = isAlone && original == nil ? HandlerPermit() : handlerPermit()
         (queue ?? defaultCallbackQueue).async { [self] in
             guard permit.allowsHandler(of: self) else { return }
-            stamp?.handlerBegins()
+            stamp?()
             failure(box.value(as: ErrorType.self))
             extendLifetime(self)
         }
     }
 
     private func deliver(
-        cancellation: (@Sendable (CancellationCause) -> Void)?, on queue: DispatchQueue?, _ stamp: HandlerStamp? = nil
+        cancellation: (@Sendable (CancellationCause) -> Void)?, on queue: DispatchQueue?,
+        _ stamp: (@Sendable () -> Void)? = nil
     ) {
         guard let cancellation, let cause = cancellationCause else { return }
         (queue ?? defaultCallbackQueue).async {
-            stamp?.handlerBegins()
+            stamp?()
             cancellation(cause)
         }
     }

@@ -181,32 +181,6 @@ extension OperationQueue {
     }
 }
 
-extension QueueManager {
-    /// Cancels the operations of an object that are in this queue.
-    ///
-    /// - Parameters:
-    ///   - object: The owner, which is compared by identity.
-    ///   - cause: The cause of the cancellations. The default is `nil`, which uses a cause with the code
-    ///     `ownerCancelled`.
-    /// - Returns: The number of operations that were canceled. Operations that already had an outcome are not included.
-    @discardableResult
-    public func cancelOperations(ownedBy object: AnyObject, because cause: CancellationCause? = nil) -> Int {
-        engine.cancel(OwnedOperations(of: object), because: cause)
-    }
-
-    /// Cancels the operations of an owner, such as a name, that are in this queue.
-    ///
-    /// - Parameters:
-    ///   - owner: The owner, for example a string literal, `.named(_:)` or the `owner` of an operation.
-    ///   - cause: The cause of the cancellations. The default is `nil`, which uses a cause with the code
-    ///     `ownerCancelled`, or `ownerGone` if the owner is an object that is gone.
-    /// - Returns: The number of operations that were canceled. Operations that already had an outcome are not included.
-    @discardableResult
-    public func cancelOperations(ownedBy owner: OperationOwner, because cause: CancellationCause? = nil) -> Int {
-        engine.cancel(OwnedOperations(of: owner), because: cause)
-    }
-}
-
 /// A token that cancels operations when it is deallocated.
 ///
 /// When an object is deallocated, the operations that it began continue. A `deinit` that cancels them is easily
@@ -315,7 +289,7 @@ extension CommonOperationMembers {
 
 extension ManagedOperation {
     final var assignedOwner: OperationOwner? {
-        get { core.withLock { $0.membership }?.owner }
+        get { (core.withLock { $0.membership } as? OwnerMembership)?.owner }
         set {
             let membership = newValue.map { OwnerMembership(of: life, to: $0) }
             let (old, hasEnded) = core.withLock { core in
@@ -323,17 +297,9 @@ extension ManagedOperation {
             }
             // Another thread may replace the new membership before it is entered here. A withdrawn membership stays
             // outside.
-            if let old { OwnerRegistry.shared.withdraw(old) }
+            old?.withdraw()
             if let membership, !hasEnded { OwnerRegistry.shared.enter(membership) }
         }
-    }
-
-    /// Cancels an operation that is about to begin if its owner is gone.
-    final func cancelIfOwnerIsGone() {
-        guard let owner = core.withLock({ $0.machine.ending == nil ? $0.membership : nil })?.owner, owner.isGone else {
-            return
-        }
-        cancelIfUndecided(because: .ownerGone("\(owner)"))
     }
 }
 

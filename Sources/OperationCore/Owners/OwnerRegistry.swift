@@ -227,8 +227,8 @@ struct OwnedOperations {
     }
 
     /// Returns the queues of this package that hold some of the operations, each once.
-    private static func engines(of operations: [Operation]) -> [QueueEngine] {
-        var engines: [ObjectIdentifier: QueueEngine] = [:]
+    private static func engines(of operations: [Operation]) -> [HostQueue] {
+        var engines: [ObjectIdentifier: HostQueue] = [:]
         for case let operation as ManagedOperation in operations {
             if let engine = operation.core.withLock({ $0.host }) { engines[ObjectIdentifier(engine)] = engine }
         }
@@ -245,24 +245,6 @@ extension Operation {
             return true
         }
         return own.cancelAndSilence(because: cause)
-    }
-}
-
-extension QueueEngine {
-    /// Cancels the given operations that are in this queue, and returns how many had no outcome.
-    func cancel(_ owned: OwnedOperations, because cause: CancellationCause?) -> Int {
-        // Only plain operations must be searched for among all operations of the queue, which is done at most once.
-        var others: Set<ObjectIdentifier>?
-        return owned.cancel(because: cause) { operation in
-            if let own = operation as? ManagedOperation { return own.core.withLock { $0.host } === self }
-            let known = others ?? plainOperations
-            others = known
-            return known.contains(ObjectIdentifier(operation))
-        }
-    }
-
-    private var plainOperations: Set<ObjectIdentifier> {
-        Set(operations.lazy.filter { !($0 is ManagedOperation) }.map { ObjectIdentifier($0) })
     }
 }
 
@@ -307,7 +289,7 @@ enum OwnerKey: Hashable {
 /// The membership of an operation in the group of its owner.
 ///
 /// The operation holds it, and so does the group until the operation ends.
-package final class OwnerMembership: Sendable {
+package final class OwnerMembership: OwnerLink, @unchecked Sendable {
     enum Place {
         /// The membership was not entered yet.
         case outside
@@ -332,4 +314,14 @@ package final class OwnerMembership: Sendable {
     ///
     /// Do not read it under a lock, because the returned reference may be the last one.
     package var operation: Operation? { reference }
+
+    override func withdraw() { OwnerRegistry.shared.withdraw(self) }
+
+    override var causeIfOwnerIsGone: CancellationCause? { owner.isGone ? .ownerGone("\(owner)") : nil }
+
+    override func entered(again operation: ManagedOperation) -> OwnerLink {
+        let membership = OwnerMembership(of: operation, to: owner)
+        OwnerRegistry.shared.enter(membership)
+        return membership
+    }
 }

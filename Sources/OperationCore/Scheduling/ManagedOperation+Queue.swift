@@ -2,7 +2,6 @@
 // See LICENSE in the repository's root.
 
 import Foundation
-import Synchronization
 
 /// The state of an operation in the queue that holds it.
 struct QueuePlace {
@@ -129,7 +128,15 @@ extension ManagedOperation {
     }
 }
 
+extension HostQueue {
+    /// The engine of the queue, because there is no other kind.
+    var engine: QueueEngine { unsafeDowncast(self, to: QueueEngine.self) }
+}
+
 extension ManagedOperation.Core {
+    /// The engine of the queue that holds the operation.
+    var hostEngine: QueueEngine? { host?.engine }
+
     fileprivate mutating func place(of operation: ManagedOperation) -> QueuePlace {
         let isCalled = isCalled
         return QueuePlace(
@@ -144,7 +151,7 @@ extension ManagedOperation.Core {
         if machine.isCancelled { return .cancelled }
         if isHeldByGroup { return .waits }
         // If the operation is not ready, its node notifies the queue when it is.
-        guard isReady || node?.listen(.held(operation)) ?? true else { return .waits }
+        guard isReady || node?.listen(operation, isHeld: true) ?? true else { return .waits }
         if isCalled { return .ready }
         guard isAdmitted || isDelayed && hasDelayLeft else { return .held }
         guard hasDelayLeft, machine.ending == nil else { return .ready }
@@ -173,133 +180,8 @@ enum QueueRefusal {
     }
 }
 
-// The urgency of an operation, which its dependencies inherit.
-extension ManagedOperation {
-    /// Whether any operation was ever less urgent than normal.
-    ///
-    /// Until then, an operation with normal urgency does not have to raise its dependencies.
-    private static let isAnyLow = Atomic(false)
-
-    final func levelDidChange() {
-        var (level, effective, host) = (QueueLevel.normal, QueueLevel.normal, nil as QueueEngine?)
-        // Another thread may set the level at the same time, so the latest value is applied.
-        applyLatest({ QueueLevel(queuePriority, qualityOfService) }) { present in
-            level = present
-            (effective, host) = noteOwnLevel(present)
-        }
-        if level < .normal { raiseToDependents() }
-        guard let host else { return }
-        host.reconsider(self)
-        raiseUpstream(to: effective)
-    }
-
-    private func noteOwnLevel(_ level: QueueLevel) -> (effective: QueueLevel, host: QueueEngine?) {
-        if level < .normal { Self.isAnyLow.store(true, ordering: .sequentiallyConsistent) }
-        return core.withLock { core in
-            core.ownLevel = level
-            return (core.urgency, core.host)
-        }
-    }
-
-    /// Raises this operation for its dependents, which may not have raised it while it was as urgent as they are.
-    private func raiseToDependents() {
-        for dependent in nodeIfAny?.listeningDownstream ?? [] {
-            raise(to: dependent.core.withLock { $0.levelOfUpstream })
-        }
-    }
-
-    /// Makes the dependencies of this operation at least as urgent as the operation, which is now in a queue.
-    final func raiseUpstreamIfNeeded(_ level: QueueLevel) {
-        guard Self.mayRaise(level) else { return }
-        raiseUpstream(to: level == .awaited ? core.withLock { $0.urgency } : level)
-    }
-
-    /// Returns whether an operation of this level may wait for a less urgent operation.
-    static func mayRaise(_ level: QueueLevel) -> Bool {
-        level > .normal || level > .veryLow && isAnyLow.load(ordering: .sequentiallyConsistent)
-    }
-
-    /// Makes the operation and its dependencies at least this urgent.
-    final func raise(to level: QueueLevel) {
-        if raiseItself(to: level) { raiseUpstream(to: level) }
-    }
-
-    /// Makes the operation the most urgent one, because a body waits for it and blocks a thread.
-    ///
-    /// Its dependencies become as urgent as the body.
-    final func raise(forBodyOf urgency: QueueLevel) {
-        // This is a loop and not a recursion, because groups can be nested to any depth.
-        var raised: [ManagedOperation] = [self]
-        var next = 0
-        while next < raised.count {
-            let operation = raised[next]
-            next += 1
-            guard operation.becomeAwaited(by: urgency), let group = operation.groupEngine else { continue }
-            raised += group.presentChildren
-        }
-    }
-
-    /// Returns `false` if the operation was already awaited or has ended.
-    private func becomeAwaited(by urgency: QueueLevel) -> Bool {
-        raise(to: urgency)
-        let (isNew, host) = core.withLock { core -> (Bool, QueueEngine?) in
-            guard !core.isAwaited, !core.machine.isFinished else { return (false, nil) }
-            core.isAwaited = true
-            return (true, core.host)
-        }
-        host?.reconsider(self)
-        return isNew
-    }
-
-    private func raiseUpstream(to level: QueueLevel) {
-        var next = nodeIfAny?.liveUpstream ?? []
-        while let operation = next.popLast() {
-            if operation.raiseItself(to: level) { next += operation.nodeIfAny?.liveUpstream ?? [] }
-        }
-    }
-
-    /// Returns `false` if the operation and its dependencies were already that urgent.
-    private func raiseItself(to level: QueueLevel) -> Bool {
-        let (isRaised, host) = core.withLock { core -> (Bool, QueueEngine?) in
-            guard core.raisedLevel < level, !core.machine.isFinished else { return (false, nil) }
-            core.raisedLevel = level
-            return (true, core.host)
-        }
-        host?.reconsider(self)
-        return isRaised
-    }
-}
-
-extension ManagedOperation.Core {
-    /// The urgency that dependencies inherit, which includes the operation's own priority once it is in a queue.
-    var levelOfUpstream: QueueLevel { host == nil ? raisedLevel : urgency }
-}
-
-/// The wait of an operation in the middle of its work.
-struct OperationWait {
-    /// The number of the wait among the waits of the operation.
-    var number: UInt32
-    var reason: WaitReason
-}
-
 // Operations that wait in the middle of their work, without a thread.
 extension ManagedOperation {
-    /// The reason why the operation waits in the middle of its work, or `nil` if it does not wait.
-    ///
-    /// While it waits, the operation is executing but does not occupy a slot in its ``QueueManager``, so other
-    /// operations can run. The operation gets a slot again before it resumes, and before any operation that has not
-    /// begun.
-    public final var waitReason: WaitReason? {
-        core.withLock { $0.machine.ending == nil ? $0.extras?.wait?.reason : nil }
-    }
-
-    /// The queue in which the operation occupies a slot, which may be the slot of another operation.
-    var placeHost: QueueEngine? {
-        core.withLock { $0.host } ?? placeKeeper?.placeHost
-    }
-
-    private var placeKeeper: ManagedOperation? { core.withLock { $0.extras?.placeKeeper } }
-
     /// Returns whether the operation occupies or occupied a slot in the queue.
     package final func isHosted(by queue: QueueManager) -> Bool { placeHost === queue.engine }
 
@@ -319,7 +201,7 @@ extension ManagedOperation {
     ///     with the same number changes the reason.
     ///   - reason: The reason for the wait.
     package final func rest(_ number: UInt32, because reason: WaitReason) {
-        guard let host = core.withLock({ $0.host }) else {
+        guard let host = core.withLock({ $0.hostEngine }) else {
             _ = core.withLock { $0.beginWait(number, reason) }
             placeKeeper?.rest(number, because: .sharedRun)
             return
@@ -332,7 +214,7 @@ extension ManagedOperation {
     /// If the method returns `false`, no slot is free. `goOn` is then called on a global queue when a slot becomes
     /// free, unless the operation has ended.
     package final func wake(_ number: UInt32, _ goOn: @escaping @Sendable () -> Void) -> Bool {
-        guard let host = core.withLock({ $0.host }) else {
+        guard let host = core.withLock({ $0.hostEngine }) else {
             core.withLock { $0.endWait(number) }
             return placeKeeper?.wake(number, goOn) ?? true
         }
@@ -340,32 +222,6 @@ extension ManagedOperation {
             self?.core.withLock { $0.extras?.wait = nil }
             goOn()
         }
-    }
-}
-
-extension ManagedOperation.Core {
-    /// Whether the operation has not ended, because an operation that winds down may also wait.
-    private var isAtWork: Bool { machine.ending == nil || machine.isExecuting }
-
-    /// Returns `false` if the wait or the operation has already ended.
-    @discardableResult
-    mutating func beginWait(_ number: UInt32, _ reason: WaitReason) -> Bool {
-        guard isAtWork, machine.isStarted, number > extras?.lastWait ?? 0 else { return false }
-        need().wait = OperationWait(number: number, reason: reason)
-        return true
-    }
-
-    /// Ends a wait, even if the call that begins it is still to come.
-    mutating func endWait(_ number: UInt32) {
-        guard isAtWork else { return }
-        let extras = need()
-        extras.lastWait = max(extras.lastWait, number)
-        extras.wait = nil
-    }
-
-    /// Begins to wait for a slot after another wait has ended.
-    mutating func waitForPlace(_ number: UInt32) {
-        if machine.ending == nil { need().wait = OperationWait(number: number, reason: .place) }
     }
 }
 

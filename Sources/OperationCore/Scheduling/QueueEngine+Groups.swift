@@ -47,16 +47,16 @@ extension QueueEngine {
     ///
     /// The queue keeps their entries until `forgetUnbegun`.
     func endUnbegun(
-        _ children: inout [ManagedOperation], of group: GroupEngine, because cause: CancellationCause
-    ) -> [GroupEngine.EndedChild] {
+        _ children: inout [ManagedOperation], of group: ParentGroup, because cause: CancellationCause
+    ) -> [ManagedOperation.EndedChild] {
         // A recording needs the dependencies of each child and their times.
         if recording.isRecording { return [] }
-        var ended: [GroupEngine.EndedChild] = []
+        var ended: [ManagedOperation.EndedChild] = []
         var left: [ManagedOperation] = []
         inPortions(children) { portion, state, _ in
             for child in portion {
-                if let seat = endUnbegun(child, of: group, because: cause, &state) {
-                    ended.append(GroupEngine.EndedChild(operation: child, seat: seat))
+                if let over = endUnbegun(child, of: group, because: cause, &state) {
+                    ended.append(over)
                 } else {
                     left.append(child)
                 }
@@ -67,16 +67,16 @@ extension QueueEngine {
     }
 
     private func endUnbegun(
-        _ child: ManagedOperation, of group: GroupEngine, because cause: CancellationCause, _ state: inout State
-    ) -> ManagedOperation.GroupSeat? {
+        _ child: ManagedOperation, of group: ParentGroup, because cause: CancellationCause, _ state: inout State
+    ) -> ManagedOperation.EndedChild? {
         guard let slot = child.slot(in: self) else { return nil }
         switch state.machine.entries[Int(slot)].stage {
         case .waiting, .held, .ready: break
         case .free, .entering, .dealt, .running, .ending: return nil
         }
-        guard let seat = child.endUnbegun(in: group, heldBy: self, because: cause) else { return nil }
+        guard let ended = child.endUnbegun(in: group, heldBy: self, because: cause) else { return nil }
         state.machine.place(slot, .ending)
-        return seat
+        return ended
     }
 
     /// Removes entries that `endUnbegun` ended.

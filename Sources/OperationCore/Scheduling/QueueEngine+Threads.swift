@@ -32,7 +32,7 @@ extension QueueEngine {
     /// Works for the queue on the calling thread until nothing can begin.
     package func work() {
         let notes = ThreadNotes.current
-        let seat = WorkerSeat(engine: self, outer: notes.seat)
+        let seat = WorkerSeat(engine: self, outer: .of(notes))
         notes.seat = seat
         #if canImport(Darwin)
             var quality = ThreadQuality()
@@ -261,39 +261,23 @@ extension QueueEngine {
         if mustWait { turn.wait() }
     }
 
-    /// A slot that the hook of an operation gave up while it waits on a thread of another pool.
-    struct HookRest {
-        fileprivate let engine: QueueEngine
-        fileprivate let key: QueueMachine.Key
-
-        /// Takes a slot again, and waits until there is one.
-        ///
-        /// If the operation has ended, the hook needs no slot.
-        func end() {
-            let turn = DispatchSemaphore(value: 0)
-            let mustWait = engine.applySettled { state, _ in
-                if !state.machine.isResting(key) || state.returning.isEmpty && state.machine.resume(key) {
-                    return false
-                }
-                state.returning.append(ReturningBody(key: key, turn: .thread(turn)))
-                return true
+    /// Takes a slot again for the hook of an operation that waited on a thread of another pool, and waits until there is
+    /// one.
+    ///
+    /// If the operation has ended, the hook needs no slot.
+    func hookDidWait(_ key: QueueMachine.Key) {
+        let turn = DispatchSemaphore(value: 0)
+        let mustWait = applySettled { state, _ in
+            if !state.machine.isResting(key) || state.returning.isEmpty && state.machine.resume(key) {
+                return false
             }
-            guard mustWait else { return }
-            turn.wait()
-            // The thread does not belong to the queue.
-            engine.state.withLock { $0.threads.leave() }
+            state.returning.append(ReturningBody(key: key, turn: .thread(turn)))
+            return true
         }
-    }
-
-    /// Gives up the slot of an operation whose hook is about to wait, or returns `nil` if the operation holds no slot.
-    func hookWillWait(of operation: ManagedOperation) -> HookRest? {
-        applySettled { state, _ in
-            guard let place = operation.place(in: self) else { return nil }
-            let key = state.machine.entries.key(of: place.slot)
-            guard !state.machine.isResting(key) else { return nil }
-            state.machine.rest(key)
-            return state.machine.isResting(key) ? HookRest(engine: self, key: key) : nil
-        }
+        guard mustWait else { return }
+        turn.wait()
+        // The thread does not belong to the queue.
+        state.withLock { $0.threads.leave() }
     }
 
     /// Resumes bodies that wait for a slot of an operation that has ended, because they no longer need one.

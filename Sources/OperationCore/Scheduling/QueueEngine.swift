@@ -5,7 +5,9 @@ import Foundation
 
 /// The engine of a queue, which applies events of ``QueueMachine`` under the queue's lock and performs the actions
 /// later.
-package final class QueueEngine: Sendable {
+package final class QueueEngine: HostQueue, @unchecked Sendable {
+    // Sendable: its superclass is, and its state is behind its lock.
+
     struct State {
         var machine = QueueMachine()
         var threads: QueueThreads
@@ -51,42 +53,84 @@ package final class QueueEngine: Sendable {
         var cancelled = 0
     }
 
-    package let name: String
     let state: Locked<State>
     let source: any WorkerSource
     let recording = RecordingSwitch()
     package let uniqueWork = UniqueWork()
-    /// The mark that enqueued handlers of the queue's operations check, even after these operations have ended.
-    let cancellations = CancellationMark()
-    private let chosenCallbackQueue = Locked<DispatchQueue?>(nil)
-
-    /// The callback queue of the operations that the queue runs, if one was set.
-    var callbackQueue: DispatchQueue? {
-        get { chosenCallbackQueue.withLock { $0 } }
-        set {
-            let old = chosenCallbackQueue.withLock { exchange(&$0, with: newValue) }
-            withExtendedLifetime(old) {}
-            OperationDefaults.noteInheritance()
-        }
-    }
 
     /// - Parameter leastSlots: The number of slots that are always kept. See ``EntryTable``.
     package init(
         name: String, width: Int?, source: any WorkerSource = WorkerPool.shared,
         leastSlots: Int? = nil
     ) {
-        self.name = name
         self.source = source
         var state = State(threads: QueueThreads(width: width))
         state.machine.width = width ?? .max
         if let leastSlots { state.machine.entries.least = leastSlots }
         self.state = Locked(state)
+        super.init(name: name)
         #if DEBUG
             LifetimeProbe.note?(self)
         #endif
     }
 
     deinit { endReaders() }
+
+    // What the operations of the queue see of it.
+
+    override func reconsider(_ operation: ManagedOperation) {
+        if let seat = WorkerSeat.current, seat.engine === self, seat.isConcluding {
+            return seat.readied.append(operation)
+        }
+        apply { state, after in place(operation, &state, &after) }
+    }
+
+    override func didEnd(_ slot: Int32, _ ending: LifecycleMachine.Ending) {
+        let notes = ThreadNotes.current
+        if let seat = WorkerSeat.of(notes), seat.engine === self, seat.slot == slot, seat.isConcluding {
+            seat.hasEnded = true
+            seat.ending = ending
+            return
+        }
+        apply { state, after in
+            after.isLent = notes.isLent
+            // The entry's work and stage may be in the list of a thread.
+            if case .none = state.machine.entries[Int(slot)].work { settle(&state, &after) }
+            end(slot, ending, &state, &after)
+        }
+    }
+
+    /// Prevents entries from beginning until `release()`.
+    ///
+    /// So while several operations are canceled, none begins because another one was canceled.
+    override func hold() { applySettled { state, _ in state.machine.holds += 1 } }
+
+    /// Ends a hold.
+    ///
+    /// Entries begin again unless another caller holds the queue.
+    override func release() { apply { state, _ in state.machine.holds -= 1 } }
+
+    override func beginRest() -> Bool { source.beginRest() }
+
+    override func endRest() { source.endRest() }
+
+    override func hookWillWait(of operation: ManagedOperation) -> (() -> Void)? {
+        let key = applySettled { state, _ -> QueueMachine.Key? in
+            guard let place = operation.place(in: self) else { return nil }
+            let key = state.machine.entries.key(of: place.slot)
+            guard !state.machine.isResting(key) else { return nil }
+            state.machine.rest(key)
+            return state.machine.isResting(key) ? key : nil
+        }
+        return key.map { key in { [self] in hookDidWait(key) } }
+    }
+
+    override var isRecorded: Bool { recording.isRecording }
+
+    override func noteHandler(at slot: Int32) -> (@Sendable () -> Void)? {
+        guard let recorder = recording.recorder, let number = recorder.noteHandler(slot) else { return nil }
+        return { recorder.handlerBegins(number) }
+    }
 }
 
 // The actions that follow an event, performed after the lock is released.
@@ -234,14 +278,6 @@ extension QueueEngine {
 
 // The stage of an operation.
 extension QueueEngine {
-    /// Checks the stage of an operation again after a change.
-    func reconsider(_ operation: ManagedOperation) {
-        if let seat = ThreadNotes.current.seat, seat.engine === self, seat.isConcluding {
-            return seat.readied.append(operation)
-        }
-        apply { state, after in place(operation, &state, &after) }
-    }
-
     /// Moves an entry to the stage in which it belongs.
     func place(_ operation: ManagedOperation, _ state: inout State, _ after: inout After) {
         guard let place = operation.place(in: self) else { return }
@@ -278,22 +314,6 @@ extension QueueEngine {
             state.machine.place(slot, .held)
             if begins { after.need().toDelay.append(operation) }
         case .ready: state.machine.place(slot, .ready)
-        }
-    }
-
-    /// Handles the end of an operation of the queue.
-    func didEnd(_ slot: QueueMachine.Slot, _ ending: LifecycleMachine.Ending) {
-        let notes = ThreadNotes.current
-        if let seat = notes.seat, seat.engine === self, seat.slot == slot, seat.isConcluding {
-            seat.hasEnded = true
-            seat.ending = ending
-            return
-        }
-        apply { state, after in
-            after.isLent = notes.isLent
-            // The entry's work and stage may be in the list of a thread.
-            if case .none = state.machine.entries[Int(slot)].work { settle(&state, &after) }
-            end(slot, ending, &state, &after)
         }
     }
 

@@ -161,7 +161,7 @@ extension QueueManager {
 extension QueueEngine {
     /// A Boolean value that indicates whether the caller is a body that this queue runs, on a thread or in a task.
     var isRunningCaller: Bool {
-        var seat = ThreadNotes.current.seat
+        var seat = WorkerSeat.current
         while let present = seat {
             if present.engine === self, present.slot >= 0 { return true }
             seat = present.outer
@@ -241,16 +241,6 @@ extension QueueEngine {
         release()
     }
 
-    /// Prevents entries from beginning until `release()`.
-    ///
-    /// So while several operations are canceled, none begins because another one was canceled.
-    func hold() { applySettled { state, _ in state.machine.holds += 1 } }
-
-    /// Ends a hold.
-    ///
-    /// Entries begin again unless another caller holds the queue.
-    func release() { apply { state, _ in state.machine.holds -= 1 } }
-
     /// Ends the wait when the queue is empty, or immediately if the queue is already empty.
     package func whenDrained(_ wait: QueueWait) {
         apply { state, _ in state.drainers.append(wait) }
@@ -262,5 +252,50 @@ extension QueueEngine {
     /// Calls `tell` once when no thread is about to add accepted operations, or immediately if there is no such thread.
     func whenAllAccepted(_ tell: @escaping @Sendable () -> Void) {
         apply { state, _ in state.acceptanceWaiters.append(tell) }
+    }
+}
+
+// Canceling the operations of an owner.
+extension QueueManager {
+    /// Cancels the operations of an object that are in this queue.
+    ///
+    /// - Parameters:
+    ///   - object: The owner, which is compared by identity.
+    ///   - cause: The cause of the cancellations. The default is `nil`, which uses a cause with the code
+    ///     `ownerCancelled`.
+    /// - Returns: The number of operations that were canceled. Operations that already had an outcome are not included.
+    @discardableResult
+    public func cancelOperations(ownedBy object: AnyObject, because cause: CancellationCause? = nil) -> Int {
+        engine.cancel(OwnedOperations(of: object), because: cause)
+    }
+
+    /// Cancels the operations of an owner, such as a name, that are in this queue.
+    ///
+    /// - Parameters:
+    ///   - owner: The owner, for example a string literal, `.named(_:)` or the `owner` of an operation.
+    ///   - cause: The cause of the cancellations. The default is `nil`, which uses a cause with the code
+    ///     `ownerCancelled`, or `ownerGone` if the owner is an object that is gone.
+    /// - Returns: The number of operations that were canceled. Operations that already had an outcome are not included.
+    @discardableResult
+    public func cancelOperations(ownedBy owner: OperationOwner, because cause: CancellationCause? = nil) -> Int {
+        engine.cancel(OwnedOperations(of: owner), because: cause)
+    }
+}
+
+extension QueueEngine {
+    /// Cancels the given operations that are in this queue, and returns how many had no outcome.
+    func cancel(_ owned: OwnedOperations, because cause: CancellationCause?) -> Int {
+        // Only plain operations must be searched for among all operations of the queue, which is done at most once.
+        var others: Set<ObjectIdentifier>?
+        return owned.cancel(because: cause) { operation in
+            if let own = operation as? ManagedOperation { return own.core.withLock { $0.host } === self }
+            let known = others ?? plainOperations
+            others = known
+            return known.contains(ObjectIdentifier(operation))
+        }
+    }
+
+    private var plainOperations: Set<ObjectIdentifier> {
+        Set(operations.lazy.filter { !($0 is ManagedOperation) }.map { ObjectIdentifier($0) })
     }
 }

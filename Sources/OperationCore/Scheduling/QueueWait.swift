@@ -125,66 +125,6 @@ struct WaitList {
     }
 }
 
-/// A relay that runs closures on the main thread, through the main queue or inside a call of this package that waits
-/// there.
-///
-/// A Linux service may have no main loop. If its main thread waits for an operation, and a closure of that operation
-/// waits for the main thread, neither would ever continue. So the closure is stored where both can find it, and
-/// whichever comes first runs it.
-package enum MainThreadRelay {
-    private struct State {
-        var jobs = Fifo<@Sendable () -> Void>()
-        /// The nested waits of the main thread.
-        var waiters: [BlockingWaiter] = []
-    }
-
-    private static let state = Locked(State())
-
-    private static let mark: DispatchSpecificKey<Void> = {
-        let mark = DispatchSpecificKey<Void>()
-        DispatchQueue.main.setSpecific(key: mark, value: ())
-        return mark
-    }()
-
-    /// Whether the caller is on the main thread or the main queue.
-    package static var isOnMain: Bool {
-        Thread.isMainThread || DispatchQueue.getSpecific(key: mark) != nil
-    }
-
-    /// Runs `job` immediately if the caller is on the main thread, or otherwise as soon as the main thread is
-    /// available.
-    package static func run(_ job: @escaping @Sendable () -> Void) {
-        if isOnMain { return job() }
-        let waiter = state.withLock { state in
-            state.jobs.append(job)
-            return state.waiters.last
-        }
-        DispatchQueue.main.async { runNext() }
-        waiter?.signal()
-    }
-
-    static func serve(until waiter: BlockingWaiter) {
-        state.withLock { $0.waiters.append(waiter) }
-        while !waiter.hasBeenWoken {
-            if !runNext() { waiter.waitForSignal() }
-        }
-        let next = state.withLock { state in
-            state.waiters.removeAll { $0 === waiter }
-            return state.waiters.last
-        }
-        // A signal for the main thread may have reached only this wait, so the enclosing wait checks again.
-        next?.signal()
-    }
-
-    /// Runs the oldest job, if there is one that has not been taken.
-    @discardableResult
-    private static func runNext() -> Bool {
-        let job = state.withLock { $0.jobs.popFirst() }
-        job?()
-        return job != nil
-    }
-}
-
 /// A reason for which a queue is suspended, independently of other reasons and of the user.
 package final class QueueHold: Sendable {
     private let engine: QueueEngine
@@ -249,5 +189,61 @@ extension QueueEngine {
             state.machine.isSuspended = isSuspended
             state.machine.journal?.note(.suspension(isSuspended))
         }
+    }
+}
+
+/// A body whose wait is over and that waits for a slot.
+struct ReturningBody: Sendable {
+    /// The way in which the body resumes.
+    enum Turn: Sendable {
+        /// The waiting thread resumes.
+        case thread(DispatchSemaphore)
+        /// A closure is called, because no thread waits.
+        case call(@Sendable () -> Void)
+    }
+
+    let key: QueueMachine.Key
+    let turn: Turn
+
+    var hasThread: Bool {
+        if case .thread = turn { true } else { false }
+    }
+
+    /// Resumes the body, because there is a slot or its operation has ended.
+    func grant() {
+        switch turn {
+        case .thread(let semaphore): semaphore.signal()
+        // The closure may run code of the user and end its operation, after which another body resumes.
+        case .call(let goOn): DispatchQueue.global().async(execute: goOn)
+        }
+    }
+}
+
+/// The returning bodies, in their order.
+struct ReturningLine {
+    private var bodies = Fifo<ReturningBody>()
+    /// The number of returning bodies with a waiting thread.
+    private(set) var threads = 0
+
+    var isEmpty: Bool { bodies.isEmpty }
+    var count: Int { bodies.count }
+    var first: ReturningBody? { bodies.first }
+
+    mutating func append(_ body: ReturningBody) {
+        if body.hasThread { threads += 1 }
+        bodies.append(body)
+    }
+
+    mutating func removeFirst() {
+        if bodies.popFirst()?.hasThread == true { threads -= 1 }
+    }
+
+    /// Removes and returns the bodies of an entry that have a waiting thread.
+    mutating func removeThreads(of key: QueueMachine.Key) -> [ReturningBody] {
+        let removed = bodies.removeAll {
+            $0.hasThread && $0.key.slot == key.slot && $0.key.generation == key.generation
+        }
+        threads -= removed.count
+        return removed
     }
 }

@@ -164,7 +164,7 @@ package final class WorkerPool: WorkerSource {
 ///
 /// It is deliberately not `Sendable`. Only that thread uses it, in steps that do not overlap. So no access to it is
 /// checked at run time.
-package final class WorkerSeat {
+package final class WorkerSeat: ThreadSeat {
     let engine: QueueEngine
     /// The seat of the enclosing body, if a body works for another queue.
     let outer: WorkerSeat?
@@ -181,8 +181,6 @@ package final class WorkerSeat {
     @exclusivity(unchecked) var operation: ManagedOperation?
     /// The entry that the thread has taken but not begun, while it releases the previous one.
     @exclusivity(unchecked) var unbegun: QueueMachine.Key?
-    /// Whether the thread no longer counts as one of the queue's threads.
-    @exclusivity(unchecked) var hasLeft = false
     /// Whether the body has returned, so that no code of the user runs before the thread asks for more work.
     @exclusivity(unchecked) var isConcluding = false
     /// Whether the entry has ended, which is reported to the queue when the thread asks for the next entry.
@@ -202,6 +200,12 @@ package final class WorkerSeat {
     var urgency: QueueLevel {
         operation.map { $0.core.withLock { $0.urgency } } ?? engine.level(of: key) ?? .veryLow
     }
+
+    /// The work of the calling thread for a queue of this package, if it works for one.
+    static var current: WorkerSeat? { of(ThreadNotes.current) }
+
+    /// Returns the seat of a thread, because there is no other kind.
+    static func of(_ notes: ThreadNotes) -> WorkerSeat? { notes.seat.map { unsafeDowncast($0, to: WorkerSeat.self) } }
 
     private static let none = QueueMachine.Key(slot: -1, generation: 0)
 
@@ -224,19 +228,45 @@ package final class WorkerSeat {
         return next
     }
 
-    /// Reports the unreported changes of this thread to its queue, before a rule or a conversion of the user runs.
-    static func flushCurrent() {
-        guard let seat = ThreadNotes.current.seat else { return }
-        // Operations that the user's code makes ready are reported immediately, because that code may wait for them.
-        seat.isConcluding = false
-        if seat.hasEnded || !seat.readied.isEmpty { seat.engine.flush(seat) }
+    override func bodyDidReturn(of operation: Operation) {
+        if self.operation === operation { isConcluding = true }
     }
 
-    /// Reports the operations that became ready to the queue, before an object is released that may be the user's.
-    static func tellReadied() {
-        guard let seat = ThreadNotes.current.seat, !seat.readied.isEmpty else { return }
-        seat.isConcluding = false
-        seat.engine.flush(seat, isBackSoon: true)
+    override func reportChanges() {
+        // Operations that the user's code makes ready are reported immediately, because that code may wait for them.
+        isConcluding = false
+        if hasEnded || !readied.isEmpty { engine.flush(self) }
+    }
+
+    override func reportReadied() {
+        if readied.isEmpty { return }
+        isConcluding = false
+        engine.flush(self, isBackSoon: true)
+    }
+
+    override func willBlock(for operation: Operation?) -> Bool {
+        let awaited = operation as? ManagedOperation
+        // Between two bodies, code that runs during a release waits.
+        guard slot >= 0 else {
+            engine.threadWillWait(self)
+            guard engine.source.beginRest() else {
+                engine.threadDidWait()
+                return false
+            }
+            awaited?.raise(forBodyOf: .veryLow)
+            return true
+        }
+        guard engine.source.beginRest() else { return false }
+        // The operation is raised before the slot is given up, so that it gets the slot.
+        awaited?.raise(forBodyOf: urgency)
+        engine.bodyWillWait(self)
+        return true
+    }
+
+    override func didBlock() {
+        if slot >= 0 { engine.bodyDidWait(self) }
+        engine.source.endRest()
+        if slot < 0 { engine.threadDidWait() }
     }
 
     func clear() {

@@ -11,31 +11,24 @@ extension ManagedOperation {
     /// A later grant goes through `admissionDidComplete`.
     @discardableResult
     final func seekAdmission() -> Bool {
-        let (old, pending) = core.withLock { core -> (AdmissionLeftovers?, PendingAction?) in
+        let (old, pending) = core.withLock {
+            core -> (AdmissionLeftovers?, (AdmissionMachine.Action, AdmissionTicket)?) in
             guard core.machine.ending == nil, !core.machine.isStarted, core.isReady else { return (nil, nil) }
             let old = core.withdrawOutdatedAdmission()
-            guard let extras = core.extras, let steps = extras.admission?.steps else { return (old, nil) }
+            guard let admission = core.admission else { return (old, nil) }
             let (epoch, isDelayed) = (core.node?.additions ?? 0, core.hasDelayLeft)
-            if !isDelayed, let action = extras.admission?.machine.delayEnded(epoch: epoch),
-                let ticket = extras.admission?.ticket
-            {
-                return (old, PendingAction(action: action, ticket: ticket))
+            if !isDelayed, let action = admission.machine.delayEnded(epoch: epoch), let ticket = admission.ticket {
+                return (old, (action, ticket))
             }
-            guard let action = extras.admission?.machine.seek(steps, epoch: epoch, isDelayed: isDelayed) else {
+            guard let action = admission.machine.seek(admission.steps, epoch: epoch, isDelayed: isDelayed) else {
                 return (old, nil)
             }
-            let ticket = AdmissionTicket(life, round: extras.admission?.machine.round ?? 0)
-            extras.admission?.ticket = ticket
-            return (old, PendingAction(action: action, ticket: ticket))
+            let ticket = AdmissionTicket(life, round: admission.machine.round)
+            admission.ticket = ticket
+            return (old, (action, ticket))
         }
         old?.giveBack()
-        guard let pending else { return false }
-        return pursue(pending.action, pending.ticket)
-    }
-
-    private struct PendingAction {
-        let action: AdmissionMachine.Action
-        let ticket: AdmissionTicket
+        return pending.map(pursue) ?? false
     }
 
     /// Takes one step after another, and returns whether all of them were granted immediately.
@@ -55,13 +48,13 @@ extension ManagedOperation {
             evaluateConditions(ticket)
             return false
         case .throttle:
-            guard let rule = core.withLock({ $0.extras?.admission?.throttle }) else { return true }
+            guard let rule = core.withLock({ $0.admission?.throttle }) else { return true }
             let isGranted = askThrottle(rule, ticket)
             // If another thread withdrew the ticket meanwhile, it may have handed in the ticket before it was in use.
             if !isCurrent(ticket) { rule.registry.leave(ticket, rule.key) }
             return isGranted
         case .categories:
-            let (categories, host) = core.withLock { ($0.extras?.admission?.categories ?? [], $0.host) }
+            let (categories, host) = core.withLock { ($0.admission?.categories ?? [], $0.host) }
             // An operation in a queue asks for its categories when it has a slot.
             let isGranted =
                 host.map { CategoryRegistry.lineUp(ticket, for: categories, in: $0) }
@@ -73,16 +66,16 @@ extension ManagedOperation {
     }
 
     private func isCurrent(_ ticket: AdmissionTicket) -> Bool {
-        core.withLock { $0.extras?.admission?.ticket == ticket }
+        core.withLock { $0.admission?.ticket == ticket }
     }
 
     /// Notes that a step was granted, and returns the next action, or `nil` if the grant no longer counts.
     private func pass(_ step: AdmissionMachine.Step, _ ticket: AdmissionTicket) -> AdmissionMachine.Action? {
         let (old, action) = core.withLock { core -> (AdmissionLeftovers?, AdmissionMachine.Action?) in
-            guard let extras = core.extras, extras.admission?.ticket == ticket else { return (nil, nil) }
+            guard let admission = core.admission, admission.ticket == ticket else { return (nil, nil) }
             // A dependency was added meanwhile. Its end begins another round.
             if let old = core.withdrawOutdatedAdmission() { return (old, nil) }
-            return (nil, extras.admission?.machine.passed(step, round: ticket.round))
+            return (nil, admission.machine.passed(step, round: ticket.round))
         }
         old?.giveBack()
         return action
@@ -124,9 +117,9 @@ extension ManagedOperation {
 
     /// Notes that the categories seem to be free, so that the operation asks for them when its queue has a slot for it.
     final func categoriesSeemFree(_ ticket: AdmissionTicket) {
-        let host = core.withLock { core -> QueueEngine? in
-            guard let extras = core.extras, extras.admission?.ticket == ticket,
-                extras.admission?.machine.call(round: ticket.round) == true
+        let host = core.withLock { core -> HostQueue? in
+            guard let admission = core.admission, admission.ticket == ticket,
+                admission.machine.call(round: ticket.round)
             else { return nil }
             return core.host
         }
@@ -134,19 +127,19 @@ extension ManagedOperation {
     }
 
     /// Asks for the categories of an operation that has a slot, and returns whether the operation holds them.
-    final func askForCategories(in host: QueueEngine) -> Bool {
+    final func askForCategories(in host: HostQueue) -> Bool {
         let (ticket, categories) = core.withLock { core -> (AdmissionTicket?, [OperationCategory]) in
-            guard core.machine.ending == nil, !core.machine.isStarted, let extras = core.extras,
-                extras.admission?.machine.ask(epoch: core.node?.additions ?? 0) == true
+            guard core.machine.ending == nil, !core.machine.isStarted, let admission = core.admission,
+                admission.machine.ask(epoch: core.node?.additions ?? 0)
             else { return (nil, []) }
-            return (extras.admission?.ticket, extras.admission?.categories ?? [])
+            return (admission.ticket, admission.categories)
         }
         guard let ticket else { return false }
         var isGranted = CategoryRegistry.ask(ticket, for: categories, in: host)
         // The wait needs a thread, and the source may not have enough.
-        if !isGranted, let time = CategoryRegistry.patience(of: ticket), host.source.beginRest() {
+        if !isGranted, let time = CategoryRegistry.patience(of: ticket), host.beginRest() {
             isGranted = waitWithSlot(ticket, time)
-            host.source.endRest()
+            host.endRest()
         }
         if !isCurrent(ticket) { CategoryRegistry.leave(ticket) }
         guard isGranted else { return false }
@@ -160,7 +153,7 @@ extension ManagedOperation {
     private func waitWithSlot(_ ticket: AdmissionTicket, _ time: Duration) -> Bool {
         let semaphore = ticket.prepareToWait()
         CategoryRegistry.beginWaitingWithSlot(ticket)
-        let isWanted = core.withLock { $0.machine.ending == nil && $0.extras?.admission?.ticket == ticket }
+        let isWanted = core.withLock { $0.machine.ending == nil && $0.admission?.ticket == ticket }
         if isWanted { ticket.wait(semaphore, atMost: time) }
         return CategoryRegistry.endWaitingWithSlot(ticket)
     }
@@ -170,23 +163,21 @@ extension ManagedOperation {
     /// The operation asks again when it can.
     final func yieldCategories() {
         let ticket = core.withLock { core -> AdmissionTicket? in
-            guard !core.machine.isStarted, let extras = core.extras, extras.admission?.machine.yield() == true else {
-                return nil
-            }
-            return extras.admission?.ticket
+            guard !core.machine.isStarted, let admission = core.admission, admission.machine.yield() else { return nil }
+            return admission.ticket
         }
         guard let ticket else { return }
         // The operation must not ask again before this call, which would withdraw the new request.
         CategoryRegistry.leave(ticket)
         core.withLock { core in
-            if let extras = core.extras, extras.admission?.ticket == ticket {
-                extras.admission?.machine.yielded(round: ticket.round)
+            if let admission = core.admission, admission.ticket == ticket {
+                admission.machine.yielded(round: ticket.round)
             }
         }
     }
 
     /// Wakes a thread that waits for the categories, because something about the operation changed.
-    final func wakeAsker() { core.withLock { $0.extras?.admission?.ticket }?.wakeAsker() }
+    final func wakeAsker() { core.withLock { $0.admission?.ticket }?.wakeAsker() }
 
     /// Cancels a child of a group if every holder of a category for which it waits needs its end.
     ///
@@ -195,20 +186,13 @@ extension ManagedOperation {
         guard core.withLock({ $0.parent != nil }), let circle = CircleSearch.circle(of: self) else { return }
         cancelIfUndecided(because: .waitsForItself(circle.map(\.displayName)))
     }
-
-    /// Ends the round if a dependency was added before the start, and gives back what was granted.
-    final func giveBackOutdatedAdmission() {
-        guard let old = core.withLock({ $0.withdrawOutdatedAdmission() }) else { return }
-        old.giveBack()
-        core.withLock { $0.host }?.reconsider(self)
-    }
 }
 
 // The steps.
 extension ManagedOperation {
     private func evaluateConditions(_ ticket: AdmissionTicket) {
         let (conditions, dependencies) = core.withLock { core in
-            (core.extras?.admission?.conditions ?? [], core.node?.upstreamOperations ?? [])
+            (core.admission?.conditions ?? [], core.node?.upstreamOperations ?? [])
         }
         let context = OperationCondition.Context(operation: displayName, dependencies: dependencies)
         var task: Task<Void, Never>? = Task {
@@ -222,9 +206,9 @@ extension ManagedOperation {
             ticket.operation?.admissionDidPass(.conditions, ticket)
         }
         core.withLock { core in
-            guard let extras = core.extras, extras.admission?.ticket == ticket else { return }
-            guard extras.admission?.machine.currentStep == .conditions else { return }
-            extras.admission?.evaluation = exchange(&task, with: nil)
+            guard let admission = core.admission, admission.ticket == ticket else { return }
+            guard admission.machine.currentStep == .conditions else { return }
+            admission.evaluation = exchange(&task, with: nil)
         }
         // The round was withdrawn meanwhile, or the conditions already have a verdict.
         task?.cancel()
@@ -232,7 +216,7 @@ extension ManagedOperation {
 
     private func conditionDidFail(_ name: String, _ reason: String, _ ticket: AdmissionTicket) {
         let (isCurrent, old) = core.withLock { core -> (Bool, AdmissionLeftovers?) in
-            guard core.extras?.admission?.ticket == ticket else { return (false, nil) }
+            guard core.admission?.ticket == ticket else { return (false, nil) }
             let old = core.withdrawOutdatedAdmission()
             return (old == nil, old)
         }
@@ -256,10 +240,10 @@ extension ManagedOperation {
 
 // The implementation of the public members below.
 extension ManagedOperation {
-    package final var conditions: [OperationCondition] { core.withLock { $0.extras?.admission?.conditions ?? [] } }
+    package final var conditions: [OperationCondition] { core.withLock { $0.admission?.conditions ?? [] } }
 
     package final var categories: [OperationCategory] {
-        get { core.withLock { $0.extras?.admission?.categories ?? [] } }
+        get { core.withLock { $0.admission?.categories ?? [] } }
         set {
             var seen: Set<OperationCategory> = []
             let unique = newValue.filter { seen.insert($0).inserted }
@@ -268,7 +252,7 @@ extension ManagedOperation {
     }
 
     package final var throttle: ThrottleRule? {
-        get { core.withLock { $0.extras?.admission?.throttle } }
+        get { core.withLock { $0.admission?.throttle } }
         set { setAdmission("throttle") { exchange(&$0.throttle, with: newValue) } }
     }
 
@@ -280,15 +264,13 @@ extension ManagedOperation {
     ///
     /// - Parameter change: Makes the change and returns what it replaced, which is released outside the lock.
     private func setAdmission<Replaced>(
-        _ name: @autoclosure () -> String, _ change: (inout OperationAdmission) -> Replaced
+        _ name: @autoclosure () -> String, _ change: (OperationAdmission) -> Replaced
     ) {
         let replaced = core.withLock { core -> Replaced? in
             guard !core.isStartUnderWay, core.machine.ending == nil else { return nil }
-            let extras = core.need()
-            // The value is taken out and put back, because the cost of a copy would grow with the number of conditions.
-            var admission = exchange(&extras.admission, with: nil) ?? OperationAdmission()
-            defer { extras.admission = admission }
-            return admission.machine.isUnderWay ? nil : change(&admission)
+            let admission = core.admission ?? OperationAdmission()
+            core.need().gate = admission
+            return admission.machine.isUnderWay ? nil : change(admission)
         }
         if replaced == nil {
             OperationDiagnostics.report(

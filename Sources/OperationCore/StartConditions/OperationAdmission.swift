@@ -6,7 +6,7 @@ import Foundation
 import Synchronization
 
 /// The conditions, the throttle and the categories of an operation, and the progress of its admission.
-struct OperationAdmission {
+final class OperationAdmission: StartGate {
     var conditions: [OperationCondition] = []
     var categories: [OperationCategory] = []
     var throttle: ThrottleRule?
@@ -17,7 +17,7 @@ struct OperationAdmission {
     /// The task that evaluates the conditions.
     var evaluation: Task<Void, Never>?
 
-    var isEmpty: Bool { conditions.isEmpty && categories.isEmpty && throttle == nil }
+    private var isEmpty: Bool { conditions.isEmpty && categories.isEmpty && throttle == nil }
 
     var steps: [AdmissionMachine.Step] {
         var steps: [AdmissionMachine.Step] = []
@@ -28,11 +28,46 @@ struct OperationAdmission {
     }
 
     /// Ends the round, and returns what must be given back outside the lock.
-    mutating func withdraw() -> AdmissionLeftovers? {
+    func withdraw() -> AdmissionLeftovers? {
         let steps = machine.withdraw()
         guard let ticket = exchange(&ticket, with: nil), !steps.isEmpty else { return nil }
         return AdmissionLeftovers(
             ticket: ticket, steps: steps, evaluation: exchange(&evaluation, with: nil), throttle: throttle)
+    }
+
+    override func isOpen(epoch: Int) -> Bool { isEmpty || machine.isGranted(epoch: epoch) }
+
+    override func isDelayed(epoch: Int) -> Bool { machine.isDelayed(epoch: epoch) }
+
+    override func noteBodyBegins() { ticket?.noteBodyBegins() }
+
+    override var remains: StartGate? {
+        if throttle == nil, categories.isEmpty { return nil }
+        let remains = OperationAdmission()
+        (remains.categories, remains.throttle) = (categories, throttle)
+        return remains
+    }
+
+    override func close() { withdraw()?.giveBack() }
+
+    override func seek(atStartOf operation: ManagedOperation) { operation.seekAdmissionAtStart() }
+
+    override func giveBackIfOutdated(_ operation: ManagedOperation) -> Bool {
+        guard let old = operation.core.withLock({ $0.withdrawOutdatedAdmission() }) else { return false }
+        old.giveBack()
+        return true
+    }
+
+    override func needs(of operation: ManagedOperation, atMost most: Int) -> [[ManagedOperation]] {
+        switch operation.admissionStanding {
+        case .categories(let categories):
+            // If there is room, the operation waits for something else.
+            categories.filter { $0.limit <= most }.map { ($0.limit, $0.holders) }
+                .filter { limit, holders in holders.count >= limit && !holders.contains { $0 === operation } }
+                .map { $1 }
+        case .throttled(_, _, let runner): runner.map { $0 === operation ? [] : [[$0]] } ?? []
+        case .none, .evaluating: []
+        }
     }
 }
 
@@ -54,46 +89,20 @@ struct AdmissionLeftovers {
 }
 
 extension ManagedOperation.Core {
-    /// Whether only its dependencies keep the body from beginning, or the body will never run.
-    var isAdmitted: Bool {
-        guard let extras, extras.admission != nil, machine.ending == nil else { return true }
-        return extras.admission?.isEmpty != false
-            || extras.admission?.machine.isGranted(epoch: node?.additions ?? 0) == true
-    }
+    /// The gate, because there is no other kind.
+    var admission: OperationAdmission? { extras?.gate.map { unsafeDowncast($0, to: OperationAdmission.self) } }
 
     /// Whether the operation may take a slot, with which it asks for its categories.
     var isCalled: Bool {
-        guard let extras, extras.admission != nil, machine.ending == nil else { return false }
-        return extras.admission?.machine.isCalled(epoch: node?.additions ?? 0) == true
-    }
-
-    /// Whether only the categories are left, for which the operation asks after its delay.
-    var isDelayed: Bool {
-        guard let extras, extras.admission != nil, machine.ending == nil else { return false }
-        return extras.admission?.machine.isDelayed(epoch: node?.additions ?? 0) == true
-    }
-
-    /// Returns whether the body may begin now, and notes that it begins.
-    mutating func noteBodyBegins() -> Bool {
-        guard machine.enterBody() else { return false }
-        extras?.admission?.ticket?.noteBodyBegins()
-        return true
+        guard let admission, machine.ending == nil else { return false }
+        return admission.machine.isCalled(epoch: node?.additions ?? 0)
     }
 
     /// Ends a round that no longer counts, because a dependency was added or the outcome was decided.
     mutating func withdrawOutdatedAdmission() -> AdmissionLeftovers? {
-        guard let extras, extras.admission != nil, !machine.isStarted else { return nil }
-        let isStale = extras.admission?.machine.isStale(epoch: node?.additions ?? 0) == true
-        return isStale || machine.ending != nil ? extras.admission?.withdraw() : nil
-    }
-}
-
-extension RareOperationState {
-    /// Gives back the grants of an operation that ended or is being freed.
-    func giveBackAdmission() {
-        guard admission != nil else { return }
-        admission?.withdraw()?.giveBack()
-        admission = nil
+        guard let admission, !machine.isStarted else { return nil }
+        let isStale = admission.machine.isStale(epoch: node?.additions ?? 0)
+        return isStale || machine.ending != nil ? admission.withdraw() : nil
     }
 }
 
@@ -317,17 +326,21 @@ package enum AdmissionStanding: Sendable {
 
 extension ManagedOperation {
     package final var admissionStanding: AdmissionStanding {
-        let (step, admission) = core.withLock { core in
-            (core.extras?.admission?.machine.currentStep, core.extras?.admission)
+        let (step, conditions, throttle, categories) = core.withLock { core in
+            let admission = core.admission
+            return (
+                admission?.machine.currentStep, admission?.conditions ?? [], admission?.throttle,
+                admission?.categories ?? []
+            )
         }
-        guard let step, let admission else { return .none }
         switch step {
-        case .conditions: return .evaluating(admission.conditions.map(\.name))
+        case nil: return .none
+        case .conditions: return .evaluating(conditions.map(\.name))
         case .throttle:
-            guard let rule = admission.throttle else { return .none }
-            let until = rule.registry.nextRun(of: rule.key) ?? rule.registry.clock.now
-            return .throttled(key: rule.key, until: until, runner: rule.registry.runner(of: rule.key))
-        case .categories: return .categories(admission.categories)
+            guard let throttle else { return .none }
+            let until = throttle.registry.nextRun(of: throttle.key) ?? throttle.registry.clock.now
+            return .throttled(key: throttle.key, until: until, runner: throttle.registry.runner(of: throttle.key))
+        case .categories: return .categories(categories)
         }
     }
 }

@@ -402,7 +402,7 @@ enum CategoryRegistry {
     /// If not, the operation is notified later. If `queue` is not nil, the operation has a slot there and must give it
     /// up.
     static func ask(
-        _ ticket: AdmissionTicket, for categories: [OperationCategory], in queue: QueueEngine? = nil
+        _ ticket: AdmissionTicket, for categories: [OperationCategory], in queue: HostQueue? = nil
     ) -> Bool {
         let demands = demands(categories), line = queue.map(ObjectIdentifier.init)
         return change { ($0.ask(ticket, for: demands, in: line), []) }
@@ -411,7 +411,7 @@ enum CategoryRegistry {
     /// Puts an operation of a queue in line, and notifies it when the categories seem to be free.
     ///
     /// - Returns: False, because the operation holds nothing yet.
-    static func lineUp(_ ticket: AdmissionTicket, for categories: [OperationCategory], in queue: QueueEngine) -> Bool {
+    static func lineUp(_ ticket: AdmissionTicket, for categories: [OperationCategory], in queue: HostQueue) -> Bool {
         let demands = demands(categories), line = ObjectIdentifier(queue)
         change { machine in
             machine.lineUp(ticket, for: demands, in: line)

@@ -19,7 +19,7 @@ final class ThreadNotes {
     /// The number of nested starts on the thread, of operations that a queue may hold or that have more than a body.
     @exclusivity(unchecked) var queuedBodies = 0
     /// The work of the thread for a queue of this package, if it works for one.
-    @exclusivity(unchecked) var seat: WorkerSeat?
+    @exclusivity(unchecked) var seat: ThreadSeat?
     /// The operations whose bodies run on the thread, or which must wait for other code on it, from the outermost to
     /// the innermost.
     @exclusivity(unchecked) var bodies: [RunningBody] = []
@@ -98,9 +98,35 @@ final class ThreadNotes {
 /// A body that runs on a thread.
 struct RunningBody {
     /// The operation, which is not retained because the caller of the body holds it.
-    let operation: Unmanaged<ManagedOperation>
+    let operation: Unmanaged<Operation>
     /// Whether the body is a hook, which a canceled operation does not wait for.
     let isHook: Bool
+}
+
+/// The work of a thread for a queue, as seen by the code that the thread runs.
+///
+/// The queues implement it.
+package class ThreadSeat {
+    /// Whether the thread no longer counts as one of the queue's threads.
+    @exclusivity(unchecked) final var hasLeft = false
+
+    /// Notes that a body of this thread has returned, so that no code of the user runs before the thread asks for more
+    /// work.
+    func bodyDidReturn(of operation: Operation) {}
+
+    /// Reports the unreported changes of this thread, before a rule or a conversion of the user runs.
+    func reportChanges() {}
+
+    /// Reports the operations that became ready, before an object is released that may be the user's.
+    func reportReadied() {}
+
+    /// Prepares for a wait of the thread for an operation, if the operation is known.
+    ///
+    /// - Returns: `false`, without any effect, if too many threads already wait.
+    func willBlock(for operation: Operation?) -> Bool { true }
+
+    /// Ends a wait for which `willBlock` returned `true`.
+    func didBlock() {}
 }
 
 /// A pool that lends its threads, and replaces a thread that waits for an operation.

@@ -60,10 +60,10 @@ struct GroupNetworkPolicies: Sendable {
     }
 }
 
-extension NetworkOperation {
+extension AnyNetworkOperation {
     /// Applies the policies of the enclosing groups that the operation does not set itself, before the operation
     /// begins.
-    final func inheritFromGroups() {
+    fileprivate func inheritFromGroups() {
         var missing = ExplicitPolicies.all.subtracting(networkAttempts.state.withLock { $0.said })
         let mayBeObserved = GroupNetworkPolicies.mayHaveObservers
         guard !missing.isEmpty || mayBeObserved else { return }
@@ -184,8 +184,13 @@ extension GroupScope {
 }
 
 extension GroupEngine {
-    fileprivate func changeNetworkPolicies(_ change: (inout GroupNetworkPolicies) -> Void) {
-        changeOffer(from: GroupNetworkPolicies(), change)
+    /// Changes the policies, which the operations in the group apply when they begin.
+    ///
+    /// - Returns: `false` if the group has ended.
+    @discardableResult
+    fileprivate func changeNetworkPolicies(_ change: (inout GroupNetworkPolicies) -> Void) -> Bool {
+        changeOffer(from: InheritedSettings { $0.inheritFromGroups() }) { _ in }
+        return changeOffer(from: GroupNetworkPolicies(), change)
     }
 }
 
@@ -236,11 +241,11 @@ extension GroupEngine {
     @discardableResult
     fileprivate func add(_ observer: any NetworkObserver) -> Bool {
         GroupNetworkPolicies.noteObserver()
-        return changeOffer(from: GroupNetworkPolicies()) { $0.observers.append(observer) }
+        return changeNetworkPolicies { $0.observers.append(observer) }
     }
 
     fileprivate func remove(_ observer: any NetworkObserver) {
-        changeOffer(from: GroupNetworkPolicies()) { policies in
+        changeNetworkPolicies { policies in
             policies.observers = policies.observers.filter { !NetworkObservation.isSame($0, observer) }
         }
     }

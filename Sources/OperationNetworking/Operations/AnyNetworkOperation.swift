@@ -327,3 +327,11 @@ extension AnyNetworkOperation {
         return self
     }
 }
+
+/// The settings of the groups around an operation, which it asks for when it begins.
+///
+/// Each group that has settings for network operations offers this value.
+struct InheritedSettings: Sendable {
+    /// A closure that applies the settings of all groups around an operation, from the nearest one outward.
+    let apply: @Sendable (any AnyNetworkOperation) -> Void
+}

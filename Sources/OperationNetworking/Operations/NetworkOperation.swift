@@ -512,7 +512,10 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
 
     /// Begins the first attempt of the operation.
     public final override func main() {
-        if isInGroup { inheritFromGroups() }
+        askGroups(for: InheritedSettings.self) { settings in
+            settings.apply(self)
+            return true
+        }
         networkAttempts.start(for: self)
     }
 

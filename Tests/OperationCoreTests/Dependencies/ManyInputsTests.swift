@@ -58,11 +58,11 @@ struct ManyInputsTests {
         }
     }
 
-    @Test("If one of several dependencies is refused, none is added")
-    func allOrNone() throws {
+    @Test("If one of several dependencies is refused, none is added", arguments: [false, true])
+    func allOrNone(isMapped: Bool) throws {
         let total = Total()
-        let upstream = parts(2)
-        try upstream[1].depend(on: total, otherwise: .runAnyway)
+        let upstream: [TypedOperation<Int, Refusal>] = isMapped ? parts(12).map { $0.mapResult { $0 } } : parts(2)
+        try upstream[upstream.count - 1].depend(on: total, otherwise: .runAnyway)
         #expect(throws: DependencyError.self) { try total.receive(fromAll: upstream) { $0.parts = $1 } }
         #expect(total.dependencies.isEmpty)
         total.start()

@@ -371,7 +371,7 @@ extension Operation {
             return isExecuting ? .executing : seenInOperationQueue ? .inOperationQueue : .notStarted
         }
         let (machine, host, parent) = own.core.withLock { ($0.machine, $0.host, $0.parent) }
-        if let host, let state = host.stage(of: own) { return .inQueue(host.name, state) }
+        if let host, let state = host.engine.stage(of: own) { return .inQueue(host.name, state) }
         if let parent, !machine.isStarted { return .inGroup(parent.displayName) }
         if machine.isFinished, let ending = machine.ending { return .ended(QueueEntry.Ending(ending)) }
         if machine.isStarted { return .executing }
@@ -405,7 +405,7 @@ extension Operation {
 
 extension WaitReason {
     /// Returns the reason with the names of the children, or `nil` if a group waits only for its own resumption.
-    fileprivate func naming(_ group: GroupEngine?, isSuspended: Bool) -> WaitReason? {
+    fileprivate func naming(_ group: ParentGroup?, isSuspended: Bool) -> WaitReason? {
         guard kind == .children, let group else { return self }
         let children = group.presentChildren
         if !children.isEmpty {
@@ -421,7 +421,7 @@ extension ManagedOperation {
     fileprivate var holdByWidth: QueueExplanation.Hold? {
         let siblings = siblingsThatFillWidth()
         guard !siblings.isEmpty, let group = core.withLock({ $0.parent }) else { return nil }
-        let width = group.state.withLock { $0.machine.width }
+        let width = group.width
         return QueueExplanation.Hold(
             kind: "groupWidth",
             detail: "its group runs at most \(width) \(width == 1 ? "child" : "children") at a time", holders: siblings)
@@ -434,7 +434,7 @@ extension ManagedOperation {
             return QueueExplanation.Reason.resting(WaitReason(.operation, "its body waits for \(name)"))
         }
         let state = state
-        let resting = waitReason?.naming(groupEngine, isSuspended: state == .suspended)
+        let resting = waitReason?.naming(ownGroup, isSuspended: state == .suspended)
         let rest = [resting].compactMap { $0.map(QueueExplanation.Reason.resting) } + waits
         return switch state {
         case .suspended: [.operationSuspended] + rest

@@ -72,12 +72,13 @@ final class QueueRecorder: QueueFollower, Sendable {
         }
     }
 
-    func stamp(_ slot: QueueMachine.Slot) -> HandlerStamp? {
+    /// Records that a handler is enqueued, and returns the number with which its beginning is recorded.
+    func noteHandler(_ slot: QueueMachine.Slot) -> Int? {
         let now = clock.now
         return book.withLock { book in
             guard let number = book.bySlot[slot] else { return nil }
             book.pages[number]?.run.handlerEnqueued = now
-            return HandlerStamp(recorder: self, number: number)
+            return number
         }
     }
 
@@ -276,30 +277,6 @@ struct RecordedMoment {
 
     /// Sets the time of the changes that follow, under the queue's lock.
     func pass() { recorder.pass(to: moment) }
-}
-
-/// The slot of an operation whose handler is about to be enqueued.
-struct RecordedPlace {
-    let engine: QueueEngine
-    let slot: QueueMachine.Slot
-
-    func stamp() -> HandlerStamp? { engine.recording.recorder?.stamp(slot) }
-}
-
-/// A value that records when the handler of an operation begins.
-struct HandlerStamp: Sendable {
-    let recorder: QueueRecorder
-    let number: Int
-
-    func handlerBegins() { recorder.handlerBegins(number) }
-}
-
-extension ManagedOperation.Core {
-    /// The slot of the operation in its queue, if that queue is recorded.
-    var recordedPlace: RecordedPlace? {
-        guard let host, slot >= 0, host.recording.isRecording else { return nil }
-        return RecordedPlace(engine: host, slot: slot)
-    }
 }
 
 extension QueueEngine {

@@ -361,3 +361,24 @@ extension QueueManager {
         }
     }
 }
+
+extension CancellationCause.Code {
+    /// The queue keeps another operation with the same key.
+    public static let alreadyPresent = Self("alreadyPresent")
+}
+
+extension CancellationCause {
+    static func alreadyPresent(_ name: String, queue: String) -> CancellationCause {
+        CancellationCause(
+            code: .alreadyPresent,
+            message: "The operation was canceled because \(name) is in queue \(queue) with the same key, and is kept. "
+                + "To run the new operation, add it with the policy replace or append.")
+    }
+
+    static func replaced(_ name: String, queue: String) -> CancellationCause {
+        CancellationCause(
+            code: .replaced,
+            message: "The operation was canceled because \(name) was added to queue \(queue) with the same key and "
+                + "replaced it.")
+    }
+}

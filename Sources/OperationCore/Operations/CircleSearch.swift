@@ -65,7 +65,7 @@ struct CircleSearch {
             while let operation = next, ending.updateValue(body.operation, forKey: ObjectIdentifier(operation)) == nil {
                 next = operation.groupOfChild
                 // If some results suffice for a group, it cancels the other children, and may end before the body.
-                if body.mayOutlive, next?.groupEngine?.needsAllChildren == false { break }
+                if body.mayOutlive, let group = next?.ownGroup, group.neededChildren(atMost: 0) == nil { break }
             }
         }
         self.bodies = ending
@@ -154,26 +154,19 @@ extension ManagedOperation {
     /// - Parameter most: The maximum number of operations in a list. At most this number of a group's children is
     ///   included.
     fileprivate func needs(atMost most: Int) -> [[ManagedOperation]] {
-        let (isOver, isDecided, waits, node) = core.withLock { core in
+        let (isOver, isDecided, waits, node, gate) = core.withLock { core in
             let isWaiting = !core.machine.isStarted && !core.isReady
-            let waits = core.extras?.bodyWaits ?? []
-            return (core.machine.isFinished, core.machine.ending != nil, waits, isWaiting ? core.node : nil)
+            let extras = core.extras
+            return (
+                core.machine.isFinished, core.machine.ending != nil, extras?.bodyWaits ?? [],
+                isWaiting ? core.node : nil, extras?.gate
+            )
         }
         if isOver { return [] }
         let awaited = waits.filter { $0.isLasting(isDecided: isDecided) }.map(\.operation)
-        var all = awaited + (node?.liveUpstream ?? []) + (groupEngine?.neededChildren(atMost: most) ?? [])
+        var all = awaited + (node?.liveUpstream ?? []) + (ownGroup?.neededChildren(atMost: most) ?? [])
         if let sharedRun { all.append(sharedRun.life) }
-        var needs = [siblingsThatFillWidth(atMost: most)]
-        switch admissionStanding {
-        case .categories(let categories):
-            for category in categories where category.limit <= most {
-                let holders = category.holders
-                // If there is room, the operation waits for something else.
-                if holders.count >= category.limit, !holders.contains(where: { $0 === self }) { needs.append(holders) }
-            }
-        case .throttled(_, _, let runner): all += [runner].compactMap { $0 }.filter { $0 !== self }
-        case .none, .evaluating: break
-        }
+        let needs = [siblingsThatFillWidth(atMost: most)] + (gate?.needs(of: self, atMost: most) ?? [])
         return needs + all.map { [$0] }
     }
 }
@@ -191,91 +184,5 @@ extension ManagedOperation {
             return (mayWait ? core.parent : nil, core.parentSlot)
         }
         return group?.childrenThatFillWidth(before: self, at: slot, atMost: most) ?? []
-    }
-}
-
-extension GroupEngine {
-    /// Returns the active children, if this child waits for the end of one of them.
-    fileprivate func childrenThatFillWidth(
-        before child: ManagedOperation, at slot: Int32, atMost most: Int
-    ) -> [ManagedOperation] {
-        state.withLock { state in
-            guard state.children.indices.contains(Int(slot)), state.children[Int(slot)].operation?.life === child,
-                state.machine.isHeldByWidth(slot), state.machine.active <= most
-            else { return [] }
-            let active = state.activeChildren.map(\.life)
-            return active.count == state.machine.active ? active : []
-        }
-    }
-
-    /// A Boolean value that indicates whether all children must end before the group can.
-    ///
-    /// If some results suffice, the other children are canceled.
-    var needsAllChildren: Bool { state.withLock { !$0.machine.policy.hasWinners } }
-
-    /// Returns the children that must end before the group can.
-    fileprivate func neededChildren(atMost most: Int) -> [ManagedOperation] {
-        state.withLock { state in
-            if state.machine.policy.hasWinners { return [] }
-            return Array(state.children.lazy.compactMap { $0.operation?.life }.prefix(most))
-        }
-    }
-}
-
-/// The reason why an executing operation waits without a slot in its queue.
-public struct WaitReason: Sendable, Hashable, CustomStringConvertible {
-    /// The kind of event that an operation waits for.
-    ///
-    /// More kinds may be added.
-    public struct Kind: Sendable, Hashable, CustomStringConvertible {
-        /// The name of the kind, which is suitable as a metric label.
-        public let description: String
-
-        private init(_ name: String) { description = name }
-
-        /// The operation waits for the end of a pause.
-        public static let pause = Kind("pause")
-        /// The operation waits for a rate limit that delays its next request.
-        public static let rateLimit = Kind("rateLimit")
-        /// The operation waits for a credential that is being fetched.
-        public static let credential = Kind("credential")
-        /// The operation waits for a network connection.
-        public static let network = Kind("network")
-        /// The operation is paused until your code releases it.
-        public static let release = Kind("release")
-        /// The operation is a group and waits for its children.
-        public static let children = Kind("children")
-        /// The body waits on its thread for another operation.
-        public static let operation = Kind("operation")
-        /// The operation waits for a run that it shares with other operations.
-        ///
-        /// See ``SharedOperations``.
-        public static let sharedRun = Kind("sharedRun")
-        /// The operation waits for a slot in its queue to resume its work.
-        public static let place = Kind("place")
-    }
-
-    /// The kind of event that the operation waits for.
-    public let kind: Kind
-    /// The reason as part of a sentence, such as "waiting for the network".
-    public let description: String
-
-    package init(_ kind: Kind, _ description: String) {
-        self.kind = kind
-        self.description = description
-    }
-
-    package static let children = WaitReason(.children, "waiting for its children")
-
-    package static let sharedRun = WaitReason(.sharedRun, "waiting for a shared run")
-
-    package static let place = WaitReason(.place, "waiting for a slot in its queue to resume")
-}
-
-extension WaitReason {
-    /// Returns the reason for a pause before another attempt of an operation.
-    package static func pause(_ pause: Duration, beforeAttempt number: Int) -> WaitReason {
-        let tenths = pause.saturatedNanoseconds / 100_000_000
-        return WaitReason(.pause, "waiting \(tenths / 10).\(tenths % 10) s before attempt \(number)")
     }
 }

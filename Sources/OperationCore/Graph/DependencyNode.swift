@@ -7,20 +7,23 @@ import Synchronization
 /// The node of an operation in the graph, with its links and the number of dependencies that have not ended.
 ///
 /// The node is created with the first link of the operation. It outlives the operation if other nodes still have links
-/// to it, so they need not know whether the operation exists.
-final class DependencyNode: Sendable {
+/// to it, so they need not know whether the operation exists. The graph knows operations only as operations of Foundation.
+/// The operations of this package implement what a node does for its operation.
+class DependencyNode: @unchecked Sendable {
+    // Sendable: a subclass adds only state that is.
+
     private let links = Locked(DependencyLinks())
     private let unended = Atomic<Int32>(0)
     private let hasEnded = Atomic(false)
     // Sendable: the mark and the place are only touched under the lock of the component's root, while its order is read
     // or changed.
-    nonisolated(unsafe) var mark = DependencyOrder.Side.neither
+    nonisolated(unsafe) final var mark = DependencyOrder.Side.neither
     /// Whether the node has a rank.
     ///
     /// A node without a rank has no edges to other operations of this package.
-    nonisolated(unsafe) private(set) var isPlaced = false
+    nonisolated(unsafe) private(set) final var isPlaced = false
     /// The component in which the node was created, which may have been joined to others.
-    let component: DependencyComponent
+    final let component: DependencyComponent
     // The rank in that component, stored in two halves. A single 128-bit value would make each node larger.
     nonisolated(unsafe) private var upperHalf: Int64 = 0
     nonisolated(unsafe) private var lowerHalf: UInt64 = 0
@@ -31,58 +34,53 @@ final class DependencyNode: Sendable {
         self.component = component ?? DependencyComponent()
     }
 
+    /// Notifies the operation that its last dependency has ended.
+    func dependenciesDidEnd() {}
+
+    /// Forgets the operation to notify, and returns what must be released outside the lock of the links, which is held.
+    func takeListener() -> AnyObject? { nil }
+
+    /// Applies a rule for the end of a dependency to the operation of this node.
+    func apply(_ judge: DependencyEdge.Judge, at end: Operation, to operation: Operation) {}
+
     /// Whether all dependencies have ended.
-    var isClear: Bool { unended.load(ordering: .acquiring) == 0 }
+    final var isClear: Bool { unended.load(ordering: .acquiring) == 0 }
 
     /// The number of dependencies that the operation ever had.
-    var additions: Int { links.withLock { Int($0.additions) } }
-    var upstreamOperations: [Operation] { links.withLock { $0.upstreamOperations } }
-    var liveUpstream: [ManagedOperation] { links.withLock { $0.liveUpstream } }
-    var unendedUpstream: [Operation] { links.withLock { $0.unendedUpstream } }
-    var liveDownstream: [DependencyNode] { links.withLock { $0.liveDownstream } }
+    final var additions: Int { links.withLock { Int($0.additions) } }
+    final var upstreamOperations: [Operation] { links.withLock { $0.upstreamOperations } }
+    final var upstreamOriginals: [Operation] { links.withLock { $0.liveUpstream } }
+    final var unendedUpstream: [Operation] { links.withLock { $0.unendedUpstream } }
+    final var liveDownstream: [DependencyNode] { links.withLock { $0.liveDownstream } }
 
-    /// The operations that wait for this one and are in a queue or were started.
-    var listeningDownstream: [ManagedOperation] {
-        liveDownstream.compactMap { node in node.links.withLock { $0.listener.operation } }
-    }
-
-    var hasLiveDownstream: Bool { links.withLock { !$0.liveDownstream.isEmpty } }
+    final var hasLiveDownstream: Bool { links.withLock { !$0.liveDownstream.isEmpty } }
 
     /// Adds an edge, and returns whether it was added.
     ///
     /// If `mustBeFirst` is true and there is an edge to the same operation, no edge is added.
-    func add(
-        _ edge: DependencyEdge, to operation: Operation, _ source: DependencyLinks.Source, mustBeFirst: Bool
-    ) -> Bool {
+    final func add(_ link: DependencyLinks.Upstream, mustBeFirst: Bool) -> Bool {
         links.withLock { links in
-            if mustBeFirst, links.dependsOn(operation) { return false }
+            if mustBeFirst, links.position(of: link.original) != nil { return false }
             unended.wrappingAdd(1, ordering: .acquiringAndReleasing)
-            links.add(edge, to: operation, source)
+            links.add(link)
             return true
         }
     }
 
-    func addDownstream(_ edge: DependencyEdge) { links.withLock { $0.addDownstream(edge) } }
+    final func addDownstream(_ edge: DependencyEdge) { links.withLock { $0.addDownstream(edge) } }
 
     /// Notes that a dependency has ended, and notifies the listener if it was the last one.
     ///
     /// Called outside every lock.
-    func noteEnd() {
+    final func noteEnd() {
         guard unended.wrappingSubtract(1, ordering: .acquiringAndReleasing).newValue == 0 else { return }
-        links.withLock { $0.listener.operation }?.dependenciesDidEnd()
-    }
-
-    /// Sets the listener for the end of the last dependency, and returns whether that end came before.
-    func listen(_ listener: DependencyListener) -> Bool {
-        let old = links.withLock { exchange(&$0.listener, with: listener) }
-        withExtendedLifetime(old) {}
-        return isClear
+        dependenciesDidEnd()
     }
 
     /// Removes edges, and returns the removed links and whether this ended the wait of the operation.
     ///
     /// The links must be released outside every lock.
-    func remove(
+    final func remove(
         _ remove: (inout DependencyLinks) -> [DependencyLinks.Upstream]
     ) -> (removed: [DependencyLinks.Upstream], isClear: Bool) {
         let removed = links.withLock { remove(&$0) }
@@ -93,7 +91,7 @@ final class DependencyNode: Sendable {
     }
 
     /// Notes that some dependents no longer wait for this operation.
-    func forgetCutEdges(_ count: Int) {
+    final func forgetCutEdges(_ count: Int) {
         let forgotten = links.withLock { $0.noteCutDownstream(count) }
         withExtendedLifetime(forgotten) {}
     }
@@ -102,7 +100,7 @@ final class DependencyNode: Sendable {
     ///
     /// A rule is user code and may wait for an operation that depends on the same one. So edges without a rule come
     /// first.
-    func releaseDownstream(of operation: ManagedOperation) {
+    final func releaseDownstream(of operation: Operation) {
         var ruled = FewOrMany<DependencyEdge>()
         links.withLock { $0.takeDownstream() }.forEach { edge in
             if edge.hasJudge { ruled.append(edge) } else { edge.upstreamDidEnd(operation) }
@@ -113,9 +111,9 @@ final class DependencyNode: Sendable {
     /// Cuts all links of an operation that ended or is being freed.
     ///
     /// The upstream operations may be freed by this, and then theirs. So this uses a loop and not a recursion.
-    func tearDown() {
+    final func tearDown() {
         var upstream = FewOrMany<DependencyLinks.Upstream>()
-        let (listener, isSettled) = links.withLock { $0.takeUpstream(&upstream) }
+        let (listener, isSettled) = links.withLock { (takeListener(), $0.takeUpstream(&upstream)) }
         withExtendedLifetime(listener) {}
         if upstream.isEmpty { return }
         // If all edges are counted off, each of them has ended or was cut.
@@ -125,7 +123,7 @@ final class DependencyNode: Sendable {
         if isSettled {
             // A `deinit` may take long, so the operations that became ready are reported first.
             let isAnyFreed = upstream.containsInPlace { isKnownUniquelyReferenced(&$0.operation) }
-            if isAnyFreed { WorkerSeat.tellReadied() }
+            if isAnyFreed { ThreadNotes.current.seat?.reportReadied() }
             upstream = FewOrMany()
         } else if ThreadWorklist.begin() {
             upstream = FewOrMany()
@@ -136,21 +134,24 @@ final class DependencyNode: Sendable {
         }
     }
 
+    /// Calls a closure under the lock of the links.
+    final func underLock<Result>(_ body: () -> Result) -> Result { links.withLock { _ in body() } }
+
     private func cut(_ link: DependencyLinks.Upstream) {
         guard link.edge.cut() else { return }
         withExtendedLifetime(link.edge.takeJudge()) {}
-        (link.operation as? ManagedOperation)?.forgetCutEdges(1)
+        link.source.node?.forgetCutEdges(1)
     }
 }
 
 // The place of the node in the order of the graph: see `DependencyOrder`.
 extension DependencyNode {
-    var rank: DependencyRank {
+    final var rank: DependencyRank {
         (DependencyRank(upperHalf) << 64 | DependencyRank(lowerHalf)) &+ component.shiftToRoot
     }
 
     /// Gives the node a rank in the root of its component.
-    func place(at rank: DependencyRank) {
+    final func place(at rank: DependencyRank) {
         if !isPlaced { component.root.noteNode() }
         isPlaced = true
         let own = rank &- component.shiftToRoot
@@ -159,54 +160,26 @@ extension DependencyNode {
     }
 
     /// Notes that the operation has ended, so that its edges no longer count.
-    func noteEndOfOperation() { hasEnded.store(true, ordering: .releasing) }
+    final func noteEndOfOperation() { hasEnded.store(true, ordering: .releasing) }
 
     /// The nodes that are linked to this one on one side, and whose operations have not ended.
     ///
     /// A node may be released under a lock, because its operation removes all links from the node before it releases
     /// the node.
-    func neighbours(_ side: DependencyOrder.Side) -> [DependencyNode] {
+    final func neighbours(_ side: DependencyOrder.Side) -> [DependencyNode] {
         links.withLock { side == .below ? $0.liveDownstream : $0.liveUpstreamNodes }
             .filter { !$0.hasEnded.load(ordering: .acquiring) }
     }
 
     /// The number of edges on one side, including ended and cut ones.
-    func linkCount(_ side: DependencyOrder.Side) -> Int {
+    final func linkCount(_ side: DependencyOrder.Side) -> Int {
         links.withLock { side == .below ? $0.downstreamCount : $0.upstreamCount }
     }
 
     /// Returns the operation of an upstream node, or `nil` if this node does not wait for it.
-    func operation(of upstream: DependencyNode) -> ManagedOperation? {
+    final func operation(of upstream: DependencyNode) -> Operation? {
         links.withLock { $0.liveOperation(of: upstream) }
     }
-}
-
-/// The operation to notify when the dependencies of an operation have ended.
-enum DependencyListener {
-    /// No operation.
-    case nobody
-    /// The operation, which its queue keeps alive until it ends.
-    case held(ManagedOperation)
-    /// The operation, if it still exists.
-    case loose(WeakOperation)
-
-    var operation: ManagedOperation? {
-        switch self {
-        case .nobody: nil
-        case .held(let operation): operation
-        case .loose(let reference): reference.operation
-        }
-    }
-}
-
-/// A weak reference in its own object, so that operations that need none do not pay for it.
-final class WeakOperation: Sendable {
-    // Sendable: written once, in init; loading a weak reference is atomic.
-    private nonisolated(unsafe) weak var reference: ManagedOperation?
-
-    var operation: ManagedOperation? { reference }
-
-    init(_ operation: ManagedOperation) { reference = operation }
 }
 
 /// The dependency of one operation on another, which is held by both and keeps neither alive.
@@ -229,7 +202,7 @@ final class DependencyEdge: Sendable {
     enum Verdict: Sendable {
         case proceed
         case cancel(CancellationCause)
-        case fail(@Sendable (ManagedOperation) -> Void)
+        case fail(@Sendable (Operation) -> Void)
     }
 
     typealias Judge = @Sendable (_ upstream: Operation) -> Verdict
@@ -238,7 +211,7 @@ final class DependencyEdge: Sendable {
     /// The node of the operation that waits.
     let downstreamNode: DependencyNode
     // Sendable: written once, in init; loading a weak reference is atomic.
-    private nonisolated(unsafe) weak var judged: ManagedOperation?
+    private nonisolated(unsafe) weak var judged: Operation?
     /// The rule, which holds user values and is released when the edge has done its part.
     private let judge: Locked<Judge?>
     let hasJudge: Bool
@@ -248,7 +221,7 @@ final class DependencyEdge: Sendable {
     /// Creates an edge.
     ///
     /// An edge with a `judge` may end the downstream operation. An edge without one lets it run in any case.
-    init(to downstream: ManagedOperation, node: DependencyNode, judge: Judge?) {
+    init(to downstream: Operation, node: DependencyNode, judge: Judge?) {
         downstreamNode = node
         hasJudge = judge != nil
         if judge != nil { judged = downstream }
@@ -265,23 +238,10 @@ final class DependencyEdge: Sendable {
         // The downstream operation may be cutting this edge at the same moment. The thread that moves it away from
         // `live` also takes it off the count.
         guard claim(.ended) else { return }
-        if hasJudge { apply(takeJudge(), to: upstream) }
-        downstreamNode.noteEnd()
-    }
-
-    private func apply(_ judge: Judge?, to upstream: Operation) {
-        guard let downstream = judged else { return }
-        guard let upstream = upstream as? ManagedOperation else { return apply(judge?(upstream), to: downstream) }
-        // Dependents whose rules come later wait until this rule has returned.
-        BodyWait.within(upstream) { apply(judge?(upstream), to: downstream) }
-    }
-
-    private func apply(_ verdict: Verdict?, to downstream: ManagedOperation) {
-        switch verdict ?? .proceed {
-        case .proceed: break
-        case .cancel(let cause): downstream.cancelIfUndecided(because: cause)
-        case .fail(let fail): fail(downstream)
+        if hasJudge, let judge = takeJudge(), let downstream = judged {
+            downstreamNode.apply(judge, at: upstream, to: downstream)
         }
+        downstreamNode.noteEnd()
     }
 
     /// Removes the dependency, and returns whether the upstream operation had not ended.
@@ -307,6 +267,9 @@ struct DependencyLinks {
         var operation: Operation
         let edge: DependencyEdge
         let source: Source
+
+        /// The operation itself, or the original of a mapped operation.
+        var original: Operation { if case .mapped(let original, _) = source { original } else { operation } }
     }
 
     /// The source that reports the end of a dependency.
@@ -316,6 +279,16 @@ struct DependencyLinks {
         case node(DependencyNode)
         /// The dependency had already ended.
         case ended
+        /// The operation that the user named is mapped from this original, which has the other source.
+        indirect case mapped(Operation, Source)
+
+        var node: DependencyNode? {
+            switch self {
+            case .node(let node): node
+            case .mapped(_, let source): source.node
+            case .watcher, .ended: nil
+            }
+        }
     }
 
     private var upstream = FewOrMany<Upstream>()
@@ -327,8 +300,6 @@ struct DependencyLinks {
     private(set) var additions: Int32 = 0
     /// Whether the operation ended and its dependents are being notified.
     private(set) var isSettled = false
-    /// The operation to notify when the last dependency has ended.
-    var listener = DependencyListener.nobody
 
     var isEmpty: Bool { upstream.isEmpty && downstream.isEmpty }
     var upstreamCount: Int { upstream.count }
@@ -340,24 +311,17 @@ struct DependencyLinks {
         return upstream.map(\.operation).filter { seen.insert(ObjectIdentifier($0)).inserted }
     }
 
-    /// The dependencies of this package that have not ended.
-    var liveUpstream: [ManagedOperation] {
-        upstream.compactMap { $0.edge.isLive ? ($0.operation as? ManagedOperation)?.life : nil }
-    }
+    /// The originals of the dependencies that have not ended.
+    var liveUpstream: [Operation] { upstream.compactMap { $0.edge.isLive ? $0.original : nil } }
 
     /// The nodes of the live upstream operations that had not ended when the link was made.
     var liveUpstreamNodes: [DependencyNode] {
-        upstream.compactMap { link in
-            if case .node(let node) = link.source, link.edge.isLive { node } else { nil }
-        }
+        upstream.compactMap { $0.edge.isLive ? $0.source.node : nil }
     }
 
     /// Returns the live upstream operation to which a node belongs.
-    func liveOperation(of node: DependencyNode) -> ManagedOperation? {
-        let position = upstream.firstIndex { link in
-            if case .node(let other) = link.source { other === node && link.edge.isLive } else { false }
-        }
-        return position.flatMap { (upstream[$0].operation as? ManagedOperation)?.life }
+    func liveOperation(of node: DependencyNode) -> Operation? {
+        upstream.firstIndex { $0.source.node === node && $0.edge.isLive }.map { upstream[$0].original }
     }
 
     /// The dependencies of any kind that have not ended, each once.
@@ -372,16 +336,14 @@ struct DependencyLinks {
         downstream.compactMap { $0.isLive ? $0.downstreamNode : nil }
     }
 
-    func dependsOn(_ operation: Operation) -> Bool { position(of: operation) != nil }
-
-    mutating func add(_ edge: DependencyEdge, to operation: Operation, _ source: Source) {
-        upstream.append(Upstream(operation: operation, edge: edge, source: source))
+    mutating func add(_ link: Upstream) {
+        upstream.append(link)
         additions &+= 1
         if let index {
-            index.add(operation, at: upstream.count - 1)
+            index.add(link.original, at: upstream.count - 1)
         } else if upstream.count >= Self.indexThreshold {
             let made = DependencyIndex()
-            for (position, link) in upstream.enumerated() { made.add(link.operation, at: position) }
+            for (position, link) in upstream.enumerated() { made.add(link.original, at: position) }
             index = made
         }
     }
@@ -391,6 +353,8 @@ struct DependencyLinks {
     }
 
     // The methods below return removed links, to be released outside the lock. Their edges are still to be cut.
+
+    // The operations that they take are no mapped ones, but their originals.
 
     /// Removes the edges to `operation`.
     mutating func remove(_ operation: Operation) -> [Upstream] {
@@ -414,10 +378,10 @@ struct DependencyLinks {
             return link
         }
         let last = upstream.count - 1
-        index.remove(link.operation, at: position)
+        index.remove(link.original, at: position)
         if position < last {
             upstream.swapAt(position, last)
-            index.move(upstream[position].operation, from: last, to: position)
+            index.move(upstream[position].original, from: last, to: position)
         }
         upstream.remove(at: last)
         return link
@@ -433,11 +397,11 @@ struct DependencyLinks {
 
     /// Moves the upstream links to `place`, which is empty.
     ///
-    /// The result contains the listener, and whether the operation had been settled.
-    mutating func takeUpstream(_ place: inout FewOrMany<Upstream>) -> (listener: DependencyListener, isSettled: Bool) {
+    /// The result is whether the operation had been settled.
+    mutating func takeUpstream(_ place: inout FewOrMany<Upstream>) -> Bool {
         index = nil
         swap(&upstream, &place)
-        return (exchange(&listener, with: .nobody), isSettled)
+        return isSettled
     }
 
     mutating func takeDownstream() -> FewOrMany<DependencyEdge> {
@@ -447,16 +411,14 @@ struct DependencyLinks {
 
     private static let indexThreshold = 9
 
-    private func position(of operation: Operation) -> Int? {
-        let operation = operation.originalOrSelf
-        if let index { return index.position(of: operation) }
-        return upstream.firstIndex { $0.operation.originalOrSelf === operation }
+    /// Returns the position of a link to an operation that is not mapped.
+    fileprivate func position(of original: Operation) -> Int? {
+        if let index { return index.position(of: original) }
+        return upstream.firstIndex { $0.original === original }
     }
 }
 
 /// An index that finds the links to one operation among many.
-///
-/// A mapped operation counts as its original.
 ///
 /// Not Sendable on purpose: only touched under the lock of the links.
 private final class DependencyIndex {
@@ -465,15 +427,15 @@ private final class DependencyIndex {
     /// All positions of the operations that have several links, each of which feeds another input.
     private var repeats: [ObjectIdentifier: Set<Int>] = [:]
 
-    func position(of operation: Operation) -> Int? { positions[ObjectIdentifier(operation.originalOrSelf)] }
+    func position(of operation: Operation) -> Int? { positions[ObjectIdentifier(operation)] }
 
     func positions(of operation: Operation) -> Set<Int> {
-        let key = ObjectIdentifier(operation.originalOrSelf)
+        let key = ObjectIdentifier(operation)
         return repeats[key] ?? positions[key].map { [$0] } ?? []
     }
 
     func add(_ operation: Operation, at position: Int) {
-        let key = ObjectIdentifier(operation.originalOrSelf)
+        let key = ObjectIdentifier(operation)
         if let first = positions[key] {
             repeats[key, default: [first]].insert(position)
         } else {
@@ -482,7 +444,7 @@ private final class DependencyIndex {
     }
 
     func remove(_ operation: Operation, at position: Int) {
-        let key = ObjectIdentifier(operation.originalOrSelf)
+        let key = ObjectIdentifier(operation)
         repeats[key]?.remove(position)
         guard positions[key] == position else { return }
         positions[key] = repeats[key]?.first
@@ -490,7 +452,7 @@ private final class DependencyIndex {
     }
 
     func move(_ operation: Operation, from old: Int, to new: Int) {
-        let key = ObjectIdentifier(operation.originalOrSelf)
+        let key = ObjectIdentifier(operation)
         if repeats[key]?.remove(old) != nil { repeats[key]?.insert(new) }
         if positions[key] == old { positions[key] = new }
     }

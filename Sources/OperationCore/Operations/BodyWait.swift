@@ -103,7 +103,7 @@ package struct BodyWait {
     static var callers: [WaitingBody] {
         var callers: [WaitingBody] = []
         for body in ThreadNotes.current.bodies {
-            let operation = body.operation.takeUnretainedValue()
+            let operation = body.managed
             if body.isHook, operation.isOver { continue }
             callers.append(WaitingBody(operation: operation, mayOutlive: body.isHook))
         }
@@ -219,6 +219,11 @@ private final class BodyWaitLooks: Sendable {
     }
 }
 
+extension RunningBody {
+    /// The operation, because `BodyWait.within` takes no operation of another kind.
+    var managed: ManagedOperation { unsafeDowncast(operation.takeUnretainedValue(), to: ManagedOperation.self) }
+}
+
 /// The operations whose bodies run in tasks.
 package enum BodyTasks {
     /// There are several tables, so that bodies that begin on different threads rarely share a lock.
@@ -257,62 +262,6 @@ package enum BodyTasks {
     private static var currentTask: Int { withUnsafeCurrentTask { $0?.hashValue ?? 0 } }
 }
 
-/// A body whose wait is over and that waits for a slot.
-struct ReturningBody: Sendable {
-    /// The way in which the body resumes.
-    enum Turn: Sendable {
-        /// The waiting thread resumes.
-        case thread(DispatchSemaphore)
-        /// A closure is called, because no thread waits.
-        case call(@Sendable () -> Void)
-    }
-
-    let key: QueueMachine.Key
-    let turn: Turn
-
-    var hasThread: Bool {
-        if case .thread = turn { true } else { false }
-    }
-
-    /// Resumes the body, because there is a slot or its operation has ended.
-    func grant() {
-        switch turn {
-        case .thread(let semaphore): semaphore.signal()
-        // The closure may run code of the user and end its operation, after which another body resumes.
-        case .call(let goOn): DispatchQueue.global().async(execute: goOn)
-        }
-    }
-}
-
-/// The returning bodies, in their order.
-struct ReturningLine {
-    private var bodies = Fifo<ReturningBody>()
-    /// The number of returning bodies with a waiting thread.
-    private(set) var threads = 0
-
-    var isEmpty: Bool { bodies.isEmpty }
-    var count: Int { bodies.count }
-    var first: ReturningBody? { bodies.first }
-
-    mutating func append(_ body: ReturningBody) {
-        if body.hasThread { threads += 1 }
-        bodies.append(body)
-    }
-
-    mutating func removeFirst() {
-        if bodies.popFirst()?.hasThread == true { threads -= 1 }
-    }
-
-    /// Removes and returns the bodies of an entry that have a waiting thread.
-    mutating func removeThreads(of key: QueueMachine.Key) -> [ReturningBody] {
-        let removed = bodies.removeAll {
-            $0.hasThread && $0.key.slot == key.slot && $0.key.generation == key.generation
-        }
-        threads -= removed.count
-        return removed
-    }
-}
-
 /// A wait of one thread for one event.
 ///
 /// All waits of the package that block a thread use this class. While the main thread waits, it runs closures that need
@@ -345,43 +294,23 @@ package final class BlockingWaiter: Sendable {
             MainThreadRelay.serve(until: self)
             return true
         }
-        guard let seat = notes.seat, !seat.hasLeft else {
-            guard let lender = notes.lender else {
-                semaphore.wait()
-                return true
-            }
-            guard lender.threadWillWait() else { return false }
-            // The hook of an operation waits, so other operations of its queue can use the slot.
-            let body = notes.bodies.last?.operation.takeUnretainedValue()
-            let rest = body.flatMap { $0.placeHost?.hookWillWait(of: $0) }
+        if let seat = notes.seat, !seat.hasLeft {
+            guard seat.willBlock(for: operation) else { return false }
             semaphore.wait()
-            rest?.end()
-            lender.threadDidWait()
+            seat.didBlock()
             return true
         }
-        return seat.slot >= 0 ? wait(within: seat, for: operation) : wait(between: seat, for: operation)
-    }
-
-    /// Waits in a body.
-    private func wait(within seat: WorkerSeat, for operation: ManagedOperation?) -> Bool {
-        guard seat.engine.source.beginRest() else { return false }
-        // The operation is raised before the slot is given up, so that it gets the slot.
-        operation?.raise(forBodyOf: seat.urgency)
-        seat.engine.bodyWillWait(seat)
+        guard let lender = notes.lender else {
+            semaphore.wait()
+            return true
+        }
+        guard lender.threadWillWait() else { return false }
+        // The hook of an operation waits, so other operations of its queue can use the slot.
+        let body = notes.bodies.last?.managed
+        let rest = body.flatMap { $0.placeHost?.hookWillWait(of: $0) }
         semaphore.wait()
-        seat.engine.bodyDidWait(seat)
-        seat.engine.source.endRest()
-        return true
-    }
-
-    /// Waits in code that runs during a release, between two bodies.
-    private func wait(between seat: WorkerSeat, for operation: ManagedOperation?) -> Bool {
-        seat.engine.threadWillWait(seat)
-        defer { seat.engine.threadDidWait() }
-        guard seat.engine.source.beginRest() else { return false }
-        operation?.raise(forBodyOf: .veryLow)
-        semaphore.wait()
-        seat.engine.source.endRest()
+        rest?()
+        lender.threadDidWait()
         return true
     }
 
@@ -391,4 +320,64 @@ package final class BlockingWaiter: Sendable {
     var hasBeenWoken: Bool { isWoken.withLock { $0 } }
     func waitForSignal() { semaphore.wait() }
     func signal() { semaphore.signal() }
+}
+
+/// A relay that runs closures on the main thread, through the main queue or inside a call of this package that waits
+/// there.
+///
+/// A Linux service may have no main loop. If its main thread waits for an operation, and a closure of that operation
+/// waits for the main thread, neither would ever continue. So the closure is stored where both can find it, and
+/// whichever comes first runs it.
+package enum MainThreadRelay {
+    private struct State {
+        var jobs = Fifo<@Sendable () -> Void>()
+        /// The nested waits of the main thread.
+        var waiters: [BlockingWaiter] = []
+    }
+
+    private static let state = Locked(State())
+
+    private static let mark: DispatchSpecificKey<Void> = {
+        let mark = DispatchSpecificKey<Void>()
+        DispatchQueue.main.setSpecific(key: mark, value: ())
+        return mark
+    }()
+
+    /// Whether the caller is on the main thread or the main queue.
+    package static var isOnMain: Bool {
+        Thread.isMainThread || DispatchQueue.getSpecific(key: mark) != nil
+    }
+
+    /// Runs `job` immediately if the caller is on the main thread, or otherwise as soon as the main thread is
+    /// available.
+    package static func run(_ job: @escaping @Sendable () -> Void) {
+        if isOnMain { return job() }
+        let waiter = state.withLock { state in
+            state.jobs.append(job)
+            return state.waiters.last
+        }
+        DispatchQueue.main.async { runNext() }
+        waiter?.signal()
+    }
+
+    static func serve(until waiter: BlockingWaiter) {
+        state.withLock { $0.waiters.append(waiter) }
+        while !waiter.hasBeenWoken {
+            if !runNext() { waiter.waitForSignal() }
+        }
+        let next = state.withLock { state in
+            state.waiters.removeAll { $0 === waiter }
+            return state.waiters.last
+        }
+        // A signal for the main thread may have reached only this wait, so the enclosing wait checks again.
+        next?.signal()
+    }
+
+    /// Runs the oldest job, if there is one that has not been taken.
+    @discardableResult
+    private static func runNext() -> Bool {
+        let job = state.withLock { $0.jobs.popFirst() }
+        job?()
+        return job != nil
+    }
 }

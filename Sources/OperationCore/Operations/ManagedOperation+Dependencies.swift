@@ -37,7 +37,7 @@ extension ManagedOperation {
             return .fail { [weak self] original in
                 // The reference keeps the operation from being freed under the lock.
                 let mapped = self
-                original.cancel(because: cause) { core in
+                (original as? ManagedOperation)?.cancel(because: cause) { core in
                     guard core.machine.ending == nil else { return false }
                     if let mapped { fail(mapped) }
                     return true
@@ -45,14 +45,6 @@ extension ManagedOperation {
                 withExtendedLifetime(mapped) {}
             }
         }
-    }
-
-    /// Feeds the mapped operation itself, although the edges are those of its original.
-    final func feeding(
-        _ feed: @escaping @Sendable (ManagedOperation) -> Void
-    ) -> @Sendable (ManagedOperation) -> Void {
-        guard original != nil else { return feed }
-        return { [weak self] _ in if let self { feed(self) } }
     }
 
     /// Adds a plain edge for the inherited method, which cannot throw.
@@ -71,7 +63,7 @@ extension ManagedOperation {
 
     /// Removes this edge, and no other edge to the same operation.
     final func remove(_ edge: DependencyEdge, to upstream: Operation) {
-        removeEdges(to: upstream) { $0.remove(edge, to: upstream) }
+        removeEdges(to: upstream) { $0.remove(edge, to: upstream.originalOrSelf) }
     }
 
     private func removeEdges(to upstream: Operation, _ remove: (inout DependencyLinks) -> [DependencyLinks.Upstream]) {
@@ -94,14 +86,14 @@ extension ManagedOperation {
     final func forgetCutEdges(_ count: Int) { nodeIfAny?.forgetCutEdges(count) }
 
     /// The node of the operation in the graph, which is created if there is none.
-    final var node: DependencyNode { node(in: nil) }
+    final var node: OperationNode { node(in: nil) }
 
     /// Returns the node, and creates it in that component if there is none.
-    final func node(in component: DependencyComponent?) -> DependencyNode {
+    final func node(in component: DependencyComponent?) -> OperationNode {
         core.withLock { $0.needNode(in: component) }
     }
 
-    final var nodeIfAny: DependencyNode? { core.withLock { $0.node } }
+    final var nodeIfAny: OperationNode? { core.withLock { $0.node } }
 
     /// The operations that wait for this one.
     package final var listeningDownstream: [ManagedOperation] { nodeIfAny?.listeningDownstream ?? [] }
@@ -120,10 +112,65 @@ extension ManagedOperation.Core {
     /// Returns the node.
     ///
     /// If there is none, this creates it in that component, or in a component of its own.
-    mutating func needNode(in component: DependencyComponent? = nil) -> DependencyNode {
+    mutating func needNode(in component: DependencyComponent? = nil) -> OperationNode {
         if let node { return node }
-        let made = DependencyNode(in: component)
+        let made = OperationNode(in: component)
         node = made
         return made
+    }
+}
+
+/// A closure that passes the results of one or more dependencies to an operation just before its body.
+///
+/// If all of its edges are removed, the input is removed, too. If only some of them are removed, it can no longer be
+/// used.
+struct DependencyInput {
+    private var edgeCount: Int
+    /// Whether some of the edges were removed and others were not.
+    private(set) var isBroken = false
+    let feed: @Sendable (ManagedOperation) -> Void
+
+    init(edgeCount: Int, feed: @escaping @Sendable (ManagedOperation) -> Void) {
+        self.edgeCount = edgeCount
+        self.feed = feed
+    }
+
+    /// Notes that an edge was removed, and returns whether it was the last one.
+    mutating func removeEdge() -> Bool {
+        edgeCount -= 1
+        isBroken = true
+        return edgeCount == 0
+    }
+}
+
+/// An input that is added in one step with its last edge, because the operation may be started at any moment.
+struct NewDependencyInput {
+    /// The other edges, which were added before.
+    var earlierEdges: [DependencyEdge] = []
+    let feed: @Sendable (ManagedOperation) -> Void
+}
+
+extension ManagedOperation.Core {
+    /// Adds an input, which is used just before the body, after the inputs that were added before.
+    mutating func add(_ input: NewDependencyInput, lastEdge: DependencyEdge?) {
+        let extras = need()
+        // The edges name the input by this number. No other input of the operation has the same number.
+        let number = UInt32(truncatingIfNeeded: extras.inputs.lastID + 1)
+        for edge in input.earlierEdges { edge.inputNumber = number }
+        lastEdge?.inputNumber = number
+        let edgeCount = input.earlierEdges.count + (lastEdge == nil ? 0 : 1)
+        extras.inputs.append(DependencyInput(edgeCount: edgeCount, feed: input.feed), id: UInt64(number))
+    }
+}
+
+extension RareOperationState {
+    /// Removes the inputs whose edges were all removed, and returns them, to be released outside the lock.
+    func removeInputs(of links: [DependencyLinks.Upstream]) -> [DependencyInput] {
+        var removed: [DependencyInput] = []
+        for number in links.map({ UInt64($0.edge.inputNumber) }) where number != 0 {
+            let isLast = inputs.update(number) { $0.removeEdge() }
+            if isLast == true, let input = inputs.remove(number) { removed.append(input) }
+        }
+        return removed
     }
 }

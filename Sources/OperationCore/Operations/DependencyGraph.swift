@@ -1,0 +1,342 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+
+/// Adds edges between operations of this package, and refuses those that would close a cycle.
+///
+/// Only adding an edge needs to look at more than two operations. It is done under the lock of the part of the graph to
+/// which the two belong (``DependencyComponent``). That part keeps its operations in an order (``DependencyOrder``). An
+/// edge that agrees with the order closes no cycle, so no search is needed.
+///
+/// An edge to or from a ``MappedOperation`` is an edge of its original. A cycle through a plain `Foundation.Operation`
+/// is not detected.
+enum DependencyGraph {
+    /// Makes `downstream`, which is not a mapped operation, wait for the named operation or its original.
+    static func connect(
+        _ downstream: ManagedOperation, to named: ManagedOperation, judge: DependencyEdge.Judge?,
+        input: NewDependencyInput? = nil
+    ) throws(DependencyError) -> DependencyEdge {
+        let upstream = named.life
+        guard downstream !== upstream else { throw .cycle([downstream.displayName, downstream.displayName]) }
+        let (node, upstreamNode) = nodes(of: downstream, upstream)
+        let edge = DependencyEdge(to: downstream, node: node, judge: judge)
+        var level = QueueLevel.veryLow
+        switch insert(edge, from: downstream, to: named, upstreamNode, judge == nil, input, &level) {
+        case .waiting:
+            downstream.signalDependencyAdded()
+            if ManagedOperation.mayRaise(level) { upstream.raise(to: level) }
+        case .needless: break
+        case .upstreamEnded:
+            edge.upstreamDidEnd(upstream)
+            // A thread that looked meanwhile found the operation waiting, and must be notified that it no longer waits.
+            downstream.signalDependencyAdded()
+        case .tooLate: throw .alreadyStarted(downstream.displayName, dependency: upstream.displayName)
+        case .refused(let cycle): throw .cycle([downstream.displayName] + cycle.map(\.displayName))
+        }
+        return edge
+    }
+
+    /// Returns the nodes of both operations.
+    ///
+    /// A new node is created in the component of the other node. The second node is `nil` if its operation has ended.
+    private static func nodes(
+        of downstream: ManagedOperation, _ upstream: ManagedOperation
+    ) -> (OperationNode, OperationNode?) {
+        if let node = upstream.nodeIfAny { return (downstream.node(in: node.component), node) }
+        let node = downstream.node
+        return (node, upstream.core.withLock { $0.machine.isFinished ? nil : $0.needNode(in: node.component) })
+    }
+
+    private enum Insertion {
+        case waiting
+        case upstreamEnded
+        case needless
+        case tooLate
+        /// The operations along the cycle, from the upstream one to the downstream one.
+        case refused([Operation])
+    }
+
+    /// Adds an edge if the order of the graph allows it.
+    private static func insert(
+        _ edge: DependencyEdge, from downstream: ManagedOperation, to named: ManagedOperation,
+        _ upstreamNode: OperationNode?, _ isPlain: Bool, _ input: NewDependencyInput?, _ level: inout QueueLevel
+    ) -> Insertion {
+        guard let upstreamNode else {
+            return insert(edge, from: downstream, to: named, .ended, isPlain, input, &level)
+        }
+        while true {
+            var refusal: DependencyOrder?
+            let insertion = DependencyComponent.withRoots(of: edge.downstreamNode.component, upstreamNode.component) {
+                if !DependencyOrder.agrees(edge.downstreamNode, after: upstreamNode) {
+                    var order = DependencyOrder(edge.downstreamNode, after: upstreamNode)
+                    guard order.admit() else {
+                        refusal = order
+                        return nil as Insertion?
+                    }
+                }
+                return insert(edge, from: downstream, to: named, .node(upstreamNode), isPlain, input, &level)
+            }
+            if let insertion { return insertion }
+            // An edge of the cycle may have been removed meanwhile. Then there is no cycle, and the loop tries again.
+            if let cycle = refusal?.cycle(from: named.life) { return .refused(cycle) }
+        }
+    }
+
+    private static func insert(
+        _ edge: DependencyEdge, from downstream: ManagedOperation, to named: ManagedOperation,
+        _ source: DependencyLinks.Source, _ isPlain: Bool, _ input: NewDependencyInput?, _ level: inout QueueLevel
+    ) -> Insertion {
+        let insertion = downstream.core.withLock { core in
+            level = core.levelOfUpstream
+            return core.insertUpstream(named, edge: edge, source, isPlain: isPlain, input: input)
+        }
+        switch insertion {
+        case .needless: return .needless
+        case .tooLate: return .tooLate
+        case .added: break
+        }
+        return named.core.withLock { core in
+            guard !core.machine.isFinished else { return .upstreamEnded }
+            core.needNode().addDownstream(edge)
+            return .waiting
+        }
+    }
+}
+
+extension ManagedOperation {
+    /// Whether the operation comes after its dependencies and before its dependents in the order of the graph, for
+    /// tests.
+    package final var isInOrder: Bool {
+        guard let node = nodeIfAny else { return true }
+        return DependencyComponent.withRoots(of: node.component, node.component) {
+            node.neighbours(.below).allSatisfy { node.rank < $0.rank }
+                && node.neighbours(.above).allSatisfy { $0.rank < node.rank }
+        }
+    }
+
+    /// The number of nodes and links that searches looked at in the operation's part of the graph, for tests.
+    package final var searchCost: Int {
+        guard let node = nodeIfAny else { return 0 }
+        return DependencyComponent.withRoots(of: node.component, node.component) { node.component.root.visits }
+    }
+}
+
+extension ManagedOperation.Core {
+    enum UpstreamInsertion {
+        case added
+        /// The edge exists, or the operation has an outcome and will never run its body.
+        case needless
+        case tooLate
+    }
+
+    mutating func insertUpstream(
+        _ upstream: Operation, edge: DependencyEdge, _ source: DependencyLinks.Source, isPlain: Bool,
+        input: NewDependencyInput? = nil
+    ) -> UpstreamInsertion {
+        guard machine.acceptsDependencies else {
+            return machine.ending == nil || machine.isStarted ? .tooLate : .needless
+        }
+        let node = needNode()
+        let original = upstream.originalOrSelf
+        let link = DependencyLinks.Upstream(
+            operation: upstream, edge: edge, source: original === upstream ? source : .mapped(original, source))
+        guard node.add(link, mustBeFirst: isPlain) else { return .needless }
+        if let input { add(input, lastEdge: edge) }
+        return .added
+    }
+}
+
+extension ManagedOperation {
+    /// Makes the operation wait for a plain `Foundation.Operation`.
+    ///
+    /// A cycle through plain operations is not detected.
+    func connect(
+        toPlain upstream: Operation, judge: DependencyEdge.Judge?
+    ) throws(DependencyError) -> DependencyEdge {
+        let edge = DependencyEdge(to: self, node: node, judge: judge)
+        let watcher = PlainOperationWatcher(upstream) { [weak edge] operation in edge?.upstreamDidEnd(operation) }
+        let insertion = core.withLock { core in
+            core.insertUpstream(upstream, edge: edge, .watcher(watcher), isPlain: judge == nil)
+        }
+        switch insertion {
+        case .added:
+            signalDependencyAdded()
+            watcher.begin()
+        case .needless: break
+        case .tooLate: throw .alreadyStarted(displayName, dependency: upstream.displayName)
+        }
+        return edge
+    }
+}
+
+/// The node of an operation of this package, which knows the operation to notify.
+final class OperationNode: DependencyNode, @unchecked Sendable {
+    // Sendable: the listener is only touched under the lock of the links.
+
+    /// The operation to notify when its last dependency has ended.
+    private enum Listener {
+        case nobody
+        /// The operation, which its queue keeps alive until it ends.
+        case held(ManagedOperation)
+        /// The operation, if it still exists.
+        case loose(WeakOperation)
+
+        var operation: ManagedOperation? {
+            switch self {
+            case .nobody: nil
+            case .held(let operation): operation
+            case .loose(let reference): reference.operation
+            }
+        }
+    }
+
+    private var listener = Listener.nobody
+
+    /// Sets the operation to notify of the end of the last dependency, and returns whether that end came before.
+    ///
+    /// - Parameter isHeld: Whether the node keeps the operation alive.
+    func listen(_ operation: ManagedOperation, isHeld: Bool = false) -> Bool {
+        let listener = isHeld ? Listener.held(operation) : .loose(WeakOperation(operation))
+        let old = underLock { exchange(&self.listener, with: listener) }
+        withExtendedLifetime(old) {}
+        return isClear
+    }
+
+    /// The dependencies of this package that have not ended.
+    var liveUpstream: [ManagedOperation] { upstreamOriginals.compactMap { $0 as? ManagedOperation } }
+
+    /// The operations that wait for this one and are in a queue or were started.
+    var listeningDownstream: [ManagedOperation] { liveDownstream.compactMap { ($0 as? OperationNode)?.listening } }
+
+    private var listening: ManagedOperation? { underLock { listener.operation } }
+
+    override func dependenciesDidEnd() { listening?.dependenciesDidEnd() }
+
+    override func takeListener() -> AnyObject? {
+        switch exchange(&listener, with: .nobody) {
+        case .nobody: nil
+        case .held(let operation): operation
+        case .loose(let reference): reference
+        }
+    }
+
+    override func apply(_ judge: DependencyEdge.Judge, at end: Operation, to operation: Operation) {
+        guard let operation = operation as? ManagedOperation else { return }
+        guard let upstream = end as? ManagedOperation else { return Self.apply(judge(end), to: operation) }
+        // Dependents whose rules come later wait until this rule has returned.
+        BodyWait.within(upstream) { Self.apply(judge(upstream), to: operation) }
+    }
+
+    private static func apply(_ verdict: DependencyEdge.Verdict, to operation: ManagedOperation) {
+        switch verdict {
+        case .proceed: break
+        case .cancel(let cause): operation.cancelIfUndecided(because: cause)
+        case .fail(let fail): fail(operation)
+        }
+    }
+}
+
+/// A weak reference in its own object, so that operations that need none do not pay for it.
+final class WeakOperation: Sendable {
+    // Sendable: written once, in init; loading a weak reference is atomic.
+    private nonisolated(unsafe) weak var reference: ManagedOperation?
+
+    var operation: ManagedOperation? { reference }
+
+    init(_ operation: ManagedOperation) { reference = operation }
+}
+
+/// An error that describes why an operation cannot wait for another operation.
+public struct DependencyError: Error, Sendable, Equatable, CustomStringConvertible, LocalizedError {
+    /// The code that identifies the error.
+    public let code: Code
+    /// A sentence that describes the refused dependency and what to do about it.
+    public let message: String
+    /// The names of the operations along the cycle, or an empty array if there is no cycle.
+    ///
+    /// The first name and the last name are the same.
+    public let path: [String]
+
+    /// The same sentence as ``message``.
+    public var description: String { message }
+    /// The same sentence as ``message``.
+    public var errorDescription: String? { message }
+
+    /// A code that identifies a dependency error.
+    ///
+    /// Later versions may add codes. If you compare codes, also handle unknown codes.
+    public struct Code: Hashable, Sendable, CustomStringConvertible {
+        /// The name of the code.
+        public let description: String
+
+        private init(name: String) { description = name }
+
+        /// The dependency would make operations wait for each other in a cycle.
+        public static let cycle = Code(name: "cycle")
+        /// The operation was started before the dependency was added.
+        public static let alreadyStarted = Code(name: "alreadyStarted")
+    }
+
+    static func cycle(_ path: [String]) -> DependencyError {
+        let message =
+            path.count == 2
+            ? "\(path[0]) cannot depend on itself."
+            : "This dependency would close a cycle in which each operation waits for the next one: "
+                + "\(path.joined(separator: " → ")). Remove one of these dependencies."
+        return DependencyError(code: .cycle, message: message, path: path)
+    }
+
+    static func alreadyStarted(_ name: String, dependency: String) -> DependencyError {
+        DependencyError(
+            code: .alreadyStarted,
+            message: "\(name) was already started, so it cannot wait for \(dependency). "
+                + "Add dependencies before you start an operation or add it to a queue.",
+            path: [])
+    }
+}
+
+/// An operation that ended without a result, as its dependents see it.
+struct UnsuccessfulDependency {
+    let failure: OperationFailure<any Error>
+    let cause: CancellationCause
+
+    /// Returns `nil` if the operation succeeded, or if it is of a kind that does not report failures.
+    init?(_ operation: Operation) {
+        let name = operation.displayName
+        if let error = (operation as? ManagedOperation)?.failureAsError {
+            failure = .failed(error)
+            cause = .dependencyFailed(name, error)
+        } else if operation.isCancelled {
+            let upstreamCause = (operation as? ManagedOperation)?.cancellationCause
+            failure = .cancelled(upstreamCause ?? .requested)
+            cause = .dependencyCancelled(name, upstreamCause)
+        } else {
+            return nil
+        }
+    }
+
+    /// Returns a verdict that makes the waiting operation fail with an error of its own type.
+    func failing<ErrorType: Error>(
+        with makeError: (OperationFailure<any Error>) -> ErrorType
+    ) -> DependencyEdge.Verdict {
+        ThreadNotes.current.seat?.reportChanges()
+        let error = makeError(failure)
+        return .fail { downstream in
+            (downstream as? any FailableOperation)?.fail(with: error)
+        }
+    }
+}
+
+/// An operation that code can let fail without knowing its types.
+protocol FailableOperation: ManagedOperation {
+    func fail(with error: any Error)
+}
+
+extension TypedOperation: FailableOperation {
+    func fail(with error: any Error) {
+        guard let error = error as? ErrorType else { return }
+        let box = OutcomeBox(error)
+        if !failByRule(keeping: box) { box.free(as: ErrorType.self) }
+    }
+}

@@ -1,0 +1,244 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Dispatch
+import Foundation
+
+// What an operation holds of higher folders, which implement these types. They are classes and not protocols, because a
+// reference to a class takes one word in each operation. Their methods are called outside every lock, unless they say
+// otherwise.
+
+/// The queue of this package that holds an operation.
+package class HostQueue: @unchecked Sendable {
+    // Sendable: a subclass adds only state that is.
+
+    package final let name: String
+    /// The mark that enqueued handlers of the queue's operations check, even after these operations have ended.
+    final let cancellations = CancellationMark()
+    private let chosenCallbackQueue = Locked<DispatchQueue?>(nil)
+
+    init(name: String) { self.name = name }
+
+    /// The callback queue of the operations that the queue runs, if one was set.
+    final var callbackQueue: DispatchQueue? {
+        get { chosenCallbackQueue.withLock { $0 } }
+        set {
+            let old = chosenCallbackQueue.withLock { exchange(&$0, with: newValue) }
+            withExtendedLifetime(old) {}
+            OperationDefaults.noteInheritance()
+        }
+    }
+
+    /// Checks the stage of an operation again after a change.
+    func reconsider(_ operation: ManagedOperation) {}
+
+    /// Handles the end of an operation of the queue.
+    func didEnd(_ slot: Int32, _ ending: LifecycleMachine.Ending) {}
+
+    /// Prevents entries from beginning until `release()`.
+    func hold() {}
+
+    func release() {}
+
+    /// Notes that a thread that has a slot of the queue waits, or returns `false` if too many threads wait.
+    func beginRest() -> Bool { true }
+
+    func endRest() {}
+
+    /// Gives up the slot of an operation whose hook is about to wait on a thread of another pool.
+    ///
+    /// - Returns: A closure that takes a slot again, or `nil` if the operation holds no slot.
+    func hookWillWait(of operation: ManagedOperation) -> (() -> Void)? { nil }
+
+    /// Whether the queue records when handlers begin.
+    ///
+    /// This property is read under the lock of an operation.
+    var isRecorded: Bool { false }
+
+    /// Records that the handler of an operation is enqueued.
+    ///
+    /// - Returns: A closure that records that the handler begins.
+    func noteHandler(at slot: Int32) -> (@Sendable () -> Void)? { nil }
+}
+
+/// The children of a group, as an operation sees them: those beside it, or those in it if it is a group.
+package class ParentGroup: @unchecked Sendable {
+    // Sendable: a subclass adds only state that is.
+
+    /// The tag of an operation that took the place of a child.
+    static let replacementTag: Int32 = -2
+
+    /// Returns the group, from its start to its end, or `nil` if the child in a slot is shielded from it.
+    func group(around slot: Int32 = -1) -> ManagedOperation? { nil }
+
+    /// The name of the group, which is known from its start on.
+    final var displayName: String { group()?.displayName ?? "a group" }
+
+    /// Reacts to a change of a child that no queue holds.
+    func childDidChange(_ child: ManagedOperation, _ slot: Int32) {}
+
+    /// Notes that a child has ended, after its dependents were released.
+    func childDidEnd(_ child: ManagedOperation, _ slot: Int32, _ tag: Int32, _ ending: LifecycleMachine.Ending) {}
+
+    /// Keeps the enqueued handlers of all operations in the group from beginning.
+    func silence() {}
+
+    /// Returns the mark that an enqueued handler of a child checks before it begins.
+    func cancellationMark(forChildAt slot: Int32) -> CancellationMark? { nil }
+
+    /// The queue that accepted the group or a group around it, and with it the children.
+    var acceptedBy: HostQueue? { nil }
+
+    /// Returns the callback queue that children inherit, if they are in a queue or in none.
+    func callbackQueue(ofChildrenIn host: HostQueue?) -> DispatchQueue? { nil }
+
+    /// Makes the callback queue of the group the callback queue of its children.
+    func takeCallbackQueue(of group: ManagedOperation) {}
+
+    /// The children that have not ended.
+    package var presentChildren: [ManagedOperation] { [] }
+
+    /// Returns the children that must end before the group can, or `nil` if some results suffice.
+    func neededChildren(atMost most: Int) -> [ManagedOperation]? { nil }
+
+    /// Returns the active children, if this child waits for the end of one of them.
+    func childrenThatFillWidth(
+        before child: ManagedOperation, at slot: Int32, atMost most: Int
+    ) -> [ManagedOperation] { [] }
+
+    /// The maximum number of children that run at the same time.
+    var width: Int { .max }
+
+    /// Whether a task reads the elements from which the group makes children.
+    var hasReader: Bool { false }
+
+    /// Runs an operation as a child for the body that calls this method, and waits for its end.
+    ///
+    /// - Parameter isOnThread: Whether the thread is known to run a body, and not only the task.
+    /// - Returns: `nil`, without any effect, if no body of the group calls the method or the group cannot start the
+    ///   operation.
+    func run(_ child: ManagedOperation, forBodyOnThread isOnThread: Bool) -> GroupWaitEnd? { nil }
+}
+
+/// The way in which the wait of a body for an operation ended.
+enum GroupWaitEnd: Sendable {
+    case ended
+    case refused(CancellationCause)
+    /// The operation is not a child of the group.
+    ///
+    /// At the end of a wait, this also means that the operation has ended.
+    case elsewhere
+}
+
+/// The conditions, the throttle and the categories of an operation, which decide when its body may begin.
+///
+/// It is deliberately not `Sendable`. It belongs to the state of its operation, and is used under the lock of that
+/// operation or by the thread that ended it.
+class StartGate {
+    /// Whether the body may begin, for an operation that ever had this number of dependencies.
+    func isOpen(epoch: Int) -> Bool { true }
+
+    /// Whether the operation asks for the rest after its start delay.
+    func isDelayed(epoch: Int) -> Bool { false }
+
+    func noteBodyBegins() {}
+
+    /// The part that can still be read after the operation has ended.
+    var remains: StartGate? { nil }
+
+    /// Gives back what was granted, when the operation has ended or is being freed.
+    func close() {}
+
+    // The methods below are called outside every lock.
+
+    /// Asks for admission on the thread that starts the operation, on which its body may run.
+    func seek(atStartOf operation: ManagedOperation) {}
+
+    /// Gives back what was granted if a dependency was added before the start, or if the body will not run, and returns
+    /// whether there was anything.
+    func giveBackIfOutdated(_ operation: ManagedOperation) -> Bool { false }
+
+    /// Returns the operations for which the operation waits here, each time a list of which one must end.
+    func needs(of operation: ManagedOperation, atMost most: Int) -> [[ManagedOperation]] { [] }
+}
+
+/// The membership of an operation in the operations of its owner.
+package class OwnerLink: @unchecked Sendable {
+    // Sendable: a subclass adds only state that is.
+
+    /// Ends the membership, because the operation has ended, has another owner, or its handler begins.
+    func withdraw() {}
+
+    /// The cause with which the operation is canceled if its owner is gone, or `nil` if the owner exists.
+    var causeIfOwnerIsGone: CancellationCause? { nil }
+
+    /// Enters the operation once more, for a handler that begins after its end.
+    func entered(again operation: ManagedOperation) -> OwnerLink { self }
+}
+
+extension ManagedOperation.Core {
+    /// The queue of the operation and its slot there, if that queue is recorded.
+    var recordingQueue: (HostQueue, Int32)? {
+        guard let host, slot >= 0, host.isRecorded else { return nil }
+        return (host, slot)
+    }
+}
+
+/// A result that a group uses in place of the one that a child did not give.
+final class ReplacementResult<Value: Sendable>: Sendable {
+    let value: Value
+
+    init(_ value: Value) { self.value = value }
+}
+
+extension ManagedOperation {
+    /// The group that contains the operation as a child, if the group has begun.
+    package final var groupOfChild: ManagedOperation? { core.withLock { $0.parent }?.group() }
+}
+
+extension TypedOperation {
+    /// The outcome as the group of the operation sees it, with the result of a recovery if there is one.
+    final var outcomeInGroup: OperationOutcome<ResultType, ErrorType>? {
+        guard let outcome else { return nil }
+        if case .success = outcome { return outcome }
+        let standIn = core.withLock { $0.extras?.standIn } as? ReplacementResult<ResultType>
+        return standIn.map { .success($0.value) } ?? outcome
+    }
+
+    final func outcome(after end: GroupWaitEnd) -> OperationOutcome<ResultType, ErrorType> {
+        switch end {
+        case .ended: outcomeInGroup ?? .cancelled(.requested)
+        case .elsewhere: outcome ?? .cancelled(.requested)
+        case .refused(let cause): .cancelled(cause)
+        }
+    }
+
+    /// Runs the operation as a child of the group whose synchronous body calls this method, and waits for its end.
+    ///
+    /// An async body gets a refusal, because the wait would block a thread of Swift's pool.
+    ///
+    /// - Returns: The outcome, or `nil` if a group cannot start the operation, or no body of a group calls the method.
+    final func outcomeInCallingBody() -> OperationOutcome<ResultType, ErrorType>? {
+        // The innermost body counts, because the body of a child may run on the thread of the group's body.
+        let body = ThreadNotes.current.bodies.last?.managed
+        return (body ?? BodyTasks.operation)?.ownGroup?.run(self, forBodyOnThread: body != nil).map(outcome)
+    }
+}
+
+extension ManagedOperation.Core {
+    /// The gate, unless the body will never run.
+    private var gate: StartGate? { machine.ending == nil ? extras?.gate : nil }
+
+    /// Whether only its dependencies keep the body from beginning, or the body will never run.
+    var isAdmitted: Bool { gate?.isOpen(epoch: node?.additions ?? 0) ?? true }
+
+    /// Whether only the categories are left, for which the operation asks after its delay.
+    var isDelayed: Bool { gate?.isDelayed(epoch: node?.additions ?? 0) ?? false }
+
+    /// Returns whether the body may begin now, and notes that it begins.
+    mutating func noteBodyBegins() -> Bool {
+        guard machine.enterBody() else { return false }
+        extras?.gate?.noteBodyBegins()
+        return true
+    }
+}

@@ -1,0 +1,114 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+
+/// The reason why an executing operation waits without a slot in its queue.
+public struct WaitReason: Sendable, Hashable, CustomStringConvertible {
+    /// The kind of event that an operation waits for.
+    ///
+    /// More kinds may be added.
+    public struct Kind: Sendable, Hashable, CustomStringConvertible {
+        /// The name of the kind, which is suitable as a metric label.
+        public let description: String
+
+        private init(_ name: String) { description = name }
+
+        /// The operation waits for the end of a pause.
+        public static let pause = Kind("pause")
+        /// The operation waits for a rate limit that delays its next request.
+        public static let rateLimit = Kind("rateLimit")
+        /// The operation waits for a credential that is being fetched.
+        public static let credential = Kind("credential")
+        /// The operation waits for a network connection.
+        public static let network = Kind("network")
+        /// The operation is paused until your code releases it.
+        public static let release = Kind("release")
+        /// The operation is a group and waits for its children.
+        public static let children = Kind("children")
+        /// The body waits on its thread for another operation.
+        public static let operation = Kind("operation")
+        /// The operation waits for a run that it shares with other operations.
+        ///
+        /// See ``SharedOperations``.
+        public static let sharedRun = Kind("sharedRun")
+        /// The operation waits for a slot in its queue to resume its work.
+        public static let place = Kind("place")
+    }
+
+    /// The kind of event that the operation waits for.
+    public let kind: Kind
+    /// The reason as part of a sentence, such as "waiting for the network".
+    public let description: String
+
+    package init(_ kind: Kind, _ description: String) {
+        self.kind = kind
+        self.description = description
+    }
+
+    package static let children = WaitReason(.children, "waiting for its children")
+
+    package static let sharedRun = WaitReason(.sharedRun, "waiting for a shared run")
+
+    package static let place = WaitReason(.place, "waiting for a slot in its queue to resume")
+}
+
+extension WaitReason {
+    /// Returns the reason for a pause before another attempt of an operation.
+    package static func pause(_ pause: Duration, beforeAttempt number: Int) -> WaitReason {
+        let tenths = pause.saturatedNanoseconds / 100_000_000
+        return WaitReason(.pause, "waiting \(tenths / 10).\(tenths % 10) s before attempt \(number)")
+    }
+}
+
+/// The wait of an operation in the middle of its work.
+struct OperationWait {
+    /// The number of the wait among the waits of the operation.
+    var number: UInt32
+    var reason: WaitReason
+}
+
+// Operations that wait in the middle of their work, without a thread.
+extension ManagedOperation {
+    /// The reason why the operation waits in the middle of its work, or `nil` if it does not wait.
+    ///
+    /// While it waits, the operation is executing but does not occupy a slot in its ``QueueManager``, so other
+    /// operations can run. The operation gets a slot again before it resumes, and before any operation that has not
+    /// begun.
+    public final var waitReason: WaitReason? {
+        core.withLock { $0.machine.ending == nil ? $0.extras?.wait?.reason : nil }
+    }
+
+    /// The queue in which the operation occupies a slot, which may be the slot of another operation.
+    var placeHost: HostQueue? {
+        core.withLock { $0.host } ?? placeKeeper?.placeHost
+    }
+
+    final var placeKeeper: ManagedOperation? { core.withLock { $0.extras?.placeKeeper } }
+}
+
+extension ManagedOperation.Core {
+    /// Whether the operation has not ended, because an operation that winds down may also wait.
+    private var isAtWork: Bool { machine.ending == nil || machine.isExecuting }
+
+    /// Returns `false` if the wait or the operation has already ended.
+    @discardableResult
+    mutating func beginWait(_ number: UInt32, _ reason: WaitReason) -> Bool {
+        guard isAtWork, machine.isStarted, number > extras?.lastWait ?? 0 else { return false }
+        need().wait = OperationWait(number: number, reason: reason)
+        return true
+    }
+
+    /// Ends a wait, even if the call that begins it is still to come.
+    mutating func endWait(_ number: UInt32) {
+        guard isAtWork else { return }
+        let extras = need()
+        extras.lastWait = max(extras.lastWait, number)
+        extras.wait = nil
+    }
+
+    /// Begins to wait for a slot after another wait has ended.
+    mutating func waitForPlace(_ number: UInt32) {
+        if machine.ending == nil { need().wait = OperationWait(number: number, reason: .place) }
+    }
+}
