@@ -18,6 +18,7 @@ let package = Package(
     products: [
         .library(name: "OperationCore", targets: ["OperationCore"]),
         .library(name: "OperationNetworking", targets: ["OperationNetworking"]),
+        .library(name: "OperationFiles", targets: ["OperationFiles"]),
         .library(name: "OperationExporters", targets: ["OperationExporters"]),
         .library(name: "OperationTestKit", targets: ["OperationTestKit"]),
     ],
@@ -36,6 +37,7 @@ let package = Package(
                     condition: .when(platforms: [.macOS, .macCatalyst, .iOS, .tvOS, .watchOS, .visionOS])),
             ],
             exclude: excluded, resources: privacyManifest),
+        .target(name: "OperationFiles", dependencies: ["OperationCore"]),
         .target(name: "OperationExporters", dependencies: ["OperationCore", "OperationNetworking"]),
         .target(name: "OperationTestKit", dependencies: ["OperationCore", "OperationNetworking"]),
         .executableTarget(
@@ -59,6 +61,7 @@ let package = Package(
         .testTarget(
             name: "OperationCoreTests",
             dependencies: ["OperationCore", "OperationExporters", "OperationTestKit", "MainThreadProbe"]),
+        .testTarget(name: "OperationFilesTests", dependencies: ["OperationFiles", "OperationTestKit"]),
         .testTarget(name: "OperationTestKitTests", dependencies: ["OperationTestKit"]),
         .testTarget(
             name: "OperationNetworkingTests",

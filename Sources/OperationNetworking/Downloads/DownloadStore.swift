@@ -319,17 +319,7 @@ struct DownloadMetadataFile {
     func write(_ metadata: DownloadMetadata, isDurable: Bool) throws(FileOperationError) {
         guard let text = try? metadata.text() else { throw folder.error(.ioFailed) }
         try removePassing()
-        do throws(FileOperationError) {
-            let file = try folder.get(files.createFile(passing, permissions: 0o600))
-            let count = try folder.get(text.withUnsafeBytes { files.write(file, $0) })
-            guard count == text.count else { throw folder.error(.noSpace) }
-            if isDurable { try folder.get(files.synchronize(file)) }
-            try folder.get(files.close(file))
-            try folder.get(files.rename(passing, to: entry))
-        } catch {
-            _ = files.remove(passing, isDirectory: false)
-            throw error
-        }
+        try folder.get(files.replace(entry, with: text, by: passing, isDurable: isDurable))
     }
 
     /// Removes the metadata file, and returns whether one existed.

@@ -3,6 +3,7 @@
 
 import Foundation
 import OperationCore
+import OperationFiles
 import OperationNetworking
 
 /// A file that is downloaded in several pieces at a time, written to their places in one file.

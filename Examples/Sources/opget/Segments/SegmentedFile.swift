@@ -3,6 +3,7 @@
 
 import Foundation
 import OperationCore
+import OperationFiles
 import Synchronization
 
 /// A file that is written at several places at a time, and the metadata file that tells how far each is.
