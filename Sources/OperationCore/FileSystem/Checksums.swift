@@ -28,10 +28,7 @@ public struct FileChecksum: Sendable, Hashable, CustomStringConvertible {
 
     /// The checksum as hexadecimal digits in lower case.
     public var hexadecimal: String {
-        bytes.map { byte in
-            let digits = String(byte, radix: 16)
-            return byte < 16 ? "0" + digits : digits
-        }.joined()
+        bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
     }
 
     /// The checksum as hexadecimal digits in lower case.

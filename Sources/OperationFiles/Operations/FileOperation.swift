@@ -83,8 +83,7 @@ public class FileOperation<ResultType: Sendable>: SyncOperation<ResultType, File
             work.complete()
             finish(withResult: result)
         } catch {
-            guard case .failed(let error) = error else { return }
-            finish(withError: error)
+            if case .failed(let error) = error { finish(withError: error) }
         }
     }
 

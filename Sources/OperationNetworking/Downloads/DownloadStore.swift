@@ -344,7 +344,7 @@ struct DownloadMetadataFile {
     }
 
     private func removePassing() throws(FileOperationError) {
-        try folder.get(files.remove(passing, isDirectory: false).ignoringAbsence())
+        try folder.get(files.remove(passing, isDirectory: false).ignoring { $0.number == ENOENT })
     }
 }
 
@@ -382,14 +382,6 @@ struct DownloadNames {
     /// Returns the hash of a text that must not be stored on disk.
     static func hash(_ text: String) -> String {
         Hexadecimal.lower(SHA256.checksum(of: text.utf8, startingWith: SHA256()))
-    }
-}
-
-extension Result where Success == Void, Failure == SystemError {
-    /// Returns a success if the failure is that the file does not exist.
-    func ignoringAbsence() -> Self {
-        if case .failure(SystemError(ENOENT)) = self { return .success(()) }
-        return self
     }
 }
 

@@ -28,10 +28,8 @@ final class FaultPlan: Sendable {
         failing number: Int, with errorNumber: Int32, lasting: Set<FileSystemCall.Kind> = [],
         isOtherDevice: Bool = false
     ) {
-        self.number = number
-        self.errorNumber = errorNumber
-        self.lasting = lasting
-        self.isOtherDevice = isOtherDevice
+        (self.number, self.errorNumber) = (number, errorNumber)
+        (self.lasting, self.isOtherDevice) = (lasting, isOtherDevice)
     }
 
     /// The kind of the call that failed, or `nil` if no call failed.

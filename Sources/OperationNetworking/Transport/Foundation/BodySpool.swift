@@ -107,7 +107,8 @@ package final class SpooledFile: Sendable {
         }
     }
 
-    private static func unkept(_ error: NSError) -> NetworkError {
+    /// Returns the error for a response that could not be kept.
+    package static func unkept(_ error: NSError) -> NetworkError {
         let beneath = error.userInfo[NSUnderlyingErrorKey] as? NSError
         let isFull =
             error.domain == NSCocoaErrorDomain && error.code == CocoaError.fileWriteOutOfSpace.rawValue
@@ -119,53 +120,6 @@ package final class SpooledFile: Sendable {
                 ? "The system received the response, but the disk has no space left to keep it. Free some space."
                 : "The system received the response, but its file could not be kept. Check the temporary folder.",
             underlying: .init(domain: error.domain, number: error.code, text: words))
-    }
-}
-
-// Files of transfers that outlive the process.
-extension SpooledFile {
-    /// The folder for files of a session, which outlive the process.
-    ///
-    /// The system may empty the folder if storage is low while the program does not run. An upload or a download whose
-    /// file is gone then ends with an error.
-    static func backgroundFolder(_ name: String) -> URL {
-        let caches = FileManager.default.urls(for: .cachesDirectory, in: .userDomainMask).first
-        let program = Bundle.main.bundleIdentifier ?? ProcessInfo.processInfo.processName
-        return (caches ?? FileManager.default.temporaryDirectory)
-            .appendingPathComponent("OperationKit").appendingPathComponent(program)
-            .appendingPathComponent(name.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? "session")
-    }
-
-    /// Appends bytes to a file, or to a new file if there is none.
-    static func adding(_ bytes: Data, to file: SpooledFile?, in folder: URL) -> Result<SpooledFile, NetworkError> {
-        let file = file ?? SpooledFile(folder.appendingPathComponent("body-\(UUID().uuidString)"))
-        do {
-            if !FileManager.default.fileExists(atPath: file.url.path) { try Data().write(to: file.url) }
-            let handle = try FileHandle(forWritingTo: file.url)
-            defer { try? handle.close() }
-            try handle.seekToEnd()
-            try handle.write(contentsOf: bytes)
-            return .success(file)
-        } catch {
-            return .failure(unkept(error as NSError))
-        }
-    }
-
-    /// Returns a file that an earlier run of the program left, or `nil` if there is none.
-    static func left(_ name: String, in folder: URL) -> SpooledFile? {
-        guard name.hasPrefix("body-") || name.hasPrefix("response-"), !name.contains("/") else { return nil }
-        let url = folder.appendingPathComponent(name)
-        return FileManager.default.fileExists(atPath: url.path) ? SpooledFile(url) : nil
-    }
-
-    /// Removes files that are so old that no transfer needs them.
-    static func removeFiles(in folder: URL, olderThan age: TimeInterval) {
-        let files = try? FileManager.default.contentsOfDirectory(
-            at: folder, includingPropertiesForKeys: [.contentModificationDateKey])
-        for file in files ?? [] {
-            let date = try? file.resourceValues(forKeys: [.contentModificationDateKey]).contentModificationDate
-            if let date, -date.timeIntervalSinceNow > age { unlink(file.path) }
-        }
     }
 }
 

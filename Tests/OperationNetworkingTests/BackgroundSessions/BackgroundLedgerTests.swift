@@ -2,6 +2,7 @@
 // See LICENSE in the repository's root.
 
 import Foundation
+import OperationBackgroundSessions
 import OperationNetworking
 import OperationTestKit
 import Testing

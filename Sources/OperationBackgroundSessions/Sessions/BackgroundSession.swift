@@ -4,6 +4,7 @@
 #if canImport(Darwin)
     import Foundation
     import OperationCore
+    import OperationNetworking
 
     #if canImport(ExceptionGuard)
         import ExceptionGuard

@@ -3,6 +3,7 @@
 
 import Foundation
 import OperationCore
+import OperationNetworking
 
 /// The state of a background session, which decides what to do with each event of the system.
 ///

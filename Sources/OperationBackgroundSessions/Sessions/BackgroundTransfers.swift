@@ -4,6 +4,7 @@
 import Dispatch
 import Foundation
 import OperationCore
+import OperationNetworking
 
 #if canImport(FoundationNetworking)
     import FoundationNetworking
@@ -26,7 +27,7 @@ package protocol BackgroundSystem: Sendable {
 package final class BackgroundTransfers: NetworkSession {
     package typealias Rule = @Sendable (Orphan) -> Void
     package typealias Handler = @MainActor @Sendable () -> Void
-    fileprivate typealias Ledger = BackgroundLedger<URLSessionReporter.Tell, Answer, Rule, Handler>
+    fileprivate typealias Ledger = BackgroundLedger<URLSessionEvent.Tell, Answer, Rule, Handler>
 
     /// The end of a transfer that no operation waits for.
     package struct Orphan: Sendable {
@@ -104,14 +105,14 @@ package final class BackgroundTransfers: NetworkSession {
 // Calls of the program.
 extension BackgroundTransfers {
     package func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask {
-        URLSessionTransferTask(request, receiver, carrier, URLSessionAdapter.Extras())
+        carrier.makeTask(with: request, receiver: receiver)
     }
 
     /// Creates a task that waits for a transfer that the system already carries out.
     package func makeTask(
         with request: NetworkRequest, receiver: any NetworkReceiver, attachedTo existing: any SystemTask
     ) -> any NetworkTask {
-        URLSessionTransferTask(request, receiver, carrier, URLSessionAdapter.Extras(existing: existing))
+        carrier.makeTask(with: request, receiver: receiver, attachedTo: existing)
     }
 
     /// Sets the closure for orphans, and delivers the orphans that were held.
@@ -285,7 +286,7 @@ extension BackgroundTransfers {
     private static func name(_ number: Int) -> String { "response-\(number)" }
 
     private func conclude(
-        _ tell: URLSessionReporter.Tell, _ response: HTTPURLResponse?, _ ending: Ledger.Ending, _ error: (any Error)?
+        _ tell: URLSessionEvent.Tell, _ response: HTTPURLResponse?, _ ending: Ledger.Ending, _ error: (any Error)?
     ) {
         // The adapter knows how far the transfer came, so it evaluates the system's own error.
         if let failure = error ?? ending.failure { return tell(.end(failure)) }
@@ -324,7 +325,7 @@ private final class BackgroundTaskMaker: URLSessionTaskMaking {
 
     func makeWork(
         _ request: NetworkRequest, _ body: URLSessionTransferBody.Form, _ existing: (any SystemTask)?,
-        _ tell: @escaping URLSessionReporter.Tell
+        _ tell: @escaping URLSessionEvent.Tell
     ) throws(NetworkError) -> URLSessionWork {
         let system = try system.get()
         if let existing { return try adopt(existing, for: request, tell) }
@@ -351,7 +352,7 @@ private final class BackgroundTaskMaker: URLSessionTaskMaking {
     }
 
     private func adopt(
-        _ task: any SystemTask, for request: NetworkRequest, _ tell: @escaping URLSessionReporter.Tell
+        _ task: any SystemTask, for request: NetworkRequest, _ tell: @escaping URLSessionEvent.Tell
     ) throws(NetworkError) -> URLSessionWork {
         if let original = task.originalRequest {
             guard original.url == request.url, (original.httpMethod ?? "GET") == request.method else {
@@ -383,5 +384,52 @@ extension BackgroundLedger.RequestKey {
             request.value(forHTTPHeaderField: "Range") == nil
         else { return nil }
         self.init(method: "GET", url: url, headers: request.allHTTPHeaderFields ?? [:])
+    }
+}
+
+// Files of transfers that outlive the process.
+extension SpooledFile {
+    /// The folder for files of a session, which outlive the process.
+    ///
+    /// The system may empty the folder if storage is low while the program does not run. An upload or a download whose
+    /// file is gone then ends with an error.
+    static func backgroundFolder(_ name: String) -> URL {
+        let caches = FileManager.default.urls(for: .cachesDirectory, in: .userDomainMask).first
+        let program = Bundle.main.bundleIdentifier ?? ProcessInfo.processInfo.processName
+        return (caches ?? FileManager.default.temporaryDirectory)
+            .appendingPathComponent("OperationKit").appendingPathComponent(program)
+            .appendingPathComponent(name.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? "session")
+    }
+
+    /// Appends bytes to a file, or to a new file if there is none.
+    static func adding(_ bytes: Data, to file: SpooledFile?, in folder: URL) -> Result<SpooledFile, NetworkError> {
+        let file = file ?? SpooledFile(folder.appendingPathComponent("body-\(UUID().uuidString)"))
+        do {
+            if !FileManager.default.fileExists(atPath: file.url.path) { try Data().write(to: file.url) }
+            let handle = try FileHandle(forWritingTo: file.url)
+            defer { try? handle.close() }
+            try handle.seekToEnd()
+            try handle.write(contentsOf: bytes)
+            return .success(file)
+        } catch {
+            return .failure(unkept(error as NSError))
+        }
+    }
+
+    /// Returns a file that an earlier run of the program left, or `nil` if there is none.
+    static func left(_ name: String, in folder: URL) -> SpooledFile? {
+        guard name.hasPrefix("body-") || name.hasPrefix("response-"), !name.contains("/") else { return nil }
+        let url = folder.appendingPathComponent(name)
+        return FileManager.default.fileExists(atPath: url.path) ? SpooledFile(url) : nil
+    }
+
+    /// Removes files that are so old that no transfer needs them.
+    static func removeFiles(in folder: URL, olderThan age: TimeInterval) {
+        let files = try? FileManager.default.contentsOfDirectory(
+            at: folder, includingPropertiesForKeys: [.contentModificationDateKey])
+        for file in files ?? [] {
+            let date = try? file.resourceValues(forKeys: [.contentModificationDateKey]).contentModificationDate
+            if let date, -date.timeIntervalSinceNow > age { unlink(file.path) }
+        }
     }
 }
