@@ -7,7 +7,7 @@ import OperationCore
 /// A description of the network at one moment: whether it is available, and through which interfaces.
 ///
 /// An available network means that requests can leave this device, but not that a server responds. Only a
-/// ``ProbeMonitor`` checks whether a server responds.
+/// `ProbeMonitor` checks whether a server responds.
 public struct Connectivity: Sendable, Hashable {
     /// A status that indicates whether requests can leave this device.
     ///
@@ -107,8 +107,8 @@ extension Connectivity {
 /// }
 /// ```
 ///
-/// ``SystemConnectivity/shared`` uses the network information of the system. ``ProbeMonitor`` sends requests to a
-/// server. ``CombinedConnectivity`` combines both. To implement your own monitor, store its state in a
+/// ``SystemConnectivity/shared`` uses the network information of the system. `ProbeMonitor` sends requests to a
+/// server. `CombinedConnectivity` combines both. To implement your own monitor, store its state in a
 /// ``ConnectivityBoard``.
 public protocol ConnectivityMonitor: AnyObject, Sendable {
     /// The current state of the network.

@@ -36,10 +36,7 @@ final class TransferRecorder: NetworkReceiver {
     private let keepsBody: Bool
 
     init(keepsBody: Bool = true, onHead: Action? = nil, onBytes: Action? = nil, onEnd: Action? = nil) {
-        self.keepsBody = keepsBody
-        self.onHead = onHead
-        self.onBytes = onBytes
-        self.onEnd = onEnd
+        (self.keepsBody, self.onHead, self.onBytes, self.onEnd) = (keepsBody, onHead, onBytes, onEnd)
     }
 
     var now: Record { record.withLock { $0 } }

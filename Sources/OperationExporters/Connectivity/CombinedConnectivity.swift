@@ -2,6 +2,7 @@
 // See LICENSE in the repository's root.
 
 import OperationCore
+import OperationNetworking
 
 /// A monitor that combines the system's network information with a probe that sends requests to a server.
 ///
@@ -49,9 +50,7 @@ private final class Views: Sendable {
     private let probe: ProbeMonitor
     private let state = Locked(State())
 
-    init(_ probe: ProbeMonitor) {
-        self.probe = probe
-    }
+    init(_ probe: ProbeMonitor) { self.probe = probe }
 
     func pathChanged(to path: Connectivity, _ board: ConnectivityBoard) {
         let before = state.withLock { state in

@@ -3,6 +3,7 @@
 
 import Foundation
 import OperationCore
+import OperationNetworking
 
 /// A set of options that determine how a ``ProbeMonitor`` sends requests and interprets the responses.
 ///
@@ -79,7 +80,7 @@ public struct NetworkProbe: Sendable {
 /// A monitor that repeatedly sends requests to a server to check whether the server can be reached.
 ///
 /// Use this monitor if you need to know whether there is a network behind the interface of the device, or only a
-/// sign-in page (``Connectivity/isCaptive``). Each check costs a request, so use your own server and a long interval.
+/// sign-in page (`Connectivity.isCaptive`). Each check costs a request, so use your own server and a long interval.
 /// If you combine the probe with the system's monitor in a ``CombinedConnectivity``, a long interval is sufficient.
 ///
 /// ```swift
@@ -88,7 +89,7 @@ public struct NetworkProbe: Sendable {
 /// }
 /// ```
 ///
-/// Do not use a session that follows redirects, such as an ``ExchangeSession``, because the monitor might not recognize
+/// Do not use a session that follows redirects, such as an `ExchangeSession`, because the monitor might not recognize
 /// a sign-in page. The monitor sends requests from its creation until you release it.
 ///
 /// The network counts as unavailable after two consecutive requests without a response. Failures with other causes,
@@ -101,7 +102,7 @@ public final class ProbeMonitor: ConnectivityMonitor {
     ///
     /// - Parameters:
     ///   - probe: The request to send and its intervals.
-    ///   - session: The session that sends the requests. The default is ``DefaultNetworkSession/platformTransport``.
+    ///   - session: The session that sends the requests. The default is `DefaultNetworkSession.platformTransport`.
     ///   - clock: The clock that measures the intervals. The default is the system clock.
     public init(
         _ probe: NetworkProbe, session: any NetworkSession = DefaultNetworkSession.platformTransport,
@@ -446,9 +447,4 @@ package struct ProbeMachine: Sendable, Equatable {
 
     /// Ends the probe.
     package mutating func end() { state = .ended }
-}
-
-extension Double {
-    /// The random number of a user's closure, limited to the range from 0 to 1.
-    var asChance: Double { self >= 0 ? min(self, 1) : 0 }
 }
