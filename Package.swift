@@ -12,12 +12,18 @@ import PackageDescription
     let excluded = ["PrivacyInfo.xcprivacy"]
 #endif
 
+// Catches the exceptions of Objective-C that Apple's Foundation raises.
+let exceptionGuard = Target.Dependency.target(
+    name: "ExceptionGuard", condition: .when(platforms: [.macOS, .macCatalyst, .iOS, .tvOS, .watchOS, .visionOS]))
+
 let package = Package(
     name: "OperationKit",
     platforms: [.macOS(.v15), .iOS(.v18), .tvOS(.v18), .watchOS(.v11), .visionOS(.v2)],
     products: [
         .library(name: "OperationCore", targets: ["OperationCore"]),
         .library(name: "OperationNetworking", targets: ["OperationNetworking"]),
+        .library(name: "OperationBackgroundSessions", targets: ["OperationBackgroundSessions"]),
+        .library(name: "OperationFiles", targets: ["OperationFiles"]),
         .library(name: "OperationExporters", targets: ["OperationExporters"]),
         .library(name: "OperationTestKit", targets: ["OperationTestKit"]),
     ],
@@ -25,17 +31,19 @@ let package = Package(
         .target(name: "OperationCore", exclude: excluded, resources: privacyManifest),
         // The declarations of libcurl, which is found in the running process: nothing is linked.
         .target(name: "CurlDeclarations"),
-        // Catches the exceptions of Objective-C that Apple's Foundation raises.
         .target(name: "ExceptionGuard"),
         .target(
             name: "OperationNetworking",
             dependencies: [
                 "OperationCore", .target(name: "CurlDeclarations", condition: .when(platforms: [.linux])),
-                .target(
-                    name: "ExceptionGuard",
-                    condition: .when(platforms: [.macOS, .macCatalyst, .iOS, .tvOS, .watchOS, .visionOS])),
+                exceptionGuard,
             ],
             exclude: excluded, resources: privacyManifest),
+        .target(
+            name: "OperationBackgroundSessions",
+            dependencies: ["OperationCore", "OperationNetworking", exceptionGuard],
+            exclude: excluded, resources: privacyManifest),
+        .target(name: "OperationFiles", dependencies: ["OperationCore"]),
         .target(name: "OperationExporters", dependencies: ["OperationCore", "OperationNetworking"]),
         .target(name: "OperationTestKit", dependencies: ["OperationCore", "OperationNetworking"]),
         .executableTarget(
@@ -59,13 +67,14 @@ let package = Package(
         .testTarget(
             name: "OperationCoreTests",
             dependencies: ["OperationCore", "OperationExporters", "OperationTestKit", "MainThreadProbe"]),
+        .testTarget(name: "OperationFilesTests", dependencies: ["OperationFiles", "OperationTestKit"]),
         .testTarget(name: "OperationTestKitTests", dependencies: ["OperationTestKit"]),
         .testTarget(
             name: "OperationNetworkingTests",
             dependencies: [
-                "OperationNetworking", "OperationExporters", "OperationTestKit", "DownloadProbe", "SessionProbe",
-                "SharingProbe",
-                "EnvironmentProbe", "ConnectivityProbe", "ResolverProbe",
+                "OperationNetworking", "OperationBackgroundSessions", "OperationExporters", "OperationTestKit",
+                "DownloadProbe", "SessionProbe", "SharingProbe", "EnvironmentProbe", "ConnectivityProbe",
+                "ResolverProbe",
             ]),
     ]
 )

@@ -87,6 +87,7 @@ let package = Package(
             name: "opget",
             dependencies: [
                 "TerminalDisplay", .product(name: "OperationCore", package: "OperationKit"),
+                .product(name: "OperationFiles", package: "OperationKit"),
                 .product(name: "OperationNetworking", package: "OperationKit"),
             ]
         ),

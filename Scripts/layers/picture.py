@@ -4,11 +4,14 @@ The picture works on light and dark pages, because it has its own background, an
 """
 
 import html
+import re
 import textwrap
 
 WIDTH, MARGIN, GAP, SIGN = 980, 24, 8, 128
 ROOM_WIDTH = WIDTH - 2 * MARGIN - SIGN
 LINE, NAME, PAD = 16, 136, 12
+# The number of letters beside the rooms.
+LONGEST = 12
 STYLE = """
     .ground { fill: #fbfaf8 } .house { fill: #f1eee9; stroke: #d9d3ca }
     .room { fill: #ffffff; stroke: #b9c4cf } .sign { fill: #3d4852 }
@@ -60,11 +63,13 @@ def house(module, top):
             for number, (kind, line) in enumerate(lines):
                 parts.append(text(x + NAME, y + 19.5 + LINE * number, kind, line))
         y += height + GAP
-    height = y - top + 6
+    # The name of a library with one floor may be higher than the floor.
+    words = module.name.removeprefix("Operation")
+    titles = ["Operation", *(re.findall("[A-Z][a-z]+", words) if len(words) > LONGEST else [words])]
+    height = max(y - top + 6, 36 + 19 * len(titles) - 8)
     place = f'x="{MARGIN - 8}" y="{top}" width="{WIDTH - 2 * MARGIN + 16}" height="{height}"'
     ground = f'<rect class="house" {place} rx="8"/>'
-    words = [("title", "Operation"), ("title", module.name.removeprefix("Operation"))]
-    sign = [text(MARGIN + 6, top + 36 + 19 * number, kind, line) for number, (kind, line) in enumerate(words)]
+    sign = [text(MARGIN + 6, top + 36 + 19 * number, "title", line) for number, line in enumerate(titles)]
     return [ground, *sign, *parts], height
 
 

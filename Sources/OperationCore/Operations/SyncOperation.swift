@@ -68,4 +68,12 @@ open class SyncOperation<ResultType: Sendable, ErrorType: Error>: TypedOperation
     }
 
     package override func stopBody(because cause: CancellationCause) { didCancel(because: cause) }
+
+    package override func releaseBody() { outcomeWasTold() }
+
+    /// Notifies a class in another module of the package that the outcome is decided.
+    ///
+    /// The operation holds no lock when it calls this method, before ``didCancel(because:)``. If the handlers are
+    /// notified later than the decision, the operation calls this method again at that time.
+    @_spi(Subclassing) open func outcomeWasTold() {}
 }

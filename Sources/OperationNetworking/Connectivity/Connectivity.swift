@@ -7,7 +7,7 @@ import OperationCore
 /// A description of the network's availability and interfaces at one moment.
 ///
 /// If the network is available, requests can leave this device, but servers might still not respond. To check whether a
-/// server responds, use a ``ProbeMonitor``.
+/// server responds, use a `ProbeMonitor`.
 public struct Connectivity: Sendable, Hashable {
     /// A status that indicates whether requests can leave this device.
     ///
@@ -107,8 +107,8 @@ extension Connectivity {
 /// }
 /// ```
 ///
-/// ``SystemConnectivity/shared`` uses the network information of the system. ``ProbeMonitor`` sends requests to a
-/// server. ``CombinedConnectivity`` combines both monitors. To implement your own monitor, use a ``ConnectivityBoard``
+/// ``SystemConnectivity/shared`` uses the network information of the system. `ProbeMonitor` sends requests to a
+/// server. `CombinedConnectivity` combines both monitors. To implement your own monitor, use a ``ConnectivityBoard``
 /// to store the monitor's state.
 public protocol ConnectivityMonitor: AnyObject, Sendable {
     /// The current state of the network.

@@ -267,3 +267,8 @@ extension NetworkError {
         isAboutWaiting || OfflineRule.standard.contains { $0.code == codeOfRefresh ?? code }
     }
 }
+
+extension Double {
+    /// The random number of a user's closure, limited to the range from 0 to 1.
+    package var asChance: Double { self >= 0 ? min(self, 1) : 0 }
+}

@@ -131,7 +131,7 @@ struct DownloadClaim {
             case .failure(SystemError(EACCES)) where Self.isOurs(entry, files): break
             case .failure(let error): _ = try folder.get(Result<Void, SystemError>.failure(error))
             }
-            try folder.get(files.remove(entry, isDirectory: false).ignoringAbsence())
+            try folder.get(files.remove(entry, isDirectory: false).ignoring { $0.number == ENOENT })
         }
         throw folder.error(.busy)
     }

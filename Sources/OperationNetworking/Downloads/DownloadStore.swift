@@ -319,17 +319,7 @@ struct DownloadMetadataFile {
     func write(_ metadata: DownloadMetadata, isDurable: Bool) throws(FileOperationError) {
         guard let text = try? metadata.text() else { throw folder.error(.ioFailed) }
         try removePassing()
-        do throws(FileOperationError) {
-            let file = try folder.get(files.createFile(passing, permissions: 0o600))
-            let count = try folder.get(text.withUnsafeBytes { files.write(file, $0) })
-            guard count == text.count else { throw folder.error(.noSpace) }
-            if isDurable { try folder.get(files.synchronize(file)) }
-            try folder.get(files.close(file))
-            try folder.get(files.rename(passing, to: entry))
-        } catch {
-            _ = files.remove(passing, isDirectory: false)
-            throw error
-        }
+        try folder.get(files.replace(entry, with: text, by: passing, isDurable: isDurable))
     }
 
     /// Removes the metadata file, and returns whether one existed.
@@ -354,7 +344,7 @@ struct DownloadMetadataFile {
     }
 
     private func removePassing() throws(FileOperationError) {
-        try folder.get(files.remove(passing, isDirectory: false).ignoringAbsence())
+        try folder.get(files.remove(passing, isDirectory: false).ignoring { $0.number == ENOENT })
     }
 }
 
@@ -392,14 +382,6 @@ struct DownloadNames {
     /// Returns the hash of a text that must not be stored on disk.
     static func hash(_ text: String) -> String {
         Hexadecimal.lower(SHA256.checksum(of: text.utf8, startingWith: SHA256()))
-    }
-}
-
-extension Result where Success == Void, Failure == SystemError {
-    /// Returns a success if the failure is that the file does not exist.
-    func ignoringAbsence() -> Self {
-        if case .failure(SystemError(ENOENT)) = self { return .success(()) }
-        return self
     }
 }
 

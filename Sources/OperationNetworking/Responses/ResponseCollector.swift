@@ -139,26 +139,25 @@ package final class TemporaryFileCollector: ResponseCollector<URL>, TemporaryFil
 
     let temporaryFile: TemporaryFile?
     private let url: URL
-    private let file: FileHandle
+    private let file: OpenFile
     private let queue = DispatchQueue(label: "OperationKit.TemporaryFileCollector", autoreleaseFrequency: .workItem)
     private let state = Locked(State())
     private var isFinished = false
 
     convenience init(in folder: URL) throws(NetworkError) {
-        let (made, descriptor) = try TemporaryFile.make(in: folder)
-        self.init(made, descriptor)
+        let (made, file) = try TemporaryFile.make(in: folder)
+        self.init(made, file)
     }
 
     /// Creates a collector that writes to an open file, which remains.
     package convenience init(writingTo descriptor: Int32, at url: URL) {
         let file = TemporaryFile(url)
         file.handOver()
-        self.init(file, descriptor)
+        self.init(file, OpenFile(descriptor))
     }
 
-    private init(_ made: TemporaryFile, _ descriptor: Int32) {
-        (temporaryFile, url) = (made, made.url)
-        file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+    private init(_ made: TemporaryFile, _ file: OpenFile) {
+        (temporaryFile, url, self.file) = (made, made.url, file)
         super.init()
     }
 
@@ -190,14 +189,8 @@ package final class TemporaryFileCollector: ResponseCollector<URL>, TemporaryFil
     }
 
     private func write(_ bytes: UnsafeRawBufferPointer) -> NetworkError? {
-        var rest = bytes
-        while !rest.isEmpty {
-            let count = Foundation.write(file.fileDescriptor, rest.baseAddress, rest.count)
-            if count < 0, errno == EINTR { continue }
-            guard count > 0 else { return Self.unwritable(errno) }
-            rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(count))
-        }
-        return nil
+        guard case .failure(let error) = FileSystem().writeAll(file, bytes) else { return nil }
+        return Self.unwritable(error.number)
     }
 
     private static func unwritable(_ number: Int32) -> NetworkError {
@@ -215,7 +208,7 @@ package final class TemporaryFileCollector: ResponseCollector<URL>, TemporaryFil
         isFinished = true
         try queue.sync {
             if let failure = state.withLock({ $0.failure }) { throw failure }
-            do { try file.close() } catch { throw Self.unwritable(errno) }
+            if case .failure(let error) = FileSystem().close(file) { throw Self.unwritable(error.number) }
         }
         return url
     }
@@ -232,11 +225,12 @@ final class TemporaryFile: Sendable {
     }
 
     /// Creates a file that only this user can read and write, and opens it for writing.
-    static func make(in folder: URL) throws(NetworkError) -> (file: TemporaryFile, descriptor: Int32) {
+    static func make(in folder: URL) throws(NetworkError) -> (TemporaryFile, OpenFile) {
         let url = folder.appendingPathComponent("OperationKit-\(UUID().uuidString).download", isDirectory: false)
-        let descriptor = open(url.path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-        guard descriptor >= 0 else {
-            let number = errno
+        switch FileSystem().createFile(FolderEntry(PathBytes(url.path)), permissions: 0o600) {
+        case .success(let file): return (TemporaryFile(url), file)
+        case .failure(let error):
+            let number = error.number
             if let error = DescriptorShortage.error(number, opening: url.path, phase: .receiving) { throw error }
             throw NetworkError(
                 code: .fileUnwritable, phase: .receiving,
@@ -244,14 +238,11 @@ final class TemporaryFile: Sendable {
                     + "writable.",
                 underlying: .init(domain: "errno", number: Int(number), text: String(cString: strerror(number))))
         }
-        return (TemporaryFile(url), descriptor)
     }
 
     /// Creates an empty file.
     static func empty(in folder: URL) throws(NetworkError) -> TemporaryFile {
-        let (file, descriptor) = try make(in: folder)
-        close(descriptor)
-        return file
+        try make(in: folder).0
     }
 
     deinit {

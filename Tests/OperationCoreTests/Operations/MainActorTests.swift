@@ -162,19 +162,4 @@ struct MainActorTests {
         await DispatchQueue.main.drain()
         #expect(screen.events == ["a 0.5", "b 0.5"])
     }
-
-    @Test @MainActor func `file operation progress is reported on the main actor before the result`() async throws {
-        let file = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
-        defer { try? FileManager.default.removeItem(at: file) }
-        let screen = Screen()
-        let write = FileWriteOperation(Data(count: 3 << 20), to: file)
-            .onMainActor(progress: { screen.note("\($0.fraction ?? 0)") })
-            .onMainActor(success: { _ in screen.note("written") })
-        write.callbackQueue = DispatchQueue(label: "elsewhere")
-        _ = try await write.run()
-        await write.ended()
-        await DispatchQueue.main.drain()
-        #expect(screen.events.suffix(2) == ["1.0", "written"])
-        #expect(screen.events.count >= 3)
-    }
 }

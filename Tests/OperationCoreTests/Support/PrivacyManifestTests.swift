@@ -27,7 +27,7 @@ struct PrivacyManifestTests {
         let NSPrivacyAccessedAPITypes: [Entry]
     }
 
-    @Test(arguments: ["OperationCore", "OperationNetworking"])
+    @Test(arguments: ["OperationCore", "OperationNetworking", "OperationBackgroundSessions"])
     func `the privacy manifest gives a reason for each category of calls in the library`(library: String) throws {
         var root = URL(fileURLWithPath: #filePath)
         for _ in 0..<4 { root.deleteLastPathComponent() }
@@ -37,9 +37,8 @@ struct PrivacyManifestTests {
         #expect(!manifest.NSPrivacyTracking)
         #expect(manifest.NSPrivacyAccessedAPITypes.allSatisfy { !$0.NSPrivacyAccessedAPITypeReasons.isEmpty })
         var used: Set<String> = []
-        for case let file as URL in FileManager.default.enumerator(at: folder, includingPropertiesForKeys: nil)
-            ?? .init()
-        where file.pathExtension == "swift" {
+        let files = try #require(FileManager.default.enumerator(at: folder, includingPropertiesForKeys: nil))
+        for case let file as URL in files where file.pathExtension == "swift" {
             let text = try String(contentsOf: file, encoding: .utf8)
             for call in Self.calls where text.range(of: call.pattern, options: .regularExpression) != nil {
                 used.insert("NSPrivacyAccessedAPICategory\(call.category)")

@@ -3,6 +3,7 @@
 
 import Foundation
 import OperationCore
+import OperationExporters
 import OperationNetworking
 import OperationTestKit
 import Testing

@@ -36,10 +36,7 @@ final class TransferRecorder: NetworkReceiver {
     private let keepsBody: Bool
 
     init(keepsBody: Bool = true, onHead: Action? = nil, onBytes: Action? = nil, onEnd: Action? = nil) {
-        self.keepsBody = keepsBody
-        self.onHead = onHead
-        self.onBytes = onBytes
-        self.onEnd = onEnd
+        (self.keepsBody, self.onHead, self.onBytes, self.onEnd) = (keepsBody, onHead, onBytes, onEnd)
     }
 
     var now: Record { record.withLock { $0 } }
@@ -52,14 +49,8 @@ final class TransferRecorder: NetworkReceiver {
 
     private func note(_ name: String, mayFollow rank: Int, _ change: (inout Record) -> Void) {
         record.withLock { record in
-            let reached =
-                !record.ends.isEmpty
-                ? 5
-                : !record.metrics.isEmpty
-                    ? 4
-                    : !record.trailers.isEmpty
-                        ? 3
-                        : !record.heads.isEmpty ? 2 : 1
+            let stages = [record.heads.isEmpty, record.trailers.isEmpty, record.metrics.isEmpty, record.ends.isEmpty]
+            let reached = (stages.lastIndex(of: false) ?? -1) + 2
             if reached > rank { record.disorder.append("\(name) after \(reached)") }
             change(&record)
         }

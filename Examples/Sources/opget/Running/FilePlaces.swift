@@ -3,6 +3,7 @@
 
 import Foundation
 import OperationCore
+import OperationFiles
 import OperationNetworking
 import Synchronization
 

@@ -3,6 +3,7 @@
 
 import Foundation
 import OperationCore
+import OperationFiles
 import OperationNetworking
 
 /// A download of a file in several segments at the same time, all of which are written to one file.

@@ -3,6 +3,7 @@
 
 import Foundation
 import OperationCore
+import OperationFiles
 import Synchronization
 
 /// A file that several segments write at the same time, with a metadata file that stores the progress.

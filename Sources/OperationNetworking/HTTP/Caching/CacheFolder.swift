@@ -84,24 +84,9 @@ package struct CacheFolder {
 
     /// Replaces a small file in one step, and returns whether that succeeded.
     package func write(_ bytes: [UInt8], to name: String) -> Bool {
-        let part = newName(CacheFile.partSuffix)
-        guard let file = create(part) else { return false }
-        let isWritten = bytes.withUnsafeBytes { write($0, to: file) }
-        let isClosed = (try? files.close(file).get()) != nil
-        guard isWritten, isClosed, (try? files.rename(entry(part), to: entry(name)).get()) != nil else {
-            remove(part)
-            return false
-        }
-        return true
-    }
-
-    func write(_ bytes: UnsafeRawBufferPointer, to file: OpenFile) -> Bool {
-        var rest = bytes
-        while !rest.isEmpty {
-            guard let count = try? files.write(file, rest).get(), count > 0 else { return false }
-            rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(count))
-        }
-        return true
+        guard isTrusted else { return false }
+        let part = entry(newName(CacheFile.partSuffix))
+        return (try? files.replace(entry(name), with: bytes, by: part, isDurable: false).get()) != nil
     }
 
     package func remove(_ name: String) {
@@ -319,7 +304,7 @@ final class CacheBodyWriter {
     func append(_ bytes: UnsafeRawBufferPointer) -> Bool {
         checksum.update(bytes)
         length += Int64(bytes.count)
-        return folder.write(bytes, to: file)
+        return (try? folder.files.writeAll(file, bytes).get()) != nil
     }
 
     /// Gives the file its final name, after which only the metadata is missing.

@@ -108,11 +108,9 @@ public struct FileCookieStorage: CookieStorage {
         if case .failure(.untrusted) = FileSystem().openTrusted(FolderEntry(PathBytes(file.path))) {
             throw FileOperationError(code: .untrusted, action: .writing, path: file.path)
         }
-        let data = try JSONEncoder().encode(Contents(cookies: cookies))
-        let options = FileWriteOptions(createsDirectories: true, permissions: 0o600)
-        let write = FileWriteOperation(data, to: file, options: options)
-        write.start()
-        _ = try write.outcome?.get()
+        let bytes = Array(try JSONEncoder().encode(Contents(cookies: cookies)))
+        let folder = try PreparedFolder(of: file, makingFolders: true, action: .writing, files: FileSystem())
+        try folder.replaceFile(with: bytes)
     }
 
     /// The file to which the symbolic links of this user lead, or the file itself if it is not such a link.

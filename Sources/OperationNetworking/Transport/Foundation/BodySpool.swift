@@ -16,7 +16,7 @@ final class BodySpool: Sendable {
 
     private enum State {
         case fresh
-        case writing(BodyReader, descriptor: Int32, SpooledFile)
+        case writing(BodyReader, OpenFile, SpooledFile)
         case ended
     }
 
@@ -30,14 +30,9 @@ final class BodySpool: Sendable {
         goOn()
     }
 
-    deinit { closeFile() }
-
     /// Stops writing, because the file is no longer needed.
     func stop() {
-        queue.async { [self] in
-            closeFile()
-            state = .ended
-        }
+        queue.async { [self] in state = .ended }
     }
 
     private func goOn() {
@@ -48,7 +43,7 @@ final class BodySpool: Sendable {
 
     private func write() throws(NetworkError) {
         if case .fresh = state { state = try begun() }
-        guard case .writing(let reader, let descriptor, let file) = state else { return }
+        guard case .writing(let reader, let output, let file) = state else { return }
         let room = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 << 10, alignment: 1)
         defer { room.deallocate() }
         while true {
@@ -56,7 +51,8 @@ final class BodySpool: Sendable {
             case .notYet: return
             case .end: return end(.success(file))
             case .bytes(let count):
-                try write(UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(room)[..<count]), to: descriptor)
+                let bytes = UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(room)[..<count])
+                if case .failure(let error) = FileSystem().writeAll(output, bytes) { throw Self.unwritable(error) }
             }
         }
     }
@@ -64,37 +60,24 @@ final class BodySpool: Sendable {
     private func begun() throws(NetworkError) -> State {
         let reader = try BodyReader(body, waker: BodyWaker { [weak self] in self?.goOn() })
         let url = folder.appendingPathComponent("body-\(UUID().uuidString)")
-        let descriptor = open(url.path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-        guard descriptor >= 0 else { throw Self.unwritable(errno) }
-        return .writing(reader, descriptor: descriptor, SpooledFile(url))
-    }
-
-    private func write(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32) throws(NetworkError) {
-        var rest = bytes
-        while !rest.isEmpty {
-            let count = Foundation.write(descriptor, rest.baseAddress, rest.count)
-            if count < 0, errno == EINTR { continue }
-            guard count > 0 else { throw Self.unwritable(errno) }
-            rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(count))
+        switch FileSystem().createFile(FolderEntry(PathBytes(url.path)), permissions: 0o600) {
+        case .success(let output): return .writing(reader, output, SpooledFile(url))
+        case .failure(let error): throw Self.unwritable(error)
         }
     }
 
     private func end(_ result: Result<SpooledFile, NetworkError>) {
         if case .ended = state { return }
-        closeFile()
         state = .ended
         completion(result)
     }
 
-    private func closeFile() {
-        if case .writing(_, let descriptor, _) = state { close(descriptor) }
-    }
-
-    private static func unwritable(_ number: Int32) -> NetworkError {
+    private static func unwritable(_ error: SystemError) -> NetworkError {
         NetworkError(
             code: .fileUnwritable, phase: .sending,
             message: "The body could not be written to a temporary file. Check the free space on the disk.",
-            underlying: .init(domain: "errno", number: Int(number), text: String(cString: strerror(number))))
+            underlying: .init(domain: "errno", number: Int(error.number), text: String(cString: strerror(error.number)))
+        )
     }
 }
 
@@ -124,7 +107,8 @@ package final class SpooledFile: Sendable {
         }
     }
 
-    private static func unkept(_ error: NSError) -> NetworkError {
+    /// Returns the error for a response that could not be kept.
+    package static func unkept(_ error: NSError) -> NetworkError {
         let beneath = error.userInfo[NSUnderlyingErrorKey] as? NSError
         let isFull =
             error.domain == NSCocoaErrorDomain && error.code == CocoaError.fileWriteOutOfSpace.rawValue
@@ -136,53 +120,6 @@ package final class SpooledFile: Sendable {
                 ? "The system received the response, but the disk has no space left to keep it. Free some space."
                 : "The system received the response, but its file could not be kept. Check the temporary folder.",
             underlying: .init(domain: error.domain, number: error.code, text: words))
-    }
-}
-
-// Files of transfers that outlive the process.
-extension SpooledFile {
-    /// The folder for files of a session, which outlive the process.
-    ///
-    /// The system may empty the folder if storage is low while the program does not run. An upload or a download whose
-    /// file is gone then ends with an error.
-    static func backgroundFolder(_ name: String) -> URL {
-        let caches = FileManager.default.urls(for: .cachesDirectory, in: .userDomainMask).first
-        let program = Bundle.main.bundleIdentifier ?? ProcessInfo.processInfo.processName
-        return (caches ?? FileManager.default.temporaryDirectory)
-            .appendingPathComponent("OperationKit").appendingPathComponent(program)
-            .appendingPathComponent(name.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? "session")
-    }
-
-    /// Appends bytes to a file, or to a new file if there is none.
-    static func adding(_ bytes: Data, to file: SpooledFile?, in folder: URL) -> Result<SpooledFile, NetworkError> {
-        let file = file ?? SpooledFile(folder.appendingPathComponent("body-\(UUID().uuidString)"))
-        do {
-            if !FileManager.default.fileExists(atPath: file.url.path) { try Data().write(to: file.url) }
-            let handle = try FileHandle(forWritingTo: file.url)
-            defer { try? handle.close() }
-            try handle.seekToEnd()
-            try handle.write(contentsOf: bytes)
-            return .success(file)
-        } catch {
-            return .failure(unkept(error as NSError))
-        }
-    }
-
-    /// Returns a file that an earlier run of the program left, or `nil` if there is none.
-    static func left(_ name: String, in folder: URL) -> SpooledFile? {
-        guard name.hasPrefix("body-") || name.hasPrefix("response-"), !name.contains("/") else { return nil }
-        let url = folder.appendingPathComponent(name)
-        return FileManager.default.fileExists(atPath: url.path) ? SpooledFile(url) : nil
-    }
-
-    /// Removes files that are so old that no transfer needs them.
-    static func removeFiles(in folder: URL, olderThan age: TimeInterval) {
-        let files = try? FileManager.default.contentsOfDirectory(
-            at: folder, includingPropertiesForKeys: [.contentModificationDateKey])
-        for file in files ?? [] {
-            let date = try? file.resourceValues(forKeys: [.contentModificationDateKey]).contentModificationDate
-            if let date, -date.timeIntervalSinceNow > age { unlink(file.path) }
-        }
     }
 }
 

@@ -14,13 +14,13 @@ import OperationCore
 /// The adapter grants slots, creates the tasks of Foundation and notifies the receivers. All of this happens on its
 /// queue. Foundation's callbacks only enqueue their events, because on Linux hardly any function may be called from a
 /// callback.
-final class URLSessionAdapter: Sendable {
+package final class URLSessionAdapter: Sendable {
     /// The maximum number of bytes that may arrive while a brake is set, before the transfer is given up.
     static let maximumPendingBytes = 64 << 20
 
     // Sendable: what is not a constant is only used on `queue`.
     private let queue: DispatchQueue
-    nonisolated(unsafe) var slots: SlotTable<URLSessionTransferTask>
+    package nonisolated(unsafe) var slots: SlotTable<URLSessionTransferTask>
     /// The tasks that were resumed and have not ended.
     private nonisolated(unsafe) var tasks: [ObjectIdentifier: URLSessionTransferTask] = [:]
     private let making = Locked(Making())
@@ -55,7 +55,7 @@ final class URLSessionAdapter: Sendable {
     }
 
     /// Creates the adapter of a session whose tasks are created by `maker`.
-    init(_ maker: any URLSessionTaskMaking, on queue: DispatchQueue, spoolingInto folder: URL) {
+    package init(_ maker: any URLSessionTaskMaking, on queue: DispatchQueue, spoolingInto folder: URL) {
         self.queue = queue
         self.maker = maker
         self.folder = folder
@@ -65,7 +65,7 @@ final class URLSessionAdapter: Sendable {
 
     static var now: Int64 { Int64(clamping: DispatchTime.now().uptimeNanoseconds) }
 
-    var now: Int64 { Self.now }
+    package var now: Int64 { Self.now }
 
     func perform(_ work: @escaping @Sendable () -> Void) {
         queue.async(execute: work)
@@ -77,18 +77,18 @@ final class URLSessionAdapter: Sendable {
     #endif
 
     /// Notifies the adapter that the demands on a task changed.
-    func post(_ task: URLSessionTransferTask) {
+    package func post(_ task: URLSessionTransferTask) {
         perform { self.visit(task) }
     }
 
-    var isClosedNow: Bool { making.withLock { $0.isClosed } }
+    package var isClosedNow: Bool { making.withLock { $0.isClosed } }
 
     /// Ends all tasks, and those that are resumed later.
     ///
     /// After this method returns, no task of Foundation is created. If another thread is creating a task, the method
     /// waits until the task exists. A delegate may call the method in `urlSession(_:didCreateTask:)`, because that task
     /// exists.
-    func close() {
+    package func close() {
         let isMade = making.withLock { making -> DispatchSemaphore? in
             making.isClosed = true
             guard let thread = making.thread, pthread_equal(thread, pthread_self()) == 0 else { return nil }
@@ -108,13 +108,20 @@ final class URLSessionAdapter: Sendable {
         perform { if self.tasks.isEmpty { self.maker.rest() } }
     }
 
-    static var closed: NetworkError {
+    package static var closed: NetworkError {
         NetworkError(code: .sessionClosed, phase: .waiting, message: "The session is closed. Create a new session.")
     }
 }
 
 // Tasks.
 extension URLSessionAdapter {
+    /// Creates a task, which waits for a transfer of the system if there is an existing one.
+    package func makeTask(
+        with request: NetworkRequest, receiver: any NetworkReceiver, attachedTo existing: (any SystemTask)? = nil
+    ) -> any NetworkTask {
+        URLSessionTransferTask(request, receiver, self, Extras(existing: existing))
+    }
+
     private func visit(_ task: URLSessionTransferTask) {
         let demands = task.takeDemands()
         if !demands.isCancelled {
@@ -235,27 +242,27 @@ extension URLSessionAdapter {
 
 // The actions of the state machines of tasks.
 extension URLSessionAdapter: TaskHost {
-    typealias Carrier = URLSessionAdapter
+    package typealias Carrier = URLSessionAdapter
 
     /// Returns the queue of a request, which ignores name lookups because Foundation makes them itself.
-    func line(of request: NetworkRequest) -> (name: String, isNumeric: Bool) { (request.origin.name, true) }
+    package func line(of request: NetworkRequest) -> (name: String, isNumeric: Bool) { (request.origin.name, true) }
 
-    func phase(of task: URLSessionTransferTask) -> NetworkError.Phase {
+    package func phase(of task: URLSessionTransferTask) -> NetworkError.Phase {
         task.confined.transfer?.phase ?? task.confined.machine.restingPhase
     }
 
-    func abandon(_ task: URLSessionTransferTask) {
+    package func abandon(_ task: URLSessionTransferTask) {
         guard let transfer = task.confined.transfer else { return }
         task.confined.transfer = nil
         transfer.stop()
         slots.release(transfer.host, isAhead: transfer.isAhead)
     }
 
-    func apply(_ brakes: TaskMachine.Brakes, to task: URLSessionTransferTask) {
+    package func apply(_ brakes: TaskMachine.Brakes, to task: URLSessionTransferTask) {
         task.confined.transfer?.apply(brakes)
     }
 
-    func forget(_ task: URLSessionTransferTask) {
+    package func forget(_ task: URLSessionTransferTask) {
         tasks[ObjectIdentifier(task)] = nil
         task.confined.extras.owner = nil
         guard tasks.isEmpty else { return }
@@ -377,12 +384,12 @@ extension URLSessionAdapter {
 }
 
 /// A task of a `URLSession` that is used as a ``NetworkSession``.
-typealias URLSessionTransferTask = SessionTask<URLSessionAdapter>
+package typealias URLSessionTransferTask = SessionTask<URLSessionAdapter>
 
 extension URLSessionAdapter: TaskAdapter {
-    typealias Transfer = URLSessionTransfer
+    package typealias Transfer = URLSessionTransfer
 
-    struct Extras {
+    package struct Extras {
         /// The session, which is kept alive for its tasks.
         var owner: URLSession?
         /// A task that the system already carries out, and for which this task waits.

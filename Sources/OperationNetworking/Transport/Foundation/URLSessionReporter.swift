@@ -9,7 +9,9 @@ import OperationCore
 #endif
 
 /// An event of a Foundation task.
-enum URLSessionEvent: Sendable {
+package enum URLSessionEvent: Sendable {
+    package typealias Tell = @Sendable (URLSessionEvent) -> Void
+
     case response(URLResponse)
     case bytes(Data)
     case sent(Int64)
@@ -30,11 +32,9 @@ enum URLSessionEvent: Sendable {
 ///
 /// On Apple platforms, each task has its own delegate. On Linux, each private session has one.
 final class URLSessionReporter: NSObject, URLSessionDataDelegate, Sendable {
-    typealias Tell = @Sendable (URLSessionEvent) -> Void
+    private let listeners = Locked<[Int: URLSessionEvent.Tell]>([:])
 
-    private let listeners = Locked<[Int: Tell]>([:])
-
-    func listen(to task: URLSessionTask, _ tell: @escaping Tell) {
+    func listen(to task: URLSessionTask, _ tell: @escaping URLSessionEvent.Tell) {
         listeners.withLock { $0[task.taskIdentifier] = tell }
     }
 
@@ -134,16 +134,16 @@ final class URLSessionReporter: NSObject, URLSessionDataDelegate, Sendable {
 }
 
 /// The meaning of an error of Foundation for a request that was already checked.
-struct URLSessionFailure {
+package struct URLSessionFailure {
     private let failure: any Error
     private let phase: NetworkError.Phase
 
-    init(_ error: any Error, phase: NetworkError.Phase) {
+    package init(_ error: any Error, phase: NetworkError.Phase) {
         failure = error
         self.phase = phase
     }
 
-    var error: NetworkError {
+    package var error: NetworkError {
         let known = NetworkError(failure, phase: phase)
         guard let failure = failure as? URLError, let (code, message) = meaning(failure, known) else { return known }
         let isEarly = known.phase == .connecting || code == .secureConnectionFailed || code == .untrustedCertificate
@@ -188,7 +188,7 @@ struct URLSessionFailure {
 #if canImport(Darwin)
     extension TransferMetrics {
         /// Creates metrics from Foundation's metrics for the last request of a task.
-        init(_ metrics: URLSessionTaskMetrics) {
+        package init(_ metrics: URLSessionTaskMetrics) {
             self.init()
             guard let last = metrics.transactionMetrics.last else { return }
             let start = metrics.taskInterval.start

@@ -12,7 +12,7 @@ import Synchronization
 #endif
 
 /// An object that creates Foundation's tasks for an adapter, on the queue of the adapter.
-protocol URLSessionTaskMaking: Sendable {
+package protocol URLSessionTaskMaking: Sendable {
     /// Whether the tasks outlive the process.
     ///
     /// Such tasks send bodies from files only, receive bodies in files, and have no time limits.
@@ -23,7 +23,7 @@ protocol URLSessionTaskMaking: Sendable {
     /// - Parameter existing: A task that the system already carries out, and that is used instead.
     func makeWork(
         _ request: NetworkRequest, _ body: URLSessionTransferBody.Form, _ existing: (any SystemTask)?,
-        _ tell: @escaping URLSessionReporter.Tell
+        _ tell: @escaping URLSessionEvent.Tell
     ) throws(NetworkError) -> URLSessionWork
 
     /// Records that there is work.
@@ -109,7 +109,7 @@ extension URLSessionTaskMaker: URLSessionTaskMaking {
 
         func makeWork(
             _ request: NetworkRequest, _ body: URLSessionTransferBody.Form, _ existing: (any SystemTask)?,
-            _ tell: @escaping URLSessionReporter.Tell
+            _ tell: @escaping URLSessionEvent.Tell
         ) throws(NetworkError) -> URLSessionWork {
             let plain = URLRequest(carrying: request, adding: fields, timeout: URLRequest.longInterval)
             // A request that goes ahead of others must not wait for the requests of the kept session.
@@ -181,7 +181,7 @@ extension URLSessionTaskMaker: URLSessionTaskMaking {
 
         func makeWork(
             _ request: NetworkRequest, _ body: URLSessionTransferBody.Form, _ existing: (any SystemTask)?,
-            _ tell: @escaping URLSessionReporter.Tell
+            _ tell: @escaping URLSessionEvent.Tell
         ) throws(NetworkError) -> URLSessionWork {
             guard let session = session.session, session.configuration.identifier == nil else {
                 throw NetworkError(
@@ -214,16 +214,16 @@ extension URLSessionTaskMaker: URLSessionTaskMaking {
         ///
         /// - Throws: An error with the code `sessionClosed` if the session is invalidated, and `preparationFailed` if
         ///   Foundation refuses to create the task for another reason.
-        func makingTask(_ make: () throws -> URLSessionTask) throws(NetworkError) -> URLSessionTask {
+        package func makingTask(_ make: () throws -> URLSessionTask) throws(NetworkError) -> URLSessionTask {
             do { return try make() } catch { throw .refusedTask(because: error.localizedDescription) }
         }
     }
 
     #if canImport(ExceptionGuard)
-        typealias FoundationTasks = OKTaskMaker
+        package typealias FoundationTasks = OKTaskMaker
     #else
         /// A replacement for the Objective-C target, in which an exception ends the process.
-        enum FoundationTasks {
+        package enum FoundationTasks {
             static func dataTask(in session: URLSession, request: URLRequest) throws -> URLSessionTask {
                 session.dataTask(with: request)
             }
@@ -232,15 +232,17 @@ extension URLSessionTaskMaker: URLSessionTaskMaking {
                 session.uploadTask(with: request, from: data)
             }
 
-            static func uploadTask(in session: URLSession, request: URLRequest, file: URL) throws -> URLSessionTask {
+            package static func uploadTask(in session: URLSession, request: URLRequest, file: URL) throws
+                -> URLSessionTask
+            {
                 session.uploadTask(with: request, fromFile: file)
             }
 
-            static func downloadTask(in session: URLSession, request: URLRequest) throws -> URLSessionTask {
+            package static func downloadTask(in session: URLSession, request: URLRequest) throws -> URLSessionTask {
                 session.downloadTask(with: request)
             }
 
-            static func downloadTask(in session: URLSession, resumeData: Data) throws -> URLSessionTask {
+            package static func downloadTask(in session: URLSession, resumeData: Data) throws -> URLSessionTask {
                 session.downloadTask(withResumeData: resumeData)
             }
         }
@@ -258,7 +260,7 @@ extension NetworkError {
 }
 
 /// A task of Foundation, and the ways in which it can be controlled.
-struct URLSessionWork {
+package struct URLSessionWork {
     let task: any SystemTask
     /// The session that was created for this task alone.
     var session: URLSession?
@@ -268,12 +270,12 @@ struct URLSessionWork {
 
     #if canImport(FoundationNetworking)
         /// On Linux, Foundation would send the request again and mix the bytes.
-        static let canBeSuspended = false
+        package static let canBeSuspended = false
     #else
-        static let canBeSuspended = true
+        package static let canBeSuspended = true
     #endif
 
-    init(task: any SystemTask, session: URLSession? = nil, canBeSuspended: Bool = Self.canBeSuspended) {
+    package init(task: any SystemTask, session: URLSession? = nil, canBeSuspended: Bool = Self.canBeSuspended) {
         self.task = task
         self.session = session
         self.canBeSuspended = canBeSuspended

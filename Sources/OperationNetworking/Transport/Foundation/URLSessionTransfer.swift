@@ -9,7 +9,7 @@ import OperationCore
 #endif
 
 /// The state of a running task of Foundation, which is used on the queue of its adapter.
-final class URLSessionTransfer: @unchecked Sendable {
+package final class URLSessionTransfer: @unchecked Sendable {
     // Sendable: only used on that queue.
 
     let host: Int
@@ -210,9 +210,9 @@ extension URLSessionTransfer {
 }
 
 /// The way in which the body of a request is passed to Foundation.
-enum URLSessionTransferBody {
+package enum URLSessionTransferBody {
     /// A body that Foundation sends with the right length.
-    enum Form {
+    package enum Form {
         case none
         case data(Data)
         case file(FileRegion)
@@ -259,7 +259,7 @@ extension URLRequest {
     ///   - request: The request.
     ///   - others: The headers to add unless the request has them.
     ///   - timeout: The timeout in seconds, or `nil` to use the timeout of the session.
-    init(carrying request: NetworkRequest, adding others: HeaderFields = [:], timeout: TimeInterval?) {
+    package init(carrying request: NetworkRequest, adding others: HeaderFields = [:], timeout: TimeInterval?) {
         self.init(url: request.url)
         httpMethod = request.method
         for field in request.headers { addValue(field.value, forHTTPHeaderField: field.name) }

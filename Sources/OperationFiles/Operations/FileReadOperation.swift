@@ -1,0 +1,140 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+
+/// An operation that reads a file into memory.
+///
+/// ```swift
+/// let read = FileReadOperation(URL(fileURLWithPath: "/etc/hostname"))
+/// print(try await read.run().count)
+/// ```
+///
+/// The operation follows symbolic links. The operation reads devices and files without a known length, such as the
+/// files in `/proc`, until their end. If the data exceeds the options' `maximumSize`, the operation fails with the code
+/// `tooLarge`. The operation refuses directories, pipes and sockets.
+public final class FileReadOperation: FileOperation<Data>, @unchecked Sendable {
+    // Sendable: it adds only constants.
+
+    /// The file to read.
+    public let url: URL
+    /// The options for the range and the size of the data.
+    public let options: FileReadOptions
+
+    /// Creates an operation that reads a file.
+    ///
+    /// - Parameters:
+    ///   - url: The file to read.
+    ///   - options: The range and the maximum size of the data.
+    public init(_ url: URL, options: FileReadOptions = FileReadOptions()) {
+        self.url = url
+        self.options = options
+        super.init()
+    }
+
+    override func perform(_ work: FileWork) throws(FileInterruption) -> Data {
+        let address = try FileAddress(url, for: .reading)
+        let place = FilePlace(.reading, address.description)
+        var source = try FileSource(FolderEntry(address.path), at: place, work: work)
+        if let range = options.range { try source.restrict(to: range) }
+        let (expected, limit) = (source.expectedBytes, max(options.maximumSize, 0))
+        work.expect(bytes: expected)
+        var data = Data()
+        if let expected {
+            guard expected <= limit else { throw .failed(place.error(.tooLarge)) }
+            // The length of a file may be wrong, so at most one gibibyte is reserved. Longer data grows while it is
+            // read.
+            data.reserveCapacity(Int(min(expected, 1 << 30)))
+        }
+        while let chunk = try source.next() {
+            guard chunk.count <= limit - data.count else { throw .failed(place.error(.tooLarge)) }
+            data.append(chunk.bindMemory(to: UInt8.self))
+            work.advance(bytes: chunk.count)
+        }
+        return data
+    }
+}
+
+/// Options for the range and the maximum size of the data to read.
+public struct FileReadOptions: Sendable, Hashable {
+    /// The range of bytes to read, counted from zero.
+    ///
+    /// The default is `nil`, which reads all bytes. If the range extends beyond the end of the file, the operation
+    /// reads the part inside the file. If the range begins outside the file, the operation fails with the code
+    /// `rangeOutsideFile`.
+    public var range: Range<Int64>?
+
+    /// The maximum number of bytes to read.
+    ///
+    /// This limit protects your program from endless files. The default is 256 MiB. If the file or the range is larger,
+    /// the operation fails with the code `tooLarge` and returns no data.
+    public var maximumSize: Int
+
+    /// Creates options with the given values.
+    public init(range: Range<Int64>? = nil, maximumSize: Int = 256 * 1024 * 1024) {
+        self.range = range
+        self.maximumSize = maximumSize
+    }
+}
+
+/// A file that is read in chunks, from its start or an offset to its end.
+struct FileSource {
+    private let work: FileWork
+    private let file: OpenFile
+    private let place: FilePlace
+    let status: FileStatus
+    /// The offset of the next byte, or `nil` for a file that is read sequentially.
+    private var offset: Int64?
+    /// The number of bytes that may still be read.
+    private var remaining: Int64
+
+    /// Opens a file, unless it is a directory, a pipe or a socket, which cannot be read to an end.
+    init(_ entry: FolderEntry, flags: Int32 = 0, at place: FilePlace, work: FileWork) throws(FileInterruption) {
+        // Opens without blocking, because opening a pipe without a writer would wait forever.
+        file = try work.files.open(entry, O_RDONLY | O_NONBLOCK | flags).get(at: place)
+        status = try work.files.status(of: file).get(at: place)
+        switch status.kind {
+        case .regular, .device: break
+        case .directory: throw .failed(place.error(for: SystemError(EISDIR)))
+        case .symbolicLink, .other: throw .failed(place.error(.unsupportedKind))
+        }
+        self.work = work
+        self.place = place
+        remaining = .max
+    }
+
+    /// The expected number of bytes, or `nil` for devices and for files whose length the system does not know in
+    /// advance.
+    var expectedBytes: Int64? {
+        guard status.kind == .regular, status.size > 0 else { return nil }
+        return min(max(status.size - (offset ?? 0), 0), remaining)
+    }
+
+    /// Limits reading to a range of the file, or to the part of the range that exists.
+    mutating func restrict(to range: Range<Int64>) throws(FileInterruption) {
+        let isInFile = status.kind != .regular || range.lowerBound <= status.size
+        guard range.lowerBound >= 0, isInFile else { throw .failed(place.error(.rangeOutsideFile)) }
+        offset = range.lowerBound
+        remaining = range.upperBound - range.lowerBound
+    }
+
+    /// Returns the next bytes in the buffer of the work, or `nil` at the end.
+    ///
+    /// The method first checks whether the operation was canceled.
+    mutating func next() throws(FileInterruption) -> UnsafeRawBufferPointer? {
+        try work.checkCancellation()
+        guard remaining > 0 else { return nil }
+        let (files, file, offset) = (work.files, file, offset)
+        let limit = Int(min(Int64(FileWork.chunkSize), remaining))
+        let part = work.withBuffer { UnsafeMutableRawBufferPointer(rebasing: $0.prefix(limit)) }
+        let result = try work.patiently(status.kind == .device ? file : nil, isWriting: false) {
+            files.read(file, into: part, at: offset)
+        }
+        let read = try result.get(at: place)
+        guard read > 0 else { return nil }
+        remaining -= Int64(read)
+        if let offset { self.offset = offset + Int64(read) }
+        return UnsafeRawBufferPointer(rebasing: part.prefix(read))
+    }
+}

@@ -1,0 +1,269 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+@_spi(Subclassing) import OperationCore
+
+/// An operation that writes data to a file in one step.
+///
+/// Even if the operation fails, other programs find either the complete new file or the previous state. The exception
+/// is ``FileWriteOptions/Mode/inPlace``, which does not write in one step.
+///
+/// ```swift
+/// let url = FileManager.default.temporaryDirectory.appendingPathComponent("greeting-\(UUID()).txt")
+/// let write = FileWriteOperation(Data("Hello".utf8), to: url)
+/// print(try await write.run().lastPathComponent)
+/// ```
+///
+/// The operation writes the data to a file with a temporary name (`.operationkit-….tmp`) in the directory of the
+/// destination, and then renames the file. If the destination is a symbolic link, the new file replaces the link, and
+/// the target of the link does not change. To write through the link, use ``FileWriteOptions/Mode/inPlace``, or resolve
+/// the URL first.
+///
+/// If the operation is canceled before it renames the file, it leaves nothing behind. If you cancel the operation
+/// later, the file may already be written.
+public final class FileWriteOperation: FileOperation<URL>, @unchecked Sendable {
+    // Sendable: the data is behind its lock.
+
+    /// The URL of the file.
+    ///
+    /// This URL is also the result of the operation.
+    public let url: URL
+    /// The options of the write.
+    public let options: FileWriteOptions
+    private let content: Locked<Data>
+
+    /// Creates an operation that writes a file.
+    ///
+    /// - Parameters:
+    ///   - data: The data to write. You can also set ``data`` later, for example from a dependency.
+    ///   - url: The URL of the file.
+    ///   - options: The options of the write.
+    public init(_ data: Data = Data(), to url: URL, options: FileWriteOptions = FileWriteOptions()) {
+        content = Locked(data)
+        self.url = url
+        self.options = options
+        super.init()
+    }
+
+    /// The data to write.
+    ///
+    /// A change after the operation has begun has no effect. The operation releases the data when it ends.
+    public var data: Data {
+        get { content.withLock { $0 } }
+        set {
+            let old = content.withLock { exchange(&$0, with: newValue) }
+            withExtendedLifetime(old) {}
+        }
+    }
+
+    override func perform(_ work: FileWork) throws(FileInterruption) -> URL {
+        let address = try FileAddress(url, for: .writing)
+        let data = data
+        // A cancellation releases the data. If that happened just before, this check detects it before a file is
+        // emptied.
+        try work.checkCancellation()
+        work.expect(bytes: Int64(data.count))
+        if options.mode == .inPlace {
+            try FileOverwriting(address: address, options: options, work: work).write(data)
+        } else {
+            try stage(data, at: address, work)
+        }
+        return url
+    }
+
+    private func stage(_ data: Data, at address: FileAddress, _ work: FileWork) throws(FileInterruption) {
+        let place = FilePlace(.writing, address.description)
+        let plan = StagedItem.Plan(
+            address: address, isDirectory: false, replaces: options.mode == .replacing,
+            makesFolders: options.createsDirectories, isDurable: options.isDurable, place: place)
+        try StagedItem.make(plan, work: work) { (item: StagedItem) throws(FileInterruption) in
+            // No user who cannot read the replaced file may read the new file, even while it is written.
+            let inherited = item.existing.flatMap { $0.kind == .regular ? $0.permissions & 0o777 : nil }
+            let permissions = options.permissions.map { $0 & 0o777 } ?? inherited ?? 0o644
+            let file = try work.files.createFile(item.entry, permissions: permissions).get(at: place)
+            let output = FileSink(work: work, file: file, place: place)
+            try output.write(data)
+            if let inherited, options.permissions == nil {
+                try work.files.setPermissions(inherited, of: file).get(at: place)
+            }
+            try output.finish(isDurable: options.isDurable)
+        }
+    }
+
+    @_spi(Subclassing) public override func outcomeWasTold() {
+        super.outcomeWasTold()
+        data = Data()
+    }
+}
+
+/// The options of a write operation.
+public struct FileWriteOptions: Sendable, Hashable {
+    /// The way in which the new content replaces the old content.
+    ///
+    /// The default is ``Mode/replacing``.
+    public var mode: Mode
+
+    /// A Boolean value that indicates whether the operation creates missing directories of the destination.
+    ///
+    /// The default is `false`.
+    public var createsDirectories: Bool
+
+    /// The permission bits of the file, before the `umask` of the process is applied.
+    ///
+    /// The default is `nil`. The file then gets the permissions of the file that it replaces, or else 0o644 without the
+    /// bits of the `umask`. Choose 0o600 for secrets. A file that is written in place keeps its permissions.
+    public var permissions: UInt16?
+
+    /// A Boolean value that indicates whether the file and its name are written to the disk before the operation
+    /// succeeds.
+    ///
+    /// The default is `true`, so that the file survives a power failure.
+    public var isDurable: Bool
+
+    /// Creates options with the given values.
+    public init(
+        mode: Mode = .replacing, createsDirectories: Bool = false, permissions: UInt16? = nil, isDurable: Bool = true
+    ) {
+        self.mode = mode
+        self.createsDirectories = createsDirectories
+        self.permissions = permissions
+        self.isDurable = isDurable
+    }
+
+    /// The default options, except that the file must not exist yet.
+    public static let creatingNew = FileWriteOptions(mode: .creatingNew)
+
+    /// The way in which new content replaces the content at the destination.
+    public struct Mode: Hashable, Sendable {
+        private let name: String
+
+        /// Replaces the file in one step, so that readers see the old or the new content, and a failure keeps the old
+        /// content.
+        ///
+        /// If the destination is a symbolic link, the link itself is replaced. The target of the link is not changed.
+        public static let replacing = Mode(name: "replacing")
+
+        /// Creates the file in one step, and fails with the code `alreadyExists` if an item exists at the destination.
+        ///
+        /// If several operations create the same file at the same time, exactly one succeeds.
+        public static let creatingNew = Mode(name: "creatingNew")
+
+        /// Writes into the existing file, for devices and for files that must keep their identity.
+        ///
+        /// This mode follows symbolic links and is not atomic. The old content is lost immediately, and a failure
+        /// leaves a part of the new content. After a failure, the operation removes the file only if it created the
+        /// file.
+        public static let inPlace = Mode(name: "inPlace")
+    }
+}
+
+/// A file that is being written.
+struct FileSink {
+    let work: FileWork
+    let file: OpenFile
+    let place: FilePlace
+    /// Whether a write may have to wait because the file is a device.
+    var isDevice = false
+
+    /// Writes all bytes in as many calls as necessary, and counts them as progress.
+    func write(_ bytes: UnsafeRawBufferPointer) throws(FileInterruption) {
+        var rest = bytes
+        while !rest.isEmpty {
+            let result = try work.patiently(isDevice ? file : nil, isWriting: true) { work.files.write(file, rest) }
+            let written = try result.get(at: place)
+            // If the system writes no bytes and reports no error, the loop would never end.
+            guard written > 0 else { throw .failed(place.error(for: SystemError(EIO))) }
+            rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(written))
+            work.advance(bytes: written)
+        }
+    }
+
+    /// Writes the data in chunks, and checks before each chunk whether the operation was canceled.
+    func write(_ data: Data) throws(FileInterruption) {
+        var start = data.startIndex
+        while start < data.endIndex {
+            try work.checkCancellation()
+            let end = data.index(start, offsetBy: FileWork.chunkSize, limitedBy: data.endIndex) ?? data.endIndex
+            let result = data[start..<end].withUnsafeBytes { bytes in
+                Result { () throws(FileInterruption) in try write(bytes) }
+            }
+            try result.get()
+            start = end
+        }
+    }
+
+    /// Writes the data to the disk if `isDurable` is `true`, and closes the file.
+    func finish(isDurable: Bool) throws(FileInterruption) {
+        // There is no second attempt. After a failure, the system may have discarded the data and would then report
+        // success.
+        if isDurable { try work.files.synchronize(file).get(at: place) }
+        try work.files.close(file).get(at: place)
+    }
+}
+
+/// Writes into an existing file or device, or creates the file.
+struct FileOverwriting {
+    private let destination: DestinationFolder
+    private let output: FileSink
+    /// The identity of the file that this value created, or `nil` if the file already existed.
+    private let made: FileStatus.Identity?
+    private let isDurable: Bool
+    private let work: FileWork
+
+    init(address: FileAddress, options: FileWriteOptions, work: FileWork) throws(FileInterruption) {
+        let place = FilePlace(.writing, address.description)
+        self.work = work
+        isDurable = options.isDurable
+        let permissions = (options.permissions ?? 0o644) & 0o777
+        let (destination, opened) = try DestinationFolder.enter(
+            of: address, makingFolders: options.createsDirectories, at: place, files: work.files
+        ) { Self.open($0.entry, permissions: permissions, files: work.files) }
+        self.destination = destination
+        do throws(FileInterruption) {
+            let (file, isNew) = try opened.get(at: place)
+            let status = try work.files.status(of: file).get(at: place)
+            // A pipe has no guarantee that another program reads the data.
+            guard [.regular, .device].contains(status.kind) else { throw .failed(place.error(.unsupportedKind)) }
+            made = isNew ? status.identity : nil
+            output = FileSink(work: work, file: file, place: place, isDevice: status.kind == .device)
+        } catch {
+            if case .success((_, true)) = opened { _ = work.files.remove(destination.entry, isDirectory: false) }
+            destination.discard()
+            throw error
+        }
+    }
+
+    func write(_ data: Data) throws(FileInterruption) {
+        do throws(FileInterruption) {
+            try output.write(data)
+            try output.finish(isDurable: isDurable)
+        } catch {
+            discard()
+            throw error
+        }
+        if isDurable { try destination.synchronize() }
+    }
+
+    /// Removes the file that this value created, but not a file that replaced it.
+    private func discard() {
+        if let made, case .success(let status) = work.files.status(of: destination.entry), status.identity == made {
+            _ = work.files.remove(destination.entry, isDirectory: false)
+        }
+        destination.discard()
+    }
+
+    /// Opens or creates the file and returns which of the two, even if other programs change the directory at the same
+    /// time.
+    private static func open(
+        _ entry: FolderEntry, permissions: UInt16, files: FileSystem
+    ) -> Result<(OpenFile, isNew: Bool), SystemError> {
+        for _ in 0..<DestinationFolder.attempts {
+            let made = files.createFile(entry, permissions: permissions)
+            guard case .failure(SystemError(EEXIST)) = made else { return made.map { ($0, true) } }
+            let opened = files.open(entry, O_WRONLY | O_TRUNC | O_NONBLOCK)
+            guard case .failure(SystemError(ENOENT)) = opened else { return opened.map { ($0, false) } }
+        }
+        return .failure(SystemError(ENOENT))
+    }
+}

@@ -1,0 +1,350 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+
+/// Copies a file, a symbolic link, or a directory with its contents.
+struct TreeCopier {
+    private struct Level {
+        let name: PathBytes
+        let status: FileStatus
+        var names: [PathBytes]
+    }
+
+    private let work: FileWork
+    /// The source, with the destination as the other path, for errors.
+    private let root: FilePlace
+    private let isDurable: Bool
+    private var source: FolderTrail
+    private var target: FolderTrail
+    private let entry: FolderEntry
+    private let targetEntry: FolderEntry
+    private var targetRoot: FileStatus.Identity?
+    private var levels: [Level] = []
+
+    init?(
+        _ entry: FolderEntry, to targetEntry: FolderEntry, isDurable: Bool, at root: FilePlace, work: FileWork
+    ) {
+        guard let folder = entry.folder, let targetFolder = targetEntry.folder else { return nil }
+        self.work = work
+        self.root = root
+        self.isDurable = isDurable
+        self.entry = entry
+        self.targetEntry = targetEntry
+        source = FolderTrail(from: folder, files: work.files)
+        target = FolderTrail(from: targetFolder, files: work.files)
+    }
+
+    mutating func copy() throws(FileInterruption) {
+        try copy(entry.name, as: targetEntry.name)
+        while let last = levels.indices.last {
+            if let name = levels[last].names.popLast() {
+                try copy(name, as: name)
+            } else {
+                try leave()
+            }
+        }
+    }
+
+    private mutating func copy(_ name: PathBytes, as newName: PathBytes) throws(FileInterruption) {
+        try work.checkCancellation()
+        let status = try work.files.status(of: FolderEntry(name, in: source.folder)).get(at: sourcePlace(name))
+        switch status.kind {
+        case .regular: try copyFile(name, as: newName, status)
+        case .symbolicLink: try copyLink(name, as: newName)
+        case .directory: try enter(name, as: newName)
+        case .device, .other: throw .failed(sourcePlace(name).error(.unsupportedKind))
+        }
+        work.advanceByItem()
+    }
+
+    private func copyFile(
+        _ name: PathBytes, as newName: PathBytes, _ known: FileStatus
+    ) throws(FileInterruption) {
+        // The paths are built once for each file, which costs little at the usual depth.
+        let copy = FileCopy(
+            source: FolderEntry(name, in: source.folder), target: FolderEntry(newName, in: target.folder),
+            sourcePlace: sourcePlace(name), targetPlace: targetPlace(name), isDurable: isDurable)
+        try copy.make(known, work: work)
+    }
+
+    private func copyLink(_ name: PathBytes, as newName: PathBytes) throws(FileInterruption) {
+        let link = FolderEntry(name, in: source.folder)
+        let content = try work.files.readSymbolicLink(link).get(at: sourcePlace(name))
+        let new = FolderEntry(newName, in: target.folder)
+        try work.files.makeSymbolicLink(new, to: content).get(at: targetPlace(name))
+    }
+
+    private mutating func enter(_ name: PathBytes, as newName: PathBytes) throws(FileInterruption) {
+        let new = FolderEntry(newName, in: target.folder)
+        try work.files.makeDirectory(new, permissions: 0o700).get(at: targetPlace(name))
+        let status = try source.enter(name).get(at: sourcePlace(name))
+        let made = try target.enter(newName).get(at: targetPlace(name))
+        let top = targetRoot ?? made.identity
+        targetRoot = top
+        // Otherwise, the copy would be copied too, and then the copy of the copy.
+        guard status.identity != top else { throw .failed(rootPlace.error(.destinationInsideSource)) }
+        let names = try work.files.names(in: source.folder).get(at: sourcePlace(name))
+        levels.append(Level(name: name, status: status, names: names))
+    }
+
+    private mutating func leave() throws(FileInterruption) {
+        guard let level = levels.last else { return }
+        _ = try source.leave().get(at: sourcePlace())
+        let folder = try target.leave().get(at: targetPlace())
+        // The permissions are set last, because they may not allow leaving the directory.
+        try work.files.setPermissions(level.status.permissions & 0o1777, of: folder).get(at: targetPlace())
+        try work.files.setTimes(of: folder, from: level.status).get(at: targetPlace())
+        if isDurable { try work.files.synchronize(folder).get(at: targetPlace()) }
+        levels.removeLast()
+    }
+
+    private var rootPlace: FilePlace { FilePlace(root.action, root.otherPath ?? "", otherPath: root.path) }
+
+    private func sourcePlace(_ name: PathBytes? = nil) -> FilePlace { place(name, in: root) }
+
+    private func targetPlace(_ name: PathBytes? = nil) -> FilePlace { place(name, in: rootPlace) }
+
+    /// Returns the path of a name in the current directory of the source or the destination.
+    ///
+    /// The path is built only for errors.
+    private func place(_ name: PathBytes?, in root: FilePlace) -> FilePlace {
+        let names = (levels.map(\.name) + [name].compactMap { $0 }).dropFirst()
+        var place = root
+        for name in names {
+            place.path += "/\(name)"
+            place.otherPath? += "/\(name)"
+        }
+        return place
+    }
+}
+
+/// A copy of the content, the permissions and the times of one file.
+private struct FileCopy {
+    let source: FolderEntry
+    let target: FolderEntry
+    let sourcePlace: FilePlace
+    let targetPlace: FilePlace
+    let isDurable: Bool
+
+    func make(_ known: FileStatus, work: FileWork) throws(FileInterruption) {
+        var input = try FileSource(source, flags: O_NOFOLLOW, at: sourcePlace, work: work)
+        guard input.status.identity == known.identity else { throw .failed(sourcePlace.error(.changedMeanwhile)) }
+        // No other user can read the file before it has the permissions of the original.
+        let file = try work.files.createFile(target, permissions: 0o600).get(at: targetPlace)
+        let output = FileSink(work: work, file: file, place: targetPlace)
+        while let chunk = try input.next() { try output.write(chunk) }
+        try work.files.setPermissions(known.permissions & 0o777, of: file).get(at: targetPlace)
+        try work.files.setTimes(of: file, from: known).get(at: targetPlace)
+        try output.finish(isDurable: isDurable)
+    }
+}
+
+/// A copy that appears at its destination in one step.
+struct StagedCopy {
+    let source: FileAddress
+    let destination: FileAddress
+    let options: FileTransferOptions
+    let action: FileOperationError.Action
+    let work: FileWork
+
+    func make() throws(FileInterruption) {
+        let place = FilePlace(action, source.description, otherPath: destination.description)
+        let entry = try source.openEntryToRead(at: place, files: work.files)
+        let status = try work.files.status(of: entry).get(at: place)
+        if entry.folder == nil {
+            guard status.kind == .regular else { throw .failed(place.error(.permissionDenied)) }
+            // If the file cannot be read, the error names the file and not its destination.
+            _ = try FileSource(entry, flags: O_NOFOLLOW, at: place, work: work)
+        }
+        work.expect(bytes: status.kind == .regular ? status.size : nil)
+        let plan = StagedItem.Plan(
+            address: destination, isDirectory: status.kind == .directory, replaces: options.existingItem == .replace,
+            makesFolders: options.createsDirectories, isDurable: options.isDurable,
+            place: FilePlace(action, destination.description, otherPath: source.description))
+        try StagedItem.make(plan, work: work) { (item: StagedItem) throws(FileInterruption) in
+            guard var copier = TreeCopier(entry, to: item.entry, isDurable: options.isDurable, at: place, work: work)
+            else {
+                let copy = FileCopy(
+                    source: entry, target: item.entry, sourcePlace: place, targetPlace: plan.place,
+                    isDurable: options.isDurable)
+                try copy.make(status, work: work)
+                return work.advanceByItem()
+            }
+            try copier.copy()
+        }
+    }
+}
+
+/// An item that is created under a temporary name next to its destination and renamed at the end in one step.
+struct StagedItem {
+    let destination: DestinationFolder
+    /// The entry with the temporary name.
+    let entry: FolderEntry
+    /// The status of the item at the destination, if there is one.
+    let existing: FileStatus?
+
+    /// The settings for the new item.
+    struct Plan {
+        let address: FileAddress
+        let isDirectory: Bool
+        let replaces: Bool
+        let makesFolders: Bool
+        let isDurable: Bool
+        let place: FilePlace
+    }
+
+    /// Calls `build` to create the item and then renames it, and removes everything if an error occurs.
+    static func make(
+        _ plan: Plan, work: FileWork, build: (StagedItem) throws(FileInterruption) -> Void
+    ) throws(FileInterruption) {
+        var attempt = 1
+        while true {
+            let item = try StagedItem(plan, work: work)
+            do throws(FileInterruption) {
+                try build(item)
+                try work.checkCancellation()
+                try item.publish(plan, files: work.files)
+            } catch {
+                item.discard(plan, work: work)
+                // Another operation created the directory, failed and removed it, so nothing can have been built in it.
+                guard plan.makesFolders, attempt < DestinationFolder.attempts, item.destination.isGone else {
+                    throw error
+                }
+                attempt += 1
+                continue
+            }
+            if plan.isDurable { try item.destination.synchronize() }
+            return
+        }
+    }
+
+    private init(_ plan: Plan, work: FileWork) throws(FileInterruption) {
+        destination = try DestinationFolder(
+            of: plan.address, makingFolders: plan.makesFolders, at: plan.place, files: work.files)
+        entry = destination.temporaryEntry()
+        do throws(FileInterruption) {
+            existing = try Self.check(destination.entry, plan, files: work.files)
+        } catch {
+            destination.discard()
+            throw error
+        }
+    }
+
+    /// Detects early the errors that `publish` would detect in the end.
+    private static func check(
+        _ entry: FolderEntry, _ plan: Plan, files: FileSystem
+    ) throws(FileInterruption) -> FileStatus? {
+        let result = files.status(of: entry)
+        if case .failure(SystemError(ENOENT)) = result { return nil }
+        let status = try result.get(at: plan.place)
+        guard plan.replaces else { throw .failed(plan.place.error(for: SystemError(EEXIST))) }
+        guard status.isReplaceable else { throw .failed(plan.place.error(.unsupportedKind)) }
+        switch (status.kind, plan.isDirectory) {
+        case (.directory, false): throw .failed(plan.place.error(for: SystemError(EISDIR)))
+        case (.directory, true):
+            let names = files.openFolder(entry).flatMap { files.names(in: $0) }
+            let isEmpty = try names.get(at: plan.place).isEmpty
+            guard isEmpty else { throw .failed(plan.place.error(for: SystemError(ENOTEMPTY))) }
+        case (_, true): throw .failed(plan.place.error(for: SystemError(ENOTDIR)))
+        case (_, false): break
+        }
+        return status
+    }
+
+    private func publish(_ plan: Plan, files: FileSystem) throws(FileInterruption) {
+        let result =
+            plan.replaces
+            ? files.rename(entry, to: destination.entry)
+            : files.renameExclusively(entry, to: destination.entry, isDirectory: plan.isDirectory)
+        try result.get(at: plan.place)
+    }
+
+    private func discard(_ plan: Plan, work: FileWork) {
+        var remover = TreeRemover(work: work.uncancellable(), root: plan.place, isOwn: true)
+        // The earlier error is the one to report.
+        try? remover.remove(entry)
+        destination.discard()
+    }
+}
+
+/// Moves an item by renaming it, or by copying it to another file system and removing the original.
+struct ItemMove {
+    let source: FileAddress
+    let destination: FileAddress
+    let options: FileTransferOptions
+    let work: FileWork
+
+    private var place: FilePlace { FilePlace(.moving, source.description, otherPath: destination.description) }
+    private var otherPlace: FilePlace { FilePlace(.moving, destination.description, otherPath: source.description) }
+
+    func make() throws(FileInterruption) {
+        try work.checkCancellation()
+        let entry = try source.openEntry(at: place, files: work.files)
+        let status = try work.files.status(of: entry).get(at: place)
+        let (target, result) = try DestinationFolder.enter(
+            of: destination, makingFolders: options.createsDirectories, at: otherPlace, files: work.files
+        ) { rename(entry, status, to: $0.entry) }
+        switch result {
+        case .success:
+            work.advanceByItem()
+            guard options.isDurable, let folder = entry.folder else { return }
+            // The new name is written first, so a power failure may leave both names but never neither.
+            try target.synchronize()
+            try work.files.synchronize(folder).get(at: place)
+        case .failure(SystemError(EXDEV)):
+            target.discard()
+            try copyAndRemove(entry, status)
+        case .failure(let error):
+            target.discard()
+            let isInside = error.number == EINVAL && status.kind == .directory
+            throw .failed(otherPlace.error(for: error, code: isInside ? .destinationInsideSource : nil))
+        }
+    }
+
+    private func rename(
+        _ entry: FolderEntry, _ status: FileStatus, to target: FolderEntry
+    ) -> Result<Void, SystemError> {
+        guard options.existingItem == .replace else {
+            return work.files.renameExclusively(entry, to: target, isDirectory: status.kind == .directory)
+        }
+        // The system would replace a device, such as `/dev/null`, with a file.
+        if case .success(let existing) = work.files.status(of: target), !existing.isReplaceable {
+            return .failure(SystemError(ENXIO))
+        }
+        if isSecondName(target, of: status, at: entry) { return work.files.remove(entry, isDirectory: false) }
+        return work.files.rename(entry, to: target)
+    }
+
+    /// Returns whether the destination is another name of the same file.
+    ///
+    /// By the POSIX standard, renaming one name to the other has no effect and would leave both.
+    private func isSecondName(_ target: FolderEntry, of status: FileStatus, at entry: FolderEntry) -> Bool {
+        guard status.linkCount > 1, status.kind != .directory, let folder = entry.folder,
+            let targetFolder = target.folder,
+            case .success(let other) = work.files.status(of: target), other.identity == status.identity,
+            case .success(let here) = work.files.status(of: folder),
+            case .success(let there) = work.files.status(of: targetFolder)
+        else { return false }
+        // The same name in the same directory is one name, even if the file system ignores case.
+        let isSameName = entry.name.description.lowercased() == target.name.description.lowercased()
+        return here.identity != there.identity || !isSameName
+    }
+
+    private func copyAndRemove(_ entry: FolderEntry, _ status: FileStatus) throws(FileInterruption) {
+        let copy = StagedCopy(
+            source: source, destination: destination, options: options, action: .moving, work: work)
+        try copy.make()
+        // The copy is complete, so the move is no longer canceled.
+        var place = place
+        place.action = .removing
+        // If the file was saved under the same name in the meantime, the copy does not contain the new version.
+        guard try work.files.status(of: entry).get(at: place).hasContent(of: status) else {
+            throw .failed(place.error(.changedMeanwhile))
+        }
+        var remover = TreeRemover(work: work.uncancellable(), root: place)
+        try remover.remove(entry)
+        if options.isDurable, let folder = entry.folder { try work.files.synchronize(folder).get(at: place) }
+    }
+}
