@@ -79,6 +79,7 @@ package final class LocalNginx {
                 listen 127.0.0.1:\(port);
                 root \(folder.path)/root;
                 location /taken/ { dav_methods PUT; }
+                location /echo { return 200 '\(Self.json)'; }
             }
         }
 

@@ -2,6 +2,7 @@
 // See LICENSE in the repository's root.
 
 import BenchmarkSupport
+import Dispatch
 import Foundation
 import NetworkBenchmarkSupport
 
@@ -17,7 +18,7 @@ enum NetworkOperationsBenchmark {
             BenchmarkCommand(
                 "network-operations",
                 parts: [
-                    .init("small", smallOperations), .init("large", largeOperations),
+                    .init("paths", userPaths), .init("small", smallOperations), .init("large", largeOperations),
                     .init("held", operationsInFlight),
                 ]
             ).main()
@@ -25,15 +26,27 @@ enum NetworkOperationsBenchmark {
         arguments.removeFirst()
         switch role {
         case .client: SmallClient(arguments)?.run()
+        case .path: run(UserPathClient(arguments))
         case .download: LargeOperation(arguments)?.download()
         case .upload: LargeOperation(arguments)?.upload()
         case .hold: HoldingClient(arguments)?.run()
         }
     }
 
+    private static func run(_ client: UserPathClient?) {
+        guard let client else { return }
+        let isOver = DispatchSemaphore(value: 0)
+        Task {
+            await client.run()
+            isOver.signal()
+        }
+        isOver.wait()
+    }
+
     /// The role of a child process, which runs separately so that its time and memory can be measured.
     enum Role: String {
         case client = "--client"
+        case path = "--path"
         case download = "--download"
         case upload = "--upload"
         case hold = "--hold"

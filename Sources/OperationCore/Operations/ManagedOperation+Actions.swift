@@ -260,6 +260,8 @@ final class RareOperationState {
     var standIn: (any AnyObject & Sendable)?
     /// The context of the task that called `run()`, until the body begins.
     var taskContext: TaskContext?
+    /// The wait of the task that called `run()`.
+    var taskWait: TaskWait?
     var lastObserverID: UInt64 = 0
     /// The operations that are mapped from this one.
     var maps: MapRecords?

@@ -31,7 +31,7 @@ extension TypedOperation {
             if let wait = BodyWait.beginInTask(for: self, until: .outcome) { return await outcome(during: wait) }
             return await withTaskCancellationHandler {
                 await withCheckedContinuation { continuation in
-                    addObserver(isWaiter: true) { operation in
+                    addWaiter { operation in
                         // The operation is this one, and it notifies its waiters only after it has an outcome.
                         let outcome = (operation as? TypedOperation)?.outcome
                         continuation.resume(returning: outcome ?? .cancelled(.requested))
@@ -48,7 +48,7 @@ extension TypedOperation {
         defer { wait.end() }
         if let refusal = wait.refusal { return .cancelled(refusal) }
         let passage = TaskWait()
-        addObserver(isWaiter: true) { _ in passage.end() }
+        addWaiter { _ in passage.end() }
         wait.lookAgain { _ in passage.end() }
         await withTaskCancellationHandler {
             await passage.passage()
@@ -78,9 +78,32 @@ extension TypedOperation {
     @discardableResult
     public final func run() async throws(OperationFailure<ErrorType>) -> ResultType {
         if Task.isCancelled { cancelIfUndecided(because: .taskCancelled) }
-        keepTaskContext()
-        DispatchQueue.global().async { [self] in startIfNeeded() }
-        return try await finalOutcome.get()
+        guard canBeginInTask else {
+            keepTaskContext()
+            DispatchQueue.global().async { [self] in startIfNeeded() }
+            return try await finalOutcome.get()
+        }
+        // Waking another thread would cost more than the start.
+        startIfNeeded()
+        return try await outcomeWithWork.get()
+    }
+
+    /// The outcome of the operation, for a task that performs short work of the operation while it waits.
+    private var outcomeWithWork: OperationOutcome<ResultType, ErrorType> {
+        get async {
+            if let wait = BodyWait.beginInTask(for: self, until: .outcome) { return await outcome(during: wait) }
+            let wait = TaskWait()
+            addWaiter { _ in wait.end() }
+            core.withLock { core in
+                if core.machine.ending == nil { core.need().taskWait = wait }
+            }
+            await withTaskCancellationHandler {
+                await wait.passage()
+            } onCancel: {
+                cancelIfUndecided(because: .taskCancelled)
+            }
+            return outcome ?? .cancelled(.requested)
+        }
     }
 
     /// Starts the operation on the calling thread, waits there until its outcome is decided, and returns its result.
@@ -132,10 +155,28 @@ extension TypedOperation {
         defer { wait?.end() }
         if let refusal = wait?.refusal { throw .cancelled(refusal) }
         let waiter = BlockingWaiter()
-        addObserver(isWaiter: true) { _ in waiter.wake() }
+        addWaiter { _ in waiter.wake() }
         wait?.lookAgain { _ in waiter.wake() }
         guard waiter.wait(for: self) else { throw .cancelled(.tooManyWaits) }
         if outcome == nil, let refusal = wait?.refusal { throw .cancelled(refusal) }
         return try (outcome ?? .cancelled(.requested)).get()
+    }
+}
+
+extension ManagedOperation {
+    /// Whether the calling task can start the operation, because the start runs no code of the user and does not block.
+    fileprivate var canBeginInTask: Bool {
+        guard original == nil, isBodyBrief else { return false }
+        return core.withLock { core in
+            core.extras == nil && core.node == nil && core.host == nil && core.parent == nil
+        }
+    }
+
+    /// Lets the task that waits in ``TypedOperation/run()`` perform work, and returns whether it will.
+    ///
+    /// - Parameter work: A closure that returns quickly and does not block, because it runs on a thread of Swift's
+    ///   cooperative pool.
+    package final func performInWaitingTask(_ work: @escaping @Sendable () -> Void) -> Bool {
+        core.withLock { $0.extras?.taskWait }?.perform(work) ?? false
     }
 }

@@ -11,10 +11,24 @@ extension ManagedOperation {
     /// A waiter is notified as soon as the outcome is decided.
     ///
     /// - Returns: A value that removes the observer.
-    @discardableResult
     package final func addObserver(
         isWaiter: Bool, _ tell: @escaping @Sendable (ManagedOperation) -> Void
     ) -> OutcomeObservation {
+        OutcomeObservation(operation: self, id: keepObserver(isWaiter: isWaiter, tell))
+    }
+
+    /// Adds a waiter, which is never removed.
+    ///
+    /// Unlike ``addObserver(isWaiter:_:)``, this method creates no weak reference. After an object had one, each change of
+    /// its reference count takes longer.
+    package final func addWaiter(_ tell: @escaping @Sendable (ManagedOperation) -> Void) {
+        _ = keepObserver(isWaiter: true, tell)
+    }
+
+    /// Keeps an observer and returns its number, or notifies the observer and returns `nil`.
+    private func keepObserver(
+        isWaiter: Bool, _ tell: @escaping @Sendable (ManagedOperation) -> Void
+    ) -> UInt64? {
         let id = storage.withLock { core -> UInt64? in
             if isWaiter ? core.machine.ending != nil : core.machine.isTold && core.extras?.telling.isRunning != true {
                 return nil
@@ -25,7 +39,7 @@ extension ManagedOperation {
             return extras.lastObserverID
         }
         if id == nil { tell(self) }
-        return OutcomeObservation(operation: self, id: id)
+        return id
     }
 
     fileprivate func removeObserver(_ id: UInt64) {

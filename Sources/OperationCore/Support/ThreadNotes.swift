@@ -141,11 +141,15 @@ package protocol ThreadLender: Sendable {
 
 /// A wait of one task, which ends with an event or with the cancellation of the task.
 ///
-/// The code that sees either of them calls `end()`.
+/// The code that sees either of them calls `end()`. Until then, the waiting task can perform short work, so that the work
+/// needs no other thread.
 package final class TaskWait: Sendable {
+    package typealias Work = @Sendable () -> Void
+
     private enum State {
+        /// The task does not wait yet, or performs work.
         case idle
-        case waiting(CheckedContinuation<Void, Never>)
+        case waiting(UnsafeContinuation<Work?, Never>)
         case over
     }
 
@@ -153,20 +157,39 @@ package final class TaskWait: Sendable {
 
     package init() {}
 
-    /// Resumes the task, or lets a later `passage()` return immediately.
+    /// Resumes the task, or lets a later `passage()` return after the work that the task has.
     package func end() {
-        if case .waiting(let continuation) = state.withLock({ exchange(&$0, with: .over) }) { continuation.resume() }
+        if case .waiting(let continuation) = state.withLock({ exchange(&$0, with: .over) }) {
+            continuation.resume(returning: nil)
+        }
     }
 
-    /// Waits for `end()`.
+    /// Lets the waiting task perform work, and returns whether it will.
+    ///
+    /// The task does not if it is not waiting, for example because it performs other work.
+    package func perform(_ work: @escaping Work) -> Bool {
+        let continuation = state.withLock { state -> UnsafeContinuation<Work?, Never>? in
+            guard case .waiting(let continuation) = state else { return nil }
+            state = .idle
+            return continuation
+        }
+        continuation?.resume(returning: work)
+        return continuation != nil
+    }
+
+    /// Waits for `end()`, and performs work in the meantime.
     package func passage() async {
-        await withCheckedContinuation { continuation in
+        while let work = await next() { work() }
+    }
+
+    private func next() async -> Work? {
+        await withUnsafeContinuation { continuation in
             let isOver = state.withLock { state in
                 if case .over = state { return true }
                 state = .waiting(continuation)
                 return false
             }
-            if isOver { continuation.resume() }
+            if isOver { continuation.resume(returning: nil) }
         }
     }
 }

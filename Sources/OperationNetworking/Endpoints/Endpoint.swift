@@ -160,7 +160,7 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
         return try request(at: base)
     }
 
-    func request(at base: NetworkBase) throws -> NetworkRequest {
+    package func request(at base: NetworkBase) throws -> NetworkRequest {
         let body = try makeBody(base)
         var (fields, own) = (base.headers, headers)
         let url: URL
@@ -176,7 +176,7 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
         if body.contentType != nil { fields["Content-Type"] = nil }
         if body.contentEncoding != nil { fields["Content-Encoding"] = nil }
         for field in own { fields[field.name] = nil }
-        fields = HeaderFields(Array(fields) + Array(own))
+        for field in own { fields.add(field.name, field.value) }
         if !fields.contains("Accept") { fields.add("Accept", accepts) }
         return try NetworkRequest(method, url: url, headers: fields, body: body, options: base.options)
     }
@@ -280,10 +280,10 @@ extension Endpoint where ResultType: Decodable {
 
     /// The content types that ``DecodedBody`` can decode into the result type.
     private static var readable: String {
-        let all: [Any.Type] = [
-            Data.self, String.self, NoContent.self, Data?.self, String?.self, NoContent?.self,
-        ]
-        let takesAnything = all.contains { $0 == ResultType.self }
+        let takesAnything =
+            ResultType.self == Data.self || ResultType.self == Data?.self || ResultType.self == String.self
+            || ResultType.self == String?.self || ResultType.self == NoContent.self
+            || ResultType.self == NoContent?.self
         return takesAnything ? "*/*" : "application/json"
     }
 }

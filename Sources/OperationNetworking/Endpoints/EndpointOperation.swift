@@ -87,9 +87,15 @@ open class EndpointOperation<ResultType: Sendable>: NetworkDataOperation<ResultT
 
     override var inheritedTransferOptions: TransferOptions { base.options }
 
-    override var operationSession: any NetworkSession { base.session }
+    override var operationSession: any NetworkSession {
+        // Reading the whole base would copy its values.
+        guard isPlain, let given else { return base.session }
+        return given.base.session
+    }
 
     package override var isPlain: Bool { type(of: self) == EndpointOperation<ResultType>.self }
+
+    package override var decodesByItself: Bool { isPlain && given?.endpoint.read != nil }
 
     override var makesResultByEvaluator: Bool { false }
 

@@ -144,6 +144,7 @@ public struct NetworkBase: Sendable {
 
     /// Returns the URL of a path under the base URL, with a query.
     func address(of path: String, query: [String: (any Sendable)?]) throws(NetworkError) -> URL {
+        if query.isEmpty, let address = plainAddress(of: path) { return address }
         try Self.check(path)
         guard var parts = URLComponents(url: url, resolvingAgainstBaseURL: true) else { throw Self.refusal(path) }
         let folder = parts.percentEncodedPath.hasSuffix("/") ? "" : "/"
@@ -159,6 +160,27 @@ public struct NetworkBase: Sendable {
         if !query.isEmpty { parts.percentEncodedQuery = try added(query, to: parts.percentEncodedQuery) }
         guard let address = parts.url else { throw Self.refusal(path) }
         return address
+    }
+
+    /// Returns the URL of a path if neither the path nor the base URL needs a parser, as in most requests.
+    private func plainAddress(of path: String) -> URL? {
+        guard url.baseURL == nil else { return nil }
+        let base = url.absoluteString
+        guard RequestOrigin(ofPlain: base) != nil, !base.utf8.contains(UInt8(ascii: "?")) else { return nil }
+        let names = path.utf8.drop { $0 == UInt8(ascii: "/") }
+        // A path with two dots may leave the base, which the full check refuses.
+        var (wasDot, needsParser) = (false, names.isEmpty)
+        for byte in names {
+            switch byte {
+            case 0x2F, 0x30...0x39, 0x41...0x5A, 0x5F, 0x61...0x7A, 0x2D, 0x7E: wasDot = false
+            case 0x2E:
+                if wasDot { needsParser = true }
+                wasDot = true
+            default: needsParser = true
+            }
+        }
+        guard !needsParser else { return nil }
+        return URL(string: base + (base.utf8.last == UInt8(ascii: "/") ? "" : "/") + Substring(names))
     }
 
     /// Returns the query of a URL with values added at its end.

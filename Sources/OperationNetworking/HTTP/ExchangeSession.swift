@@ -228,7 +228,7 @@ package struct Hop: Sendable {
 
     /// Creates a hop from a request, or returns `nil` if the URL of the request cannot be parsed.
     package init?(_ request: NetworkRequest) {
-        guard let address = WebAddress(request.url) else { return nil }
+        guard let address = WebAddress(of: request) else { return nil }
         self.init(
             method: request.method, address: address, headers: request.headers, body: request.body,
             options: request.options)

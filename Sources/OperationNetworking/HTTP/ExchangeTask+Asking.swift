@@ -43,9 +43,7 @@ extension ExchangeTask {
 
     /// Sends a request whose response does not restore anything that is removed from the cache from now on.
     func send(_ prepared: PreparedHop, kept: CacheMetadata.Variant?, from disk: DiskCache, step: Int) {
-        var prepared = prepared
-        prepared.moment = disk.moment
-        send(prepared, kept: kept, step: step)
+        send(PreparedHop(prepared, since: disk.moment), kept: kept, step: step)
     }
 
     private func revalidate(_ prepared: PreparedHop) {
@@ -114,8 +112,7 @@ extension ExchangeTask {
         let watcher = state.withLock { $0.machine.isPresent(step) ? $0.watcher : nil }
         watcher?.hopBegins(request)
         let task = session.transport.makeTask(with: request, receiver: HopReceiver(self, step: step))
-        let flight = Flight(
-            prepared: prepared, task: task, brakes: BrakeLine(task), sent: configuration.now(), kept: kept)
+        let flight = Flight(prepared, task, sent: configuration.now(), kept: kept)
         // The last request may hold an object of the user, so it is released outside of the lock.
         let (isPresent, left) = state.withLock { state in
             let (isPresent, left) = (state.machine.asked(.network(flight), step), state.sent)
@@ -212,7 +209,9 @@ extension ExchangeTask {
 }
 
 /// A hop with all headers that cookies, remembered credentials and the challenge policy add to it.
-struct PreparedHop: Sendable {
+///
+/// This is a class, because every source of a response holds one.
+final class PreparedHop: Sendable {
     let hop: Hop
     let headers: HeaderFields
     /// The value of the `Cookie` header.
@@ -222,7 +221,7 @@ struct PreparedHop: Sendable {
     /// Whether the proof is sent without a challenge.
     let isProofFromMemory: Bool
     /// The `moment` of the cache when it was searched, so that the response does not restore later removals.
-    var moment: CacheChanges.Moment?
+    let moment: CacheChanges.Moment?
 
     init(_ hop: Hop, proof: Proof?, session: ExchangeSession) {
         var hop = hop
@@ -249,6 +248,13 @@ struct PreparedHop: Sendable {
         cookies = headers["Cookie"]
         self.proof = used
         isProofFromMemory = isFromMemory
+        moment = nil
+    }
+
+    init(_ other: PreparedHop, since moment: CacheChanges.Moment) {
+        (hop, headers, cookies) = (other.hop, other.headers, other.cookies)
+        (proof, isProofFromMemory) = (other.proof, other.isProofFromMemory)
+        self.moment = moment
     }
 
     var resource: String { hop.address.resource }

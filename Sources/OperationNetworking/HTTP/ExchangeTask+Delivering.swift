@@ -191,7 +191,9 @@ extension ExchangeTask {
 }
 
 /// A request of an exchange that the session has.
-struct Flight: Sendable {
+///
+/// The flight is a class, because the state machine of the exchange copies it with each event.
+final class Flight: Sendable {
     let prepared: PreparedHop
     let task: any NetworkTask
     let brakes: BrakeLine
@@ -199,6 +201,11 @@ struct Flight: Sendable {
     let sent: Date
     /// The stored response that the request revalidates.
     let kept: CacheMetadata.Variant?
+
+    init(_ prepared: PreparedHop, _ task: any NetworkTask, sent: Date, kept: CacheMetadata.Variant?) {
+        (self.prepared, self.task, self.sent, self.kept) = (prepared, task, sent, kept)
+        brakes = BrakeLine(task)
+    }
 }
 
 /// The source of a response.
@@ -232,7 +239,7 @@ enum ResponseSource: ExchangeSource {
 }
 
 /// The step that follows a response that is not the final one.
-enum NextStep: Sendable {
+indirect enum NextStep: Sendable {
     /// Send a request to another address.
     case redirect(Hop)
     /// Send the same request with a proof.

@@ -53,6 +53,30 @@ package struct WebAddress: Hashable, Sendable {
         return authority.host == origin.host[..<zone] + "]" && scheme == origin.scheme && port == origin.port
     }
 
+    /// Creates the address of a request, whose URL is already checked, or returns `nil` if it is not a web address.
+    ///
+    /// The URL of most requests needs no parser.
+    package init?(of request: NetworkRequest) {
+        let (text, place) = (request.url.absoluteString, request.origin.place)
+        let target = text.utf8.dropFirst(request.origin.name.utf8.count)
+        guard place.zone == nil, !place.host.utf8.contains(UInt8(ascii: ":")),
+            target.allSatisfy({ Self.isPlain[Int($0)] })
+        else {
+            self.init(request.url)
+            return
+        }
+        let end = target.firstIndex(of: UInt8(ascii: "?")) ?? target.endIndex
+        self.init(
+            WebOrigin(scheme: request.origin.isSecure ? "https" : "http", host: place.host, port: place.port),
+            path: end == target.startIndex ? "/" : String(Substring(target[..<end])),
+            query: end == target.endIndex ? nil : String(Substring(target[end...].dropFirst())))
+    }
+
+    private init(_ origin: WebOrigin, path: String, query: String?) {
+        (self.origin, self.path, self.query) = (origin, path, query)
+        (fragment, hadUserInformation) = (nil, false)
+    }
+
     private init(_ reference: AddressReference, writtenBy writer: URLAuthority.Writer) throws(Flaw) {
         let scheme = (reference.scheme ?? "").asciiLowercased
         guard let defaultPort = URLAuthority.defaultPorts[scheme] else { throw .scheme(scheme) }

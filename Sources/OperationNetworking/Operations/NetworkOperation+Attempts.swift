@@ -118,6 +118,10 @@ extension NetworkOperation: AttemptHost {
 
     package var errorBodyBytes: Int { responseRules.errorBodyBytes }
 
+    package var evaluatesBriefly: Bool {
+        decodesByItself && settings.withLock { $0.validators.isEmpty && $0.emptyResult == nil }
+    }
+
     package func evaluate(_ answer: Answer) throws -> @Sendable () -> Void {
         try BodyWait.within(self, isHook: true) { try checkAndEvaluate(answer) }
     }

@@ -537,6 +537,8 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     package var isBrief: Bool { false }
     /// Whether the operation's class is one of this package's own classes, without overridden hooks.
     package var isPlain: Bool { false }
+    /// Whether the package itself decodes the result.
+    package var decodesByItself: Bool { false }
     /// Whether it is certain that only an evaluator or the types create the result.
     var makesResultByEvaluator: Bool { isPlain || type(of: self) == NetworkOperation<TaskResult, ResultType>.self }
     /// The service to which the operation belongs.

@@ -176,20 +176,25 @@ public struct ContentTypeRule: Sendable, Hashable {
     public static let json = ContentTypeRule(kind: .only(["application/json", "*+json"]))
 
     func accepts(_ type: String?, requested: [String]) -> Bool {
-        let wanted: [String]
-        switch kind {
-        case .any: return true
-        case .requested: wanted = requested.flatMap { $0.split(separator: ",").map(String.init) }
-        case .only(let types): wanted = types
-        }
-        guard !wanted.isEmpty else { return true }
+        if case .any = kind { return true }
         // A body without a content type cannot be rejected because of its type.
         guard let type = type.map(Self.bare), !type.isEmpty else { return true }
-        return wanted.contains { Self.matches(type, Self.bare($0)) }
+        guard case .only(let types) = kind else {
+            if requested.contains(where: { $0 == "*/*" || $0 == type }) { return true }
+            let wanted = requested.flatMap { $0.split(separator: ",").map(String.init) }
+            return wanted.isEmpty || wanted.contains { Self.matches(type, Self.bare($0)) }
+        }
+        return types.isEmpty || types.contains { Self.matches(type, Self.bare($0)) }
     }
 
     /// Returns the type in lowercase, without parameters and spaces.
     private static func bare(_ type: String) -> String {
+        // Most types are already in this form.
+        if type.utf8.allSatisfy({ (0x61...0x7A).contains($0) || $0 == 0x2F || $0 == 0x2B || $0 == 0x2D }) { return type }
+        return bareOfAny(type)
+    }
+
+    private static func bareOfAny(_ type: String) -> String {
         (type.split(separator: ";", maxSplits: 1).first.map(String.init) ?? "").trimmedBlanks.lowercased()
     }
 

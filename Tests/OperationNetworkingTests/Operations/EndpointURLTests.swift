@@ -68,6 +68,37 @@ struct EndpointURLTests {
         #expect(request["Authorization"] == "Bearer the-token" && request["X-Client"] == "test")
     }
 
+    @Test func `a path is appended to the base as by URLComponents, with and without special characters`() throws {
+        let bases = [
+            "http://h.example", "http://h.example/", "https://h.example:8443/v1", "https://h.example/v1/",
+            "https://h.example/a%20b/", "http://127.0.0.1:81/x?key=1", "http://[::1]:81/x", "http://h.example?key=1",
+            "HTTP://H.example/v1", "https://u:p@h.example/v1",
+        ]
+        let paths = [
+            "", "/", "a", "/a", "//a", "a/", "a//b", "a.json", "a..b", "a/./b", ".a", "a-b_c~d/9", "a b", "a+b", "a%2Fb",
+            "ä", "a#b", "a@b", "a=c,d", "(a)", "a'b", "a/b/c.tar.gz",
+        ]
+        for base in bases {
+            for path in paths {
+                let url = try url(base)
+                var parts = try #require(URLComponents(url: url, resolvingAgainstBaseURL: true))
+                let names = String(path.drop { $0 == "/" })
+                if !names.isEmpty {
+                    parts.path += (parts.percentEncodedPath.hasSuffix("/") ? "" : "/") + names
+                }
+                let request = try Endpoint<String>.get(path).request(at: NetworkBase(url))
+                let expected = try NetworkRequest(url: try #require(parts.url)).url
+                #expect(request.url == expected, "\(base) and \(path)")
+            }
+        }
+    }
+
+    @Test(arguments: ["..", "../a", "a/..", "a/../b", "/../a"])
+    func `a path that leaves the base is refused`(path: String) throws {
+        let base = NetworkBase(try url("https://h.example/v1/"))
+        #expect(throws: NetworkError.self) { try Endpoint<String>.get(path).request(at: base) }
+    }
+
     @Test(arguments: [
         ("songs/7", "/api/songs/7"), ("?page=2", "/api?page=2"), ("/songs?page=2", "/songs?page=2"),
         ("songs/../7", "/api/7"), ("../admin", "/admin"), ("a%20b%2Fc?d=%26", "/api/a%20b%2Fc?d=%26"),

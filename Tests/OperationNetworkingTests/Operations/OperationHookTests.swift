@@ -403,6 +403,24 @@ struct OperationHookTests {
         #expect(await failure(of: hopeless)?.status == 404)
         #expect(hopeless.attemptCount == 3)
     }
+
+    @Test func `many attempts that fail in a hook need no deep stack`() async throws {
+        /// Has an asynchronous hook that does not suspend its task, and no task.
+        final class NoTask: NetworkDataOperation<String>, @unchecked Sendable {
+            override func adapt(_ request: NetworkRequest) async throws -> NetworkRequest { request }
+
+            override func createTask(
+                with request: NetworkRequest, using session: any NetworkSession
+            ) throws -> any NetworkTask {
+                throw NetworkError(code: .connectionLost, phase: .waiting, message: "There is no task.")
+            }
+        }
+        let bench = try OperationBench()
+        let operation = NoTask(url: bench.server.url("/"), urlSession: bench.session) { _, _ in "" }
+        operation.networkAttempts.set(Again(most: 20_000))
+        #expect(await failure(of: operation)?.code == .connectionLost)
+        #expect(operation.attemptCount == 20_000)
+    }
 }
 
 /// Waits for its own end in one of its hooks.

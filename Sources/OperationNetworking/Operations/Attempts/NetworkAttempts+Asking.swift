@@ -191,19 +191,22 @@ extension NetworkAttempts {
                 head: state.head, error: error, elapsed: state.story.elapsed(at: now),
                 advances: state.story.advances, earlier: state.story.records)
         }
-        ask(policies[...], report, host)
-        return .none
+        let end = StepEnd()
+        ask(policies[...], report, host, end)
+        return end.take() ?? .none
     }
 
-    private func ask(_ policies: ArraySlice<any AttemptPolicy>, _ report: AttemptReport, _ host: any AttemptHost) {
-        guard let policy = policies.first else { return take(AttemptAnswer(.fail), report, host) }
+    private func ask(
+        _ policies: ArraySlice<any AttemptPolicy>, _ report: AttemptReport, _ host: any AttemptHost, _ end: StepEnd
+    ) {
+        guard let policy = policies.first else { return take(AttemptAnswer(.fail), report, host, end) }
         policy.decide(report, for: host) { [weak self] answer in
             guard let self, let (host, _) = running() else { return }
-            if let answer { take(answer, report, host) } else { ask(policies.dropFirst(), report, host) }
+            if let answer { take(answer, report, host, end) } else { ask(policies.dropFirst(), report, host, end) }
         }
     }
 
-    private func take(_ answer: AttemptAnswer, _ report: AttemptReport, _ host: any AttemptHost) {
+    private func take(_ answer: AttemptAnswer, _ report: AttemptReport, _ host: any AttemptHost, _ end: StepEnd) {
         let (awaits, isAside) = state.withLock { ($0.machine.awaitsDecision(report.number), $0.machine.isAside) }
         guard awaits else { return }
         if !isAside { note(.decided(answer), report.number, host) }
@@ -224,7 +227,10 @@ extension NetworkAttempts {
             note(.decided(answer), report.number, host)
             return perform(action)
         }
-        guard isAside else { return perform(action) }
+        guard isAside else {
+            if end.isLate(action) { perform(action) }
+            return
+        }
         performElsewhere(action) { self.note(.decided(answer), report.number, host) }
     }
 }

@@ -272,6 +272,8 @@ package protocol AttemptHost: AnyNetworkOperation {
     func accepts(_ head: ResponseHead) -> Bool
     /// The maximum number of body bytes that an error contains.
     var errorBodyBytes: Int { get }
+    /// Whether the evaluation calls no closure and no override of the user, except for the initializers of decoded types.
+    var evaluatesBriefly: Bool { get }
     /// Creates the result, and returns a closure that passes it to the operation.
     func evaluate(_ answer: Answer) throws -> @Sendable () -> Void
     /// The unchanged result of the last task.

@@ -127,8 +127,7 @@ public final class NetworkAttempts: Sendable {
             case .createTask: next = createTask()
             case .settleTask: next = settleTask()
             case .evaluate:
-                EvaluationPool.shared.run { self.perform(self.evaluate()) }
-                return
+                return evaluateElsewhere()
             case .decide: next = decide()
             case .wait(let pause): next = wait(pause)
             case .rest(let reason): next = rest(reason)
@@ -137,6 +136,17 @@ public final class NetworkAttempts: Sendable {
             }
         }
     }
+
+    /// Evaluates the response on another thread than that of the session.
+    private func evaluateElsewhere() {
+        let evaluation = { @Sendable in self.perform(self.evaluate()) }
+        let (host, count) = state.withLock { ($0.host, $0.received) }
+        if let host, count <= Self.mostBytesInTask, host.evaluatesBriefly, host.performInWaitingTask(evaluation) { return }
+        EvaluationPool.shared.run(evaluation)
+    }
+
+    /// The number of bytes that the task that waits for the operation decodes itself, which takes about a millisecond.
+    private static let mostBytesInTask: Int64 = 64 << 10
 
     /// Returns the operation and the number of the attempt, or nil if the operation is over.
     func running() -> (host: any AttemptHost, number: Int)? {
