@@ -228,7 +228,8 @@ extension NetworkAttempts {
             return perform(action)
         }
         guard isAside else {
-            if end.isLate(action) { perform(action) }
+            // Another attempt begins after the policies returned. A wait begins before, because they report it.
+            if action != .takePlace || end.isLate(action) { perform(action) }
             return
         }
         performElsewhere(action) { self.note(.decided(answer), report.number, host) }
