@@ -58,7 +58,11 @@ extension TypedOperation {
         return outcome ?? .cancelled(wait.refusal ?? .requested)
     }
 
-    /// Starts the operation on a global queue, and returns its result.
+    /// Starts the operation, and returns its result.
+    ///
+    /// The body begins on a global queue. A request of one of the package's own classes begins on the thread of the calling
+    /// task instead, because its start does not block. If such a request decodes a response of at most 64 KiB for an
+    /// endpoint, the waiting task also decodes the response.
     ///
     /// Canceling the waiting task cancels the operation. If the task is already canceled, the body never begins.
     ///
