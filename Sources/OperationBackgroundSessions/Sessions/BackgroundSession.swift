@@ -14,7 +14,7 @@
     /// program.
     ///
     /// OperationKit creates a `URLSession` with its own delegate for each identifier. While the program runs, the tasks
-    /// behave like the tasks of any ``NetworkSession``, but deliver the response only when it is complete.
+    /// behave like the tasks of any ``NetworkSession``, but they deliver a response only when the response is complete.
     ///
     /// If a transfer ends after a new launch of the program, its operation no longer exists. The session then passes an
     /// ``Orphan`` to the closure of ``session(_:configure:onOrphan:)``. Create the session early after each launch, for
@@ -42,32 +42,32 @@
     /// }
     /// ```
     ///
-    /// If a download fails and an operation sends a request with the same method, URL and headers again before the
-    /// program ends, the download resumes. The server must support resuming.
+    /// If a download fails and an operation sends the request again before the program ends, the download resumes. The
+    /// request must have the same method, URL and headers, and the server must support resuming.
     ///
-    /// The system follows redirects and sends bodies only from files, so the session writes other bodies to a file
-    /// first. The session ignores the timeouts of requests, because the device might sleep. Set
-    /// `timeoutIntervalForResource` of the configuration instead.
+    /// The system automatically follows redirects. The system sends bodies only from files, so the session first writes
+    /// other bodies to a file. The session ignores the timeouts of requests, because the device might sleep. Set
+    /// `timeoutIntervalForResource` on the configuration instead.
     public final class BackgroundSession: NetworkSession {
         /// The result of a transfer that no operation waits for, such as a transfer of an earlier launch of the
         /// program.
         public struct Orphan: Sendable {
             /// The request of the transfer, or `nil` if the system does not provide the request.
             public let request: URLRequest?
-            /// The response of the server, or `nil` if there was no response.
+            /// The server's response, or `nil` if there was no response.
             public let response: HTTPURLResponse?
-            /// The file that contains the response body, or `nil` if there is no file.
+            /// The URL of the file that contains the response body, or `nil` if there is no file.
             ///
-            /// The file contains the body of a download, or the response to an upload if its body is larger than 64
-            /// KiB. The session removes the file when the closure returns, so move the file if you need it.
+            /// For an upload, the property is `nil` if the response body is not larger than 64 KiB. The session removes
+            /// the file when the closure returns, so move the file if you need it.
             public let file: URL?
             /// The body of the response to an upload, or `nil` if the body is larger than 64 KiB.
             public let body: Data?
-            /// The error with which the transfer failed, or `nil` if the response is complete.
+            /// The error with which the transfer failed, or `nil` if the transfer received a complete response.
             ///
             /// A complete response can have any status code.
             public let error: NetworkError?
-            /// The data with which the system can resume a failed download, or `nil` if the download cannot resume.
+            /// The data with which the system can resume a failed download, or `nil` if the download cannot be resumed.
             public let resumeData: Data?
             /// A Boolean value that indicates whether the transfer was an upload.
             public let isUpload: Bool
@@ -81,9 +81,10 @@
 
         /// A transfer in progress that no operation waits for, such as a transfer of an earlier launch of the program.
         ///
-        /// To attach an operation to the transfer, pass the transfer to the operation as its session. The operation
-        /// receives the response of the transfer instead of sending its first request, which must have the same method
-        /// and URL. The ``BackgroundSession`` sends later requests, such as retries.
+        /// To attach an operation to the transfer, pass the transfer to the operation as its session. The first request
+        /// of the operation must have the same method and URL as the transfer. The operation does not send this
+        /// request, but receives the response of the transfer. The ``BackgroundSession`` sends later requests, such as
+        /// retries.
         ///
         /// If the transfer ends before the operation starts, the operation fails with
         /// ``NetworkError/Code/sessionUnavailable``. The session then passes an orphan to
@@ -103,18 +104,22 @@
             /// The progress of the transfer.
             public var progress: Progress { task.progress }
 
-            /// Resumes a transfer that was suspended when the earlier launch of the program ended.
+            /// Resumes the transfer if it was suspended when the earlier launch of the program ended.
             public func resume() { task.resume() }
 
-            /// Cancels the transfer, which then ends as an orphan.
+            /// Cancels the transfer, which the session then passes on as an orphan.
             ///
             /// The code of the ``BackgroundSession/Orphan/error`` is ``NetworkError/Code/cancelled``.
             public func cancel() { task.cancel() }
 
-            /// Creates a task that receives the response of the transfer.
+            /// Creates a task that receives the response of the transfer if it is the first task for the transfer.
             ///
-            /// Only the first task receives the response of the transfer. Later tasks send their requests with the
+            /// Later tasks do not receive the response of the transfer. They send their requests with the
             /// ``BackgroundSession``.
+            ///
+            /// - Parameters:
+            ///   - request: The request, which must have the same method and URL as the transfer.
+            ///   - receiver: The object that receives the events of the task.
             public func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask {
                 let wasAttached = isAttached.withLock { isAttached in
                     defer { isAttached = true }
@@ -185,15 +190,15 @@
                 lifetime: configuration.timeoutIntervalForResource + 86_400)
         }
 
-        /// A closure that receives each transfer that ended without an operation.
+        /// A closure that receives each transfer that ended without an operation, or `nil` to store these transfers.
         ///
         /// The session calls the closure on a serial queue, in the order in which the transfers ended. The session
         /// calls the handlers from ``handleEvents(completion:)`` after the closure has returned.
         ///
         /// While the property is `nil`, the session stores up to 1,000 ended transfers until you set a closure. If
-        /// there are more, the session removes the oldest ones and calls the closure once with the error
-        /// ``NetworkError/Code/resourcesExhausted``. If the program ends before you set a closure, the stored transfers
-        /// are lost.
+        /// there are more, the session removes the oldest transfers, and calls the closure once with an orphan whose
+        /// error has the code ``NetworkError/Code/resourcesExhausted``. If the program ends before you set a closure,
+        /// the stored transfers are lost.
         public var onOrphan: (@Sendable (Orphan) -> Void)? {
             get { rule.withLock { $0 } }
             set {
@@ -216,9 +221,11 @@
         /// handlers, the session calls all of them.
         ///
         /// Call this method before the method of the app delegate returns. If the system has already delivered all
-        /// events, the session calls the handler after two seconds without an event. The session never waits longer
-        /// than 20 seconds without an event. On watchOS, complete the `WKURLSessionRefreshBackgroundTask` in the
-        /// handler.
+        /// events, the session calls the handler after two seconds without an event. In any case, the session calls the
+        /// handler after at most 20 seconds without an event. On watchOS, complete the
+        /// `WKURLSessionRefreshBackgroundTask` in the handler.
+        ///
+        /// - Parameter completion: The completion handler that the system passed to the app delegate.
         public func handleEvents(completion: @escaping @MainActor @Sendable () -> Void) {
             engine.keep(completion)
         }
@@ -231,11 +238,12 @@
             }
         }
 
-        /// Starts a failed download again.
+        /// Starts the failed download of an orphan again.
         ///
-        /// If the orphan has resume data, the download resumes. Otherwise, the download starts from the first byte. The
-        /// new transfer also ends as an orphan.
+        /// If the orphan has resume data, the download resumes. Otherwise, the download starts from the first byte.
+        /// When the new transfer ends, the session also passes it on as an orphan.
         ///
+        /// - Parameter orphan: The orphan of the download.
         /// - Throws: A ``NetworkError`` with the code ``NetworkError/Code/bodyNotRepeatable`` if the orphan is an
         ///   upload, because the body is no longer available. If the orphan has no request, the code is
         ///   ``NetworkError/Code/invalidURL``.
@@ -243,7 +251,11 @@
             try engine.restart(orphan.request, resumeData: orphan.resumeData, isUpload: orphan.isUpload)
         }
 
-        /// Creates a task that sends a request after its first call to `resume()`.
+        /// Creates a task that sends a request after the task's first call to `resume()`.
+        ///
+        /// - Parameters:
+        ///   - request: The request to send.
+        ///   - receiver: The object that receives the events of the task.
         public func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask {
             engine.makeTask(with: request, receiver: receiver)
         }

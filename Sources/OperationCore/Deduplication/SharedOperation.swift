@@ -3,27 +3,30 @@
 
 import Foundation
 
-/// An operation that shares one run with other operations, and ends with the outcome of that run.
+/// An operation that shares the execution of its work with other operations, and ends with the outcome of that
+/// execution.
 ///
-/// To get a shared operation, call ``SharedOperations/operation(for:make:)``. The operation has its own handlers,
-/// callback queue, timeout and owner. Canceling the operation ends only its own share. When the last share is canceled,
-/// the run is also canceled, and that share ends when the body of the run has wound down.
+/// To get a shared operation, call ``SharedOperations/operation(for:make:)``. Each shared operation has its own
+/// handlers, callback queue, timeout and owner. If you cancel one of the operations that share an execution, the
+/// execution continues for the others. If you cancel all of them, OperationKit cancels the execution. The operation
+/// that you canceled last then ends when the work has wound down.
 ///
-/// A shared operation joins the run when it is started, and ends when the run has ended. While it waits for a run that
-/// executes elsewhere or has not begun, it occupies no slot in a ``QueueManager``. In an `OperationQueue`, the
-/// operation keeps its slot. If the run executes in the slot of a share, that share keeps the slot until the run has
-/// ended, even if the share is canceled. The run and its shares keep each other alive until the run ends.
+/// A shared operation joins the execution when it is started, and ends when the execution has ended. While it waits for
+/// work that executes elsewhere or has not begun, it occupies no slot in a ``QueueManager``. In an `OperationQueue`,
+/// the operation keeps its slot. If the work executes in the slot of a shared operation, this operation keeps the slot
+/// until the work has ended, even if you cancel the operation. The work and the operations that share it keep each
+/// other alive until the work ends.
 public final class SharedOperation<ResultType: Sendable, ErrorType: Error>: AsyncOperation<ResultType, ErrorType>,
     @unchecked Sendable
 {
-    // Sendable: nothing in it changes but the share, which is behind its lock.
+    // Sendable: only the share changes, and a lock protects it.
 
     /// The closures that lead to the run of the operation's key.
     struct Share: Sendable {
         let join: @Sendable (SharedOperation) -> Void
         /// Gives up the share, and cancels the run if no other operation shares it.
         let leave: @Sendable (SharedOperation) -> ShareDeparture
-        /// Returns the run that the operation shares, or `nil` if it shares none or the run is being made.
+        /// Returns the run that the operation shares, or `nil` if it shares none or the run is being created.
         let run: @Sendable (SharedOperation) -> ManagedOperation?
     }
 
@@ -36,11 +39,11 @@ public final class SharedOperation<ResultType: Sendable, ErrorType: Error>: Asyn
         var isLeaving = false
         /// The number of threads that are giving up the share.
         ///
-        /// If the operation joined meanwhile, it leaves once more.
+        /// If the operation joined in the meantime, it leaves once more.
         var leavers = 0
         /// Whether the operation gave up its share, or was notified of the end of the run.
         ///
-        /// Until then it may not end.
+        /// The operation must not end before that.
         var isOut = false
         /// The run after which the operation ends.
         var run: ManagedOperation?
@@ -53,22 +56,22 @@ public final class SharedOperation<ResultType: Sendable, ErrorType: Error>: Asyn
         super.init()
     }
 
-    /// A Boolean value that is always `true`, because the last share ends with the run.
+    /// A Boolean value that is always `true`, because a canceled operation may have to wait for the shared work.
     ///
-    /// If the run executes in the slot of a share, that share also ends with the run. The other shares end immediately
-    /// when they are canceled.
+    /// If you cancel a shared operation, it usually ends immediately. However, the last operation that shares the work
+    /// ends only when the work has ended. The same is true for an operation in whose slot the work executes.
     public override var windsDownAfterCancellation: Bool { true }
 
     override var sharedRun: ManagedOperation? { work.withLock { $0.share }?.run(self) }
 
-    /// Joins the run for the key, or starts a run if there is none.
+    /// Joins the execution for the key, or begins an execution if there is none.
     public override func main() {
         let share = work.withLock { work -> Share? in
             guard let share = work.share else { return nil }
             (work.hasBegun, work.isJoining) = (true, true)
             return share
         }
-        // The operation was canceled before it joined, so it asks for nothing.
+        // The operation was canceled before it joined a run, so it does not join one.
         guard let share else { return bodyDidReturn() }
         share.join(self)
         let isLeaving = work.withLock { work in
@@ -79,7 +82,7 @@ public final class SharedOperation<ResultType: Sendable, ErrorType: Error>: Asyn
         if isLeaving { leave() }
     }
 
-    /// Gives up this operation's share of the run.
+    /// Stops sharing the work, and cancels the work if no other operation shares it.
     public override func didCancel(because cause: CancellationCause) {
         // If the operation has not begun, `main()` comes later, finds no share, and ends it.
         if work.withLock({ $0.hasBegun }) { leave() }
@@ -119,7 +122,7 @@ public final class SharedOperation<ResultType: Sendable, ErrorType: Error>: Asyn
         withExtendedLifetime(share) {}
     }
 
-    /// Takes the outcome of the run, and ends this operation when the run has ended.
+    /// Applies the outcome of the run, and ends this operation when the run has ended.
     func end(with outcome: OperationOutcome<ResultType, ErrorType>, of run: ManagedOperation) {
         let (old, isLeaving) = work.withLock { work in
             work.isOut = true
@@ -179,9 +182,9 @@ enum ShareDeparture {
     case left(after: ManagedOperation?)
 }
 
-/// Options that determine where the runs of ``SharedOperations`` execute and how long their results are kept.
+/// Options that determine where ``SharedOperations`` executes work and how long it keeps results.
 public struct SharingOptions: Sendable {
-    /// The duration for which the result of a successful run is kept for operations that start later.
+    /// The duration for which the result of a successful execution is kept for operations that start later.
     ///
     /// The default is zero, which keeps no results.
     public var timeToLive: Duration = .zero
@@ -189,7 +192,7 @@ public struct SharingOptions: Sendable {
     ///
     /// The default is the system's monotonic clock.
     public var clock: any OperationClock = .system
-    /// The place where the run executes.
+    /// The thread or queue on which the shared work executes.
     ///
     /// The default is ``SharedRunPlace/firstAsker``.
     public var place: SharedRunPlace = .firstAsker
@@ -200,7 +203,7 @@ public struct SharingOptions: Sendable {
     public init() {}
 }
 
-/// The place where the runs of ``SharedOperations`` execute.
+/// The thread or queue on which ``SharedOperations`` executes work.
 public struct SharedRunPlace: Sendable {
     enum Kind {
         case firstAsker
@@ -210,24 +213,26 @@ public struct SharedRunPlace: Sendable {
 
     let kind: Kind
 
-    /// The run executes on the thread that starts the first operation of the run, and thus in that operation's queue.
+    /// A value that executes the work on the thread that starts the first operation for the key, and thus in the queue
+    /// of that operation.
     ///
-    /// If the run cannot begin immediately, it begins later, outside the queue. In the meantime, the operation occupies
-    /// no slot in a ``QueueManager``.
+    /// If the work cannot begin immediately, it begins later, outside the queue. While the first operation then waits
+    /// for the work, it occupies no slot in a ``QueueManager``.
     public static var firstAsker: Self { Self(kind: .firstAsker) }
 
-    /// The run is added to a queue.
+    /// Returns a value that executes the work in a ``QueueManager``.
     ///
-    /// The operations that share the run may be in the same queue, because they need no slots while they wait.
+    /// The operations that share the work may be in the same queue, because they occupy no slots while they wait.
     public static func queue(_ queue: QueueManager) -> Self { Self(kind: .manager(queue)) }
 
-    /// The run is added to an `OperationQueue`.
+    /// Returns a value that executes the work in an `OperationQueue`.
     ///
-    /// The operations that share the run must not be in the same queue, because they keep their slots while they wait.
+    /// The operations that share the work must not be in the same queue. They keep their slots while they wait, so the
+    /// work might never begin.
     public static func queue(_ queue: OperationQueue) -> Self { Self(kind: .foundation(queue)) }
 }
 
-/// The runs of all keys and the askers that share them, as a value, with at most one run for each key.
+/// The runs of all keys and the operations that share them (the askers), as a value, with at most one run for each key.
 ///
 /// ```text
 ///         join                 didMake                 runEnded
@@ -237,20 +242,21 @@ public struct SharedRunPlace: Sendable {
 ///                 (none)                  (none), and the next run waits for the end of a cancelled one
 /// ```
 ///
-/// The table knows no locks and no threads. Removed values go to the trash, to be released outside the lock.
+/// The table uses no locks or threads. Removed values go to the trash, and the caller releases them without holding the
+/// lock.
 package struct FlightTable<Key: Hashable, Asker: AnyObject, Run: AnyObject> {
     private enum Phase {
-        /// An asker makes the run, outside the lock.
+        /// A shared operation creates the run, without holding the lock.
         case making
         case running(Run)
-        /// The run succeeded, and its result is for askers that come before that moment.
+        /// The run succeeded, and operations that start before this moment receive its result.
         case kept(Run, until: OperationInstant, (any OperationTimer)?)
     }
 
     private struct Flight {
         let number: UInt64
         var phase = Phase.making
-        /// The highest priority of all askers that came.
+        /// The highest priority of all operations that joined.
         var urgency: Int
         var askers: [ObjectIdentifier: (order: Int, asker: Asker)] = [:]
         var lastOrder = 0
@@ -276,11 +282,11 @@ package struct FlightTable<Key: Hashable, Asker: AnyObject, Run: AnyObject> {
     /// The number of keys in the table.
     package var count: Int { lines.count }
 
-    /// Takes out the values that were removed since the last call.
+    /// Removes the values from the trash and returns them.
     package mutating func takeTrash() -> [Any] { trash.isEmpty ? [] : exchange(&trash, with: []) }
 }
 
-// Askers.
+// The operations that share a run, called askers.
 extension FlightTable {
     package enum JoinAction {
         /// Make the run, and then call `didMake`.
@@ -293,7 +299,7 @@ extension FlightTable {
         case take(Run)
     }
 
-    /// Adds an asker that was started.
+    /// Adds a shared operation that was started.
     package mutating func join(_ asker: Asker, _ key: Key, urgency: Int, now: OperationInstant) -> JoinAction {
         switch lines[key]?.flight?.phase {
         case .kept(let run, let end, let timer):
@@ -323,7 +329,7 @@ extension FlightTable {
         return run.map { .raise($0, number) } ?? .wait
     }
 
-    /// Returns the run that an asker shares, or `nil` if it shares none or the run is being made.
+    /// Returns the run that an operation shares, or `nil` if it shares none or the run is being created.
     package func run(of asker: Asker, _ key: Key) -> Run? {
         guard let flight = lines[key]?.flight, flight.askers[ObjectIdentifier(asker)] != nil,
             case .running(let run) = flight.phase
@@ -332,15 +338,15 @@ extension FlightTable {
     }
 
     package enum LeaveAction {
-        /// The asker shares no run: it left before, or `runEnded` has returned it.
+        /// The operation shares no run, because it left before or `runEnded` has returned it.
         case none
-        /// The asker has left, and there is no run to cancel.
+        /// The operation has left, and there is no run to cancel.
         case left
-        /// The asker has left, and was the last one of this run, which is to be canceled.
+        /// The operation was the last one that shared this run, so the caller must cancel the run.
         case cancel(Run)
     }
 
-    /// Removes an asker that was canceled.
+    /// Removes a shared operation that was canceled.
     package mutating func leave(_ asker: Asker, _ key: Key) -> LeaveAction {
         guard let left = lines[key]?.flight?.askers.removeValue(forKey: ObjectIdentifier(asker)) else { return .none }
         trash.append(left.asker)
@@ -359,20 +365,20 @@ extension FlightTable {
 extension FlightTable {
     /// Notes that the run was made, and returns the runs that must end before it begins.
     ///
-    /// The result is `nil` if all askers left meanwhile.
+    /// The result is `nil` if all operations left in the meantime.
     package mutating func didMake(_ run: Run, _ key: Key, _ number: UInt64) -> [Run]? {
         guard lines[key]?.flight?.number == number else { return nil }
         lines[key]?.flight?.phase = .running(run)
         return lines[key]?.predecessors
     }
 
-    /// Returns the highest priority of the askers of this run, or `nil` if the run is over.
+    /// Returns the highest priority of the operations that share this run, or `nil` if the run is over.
     package func urgency(_ key: Key, _ number: UInt64) -> Int? {
         guard let flight = lines[key]?.flight, flight.number == number else { return nil }
         return flight.urgency
     }
 
-    /// Notes that the run has an outcome, and returns the askers to notify, in the order in which they came.
+    /// Notes that the run has an outcome, and returns the operations to notify, in the order in which they arrived.
     package mutating func runEnded(
         _ run: Run, _ key: Key, _ number: UInt64, isCancelled: Bool, keepUntil end: OperationInstant?
     ) -> [Asker] {
@@ -435,9 +441,9 @@ extension FlightTable {
 }
 
 extension CancellationCause.Code {
-    /// All operations that had asked for a shared run were canceled.
+    /// All operations that shared the work were canceled, so OperationKit canceled the work.
     public static let allAskersLeft = Self("allAskersLeft")
-    /// The queue for a shared run did not accept the run.
+    /// The queue that was chosen for shared work did not accept the work.
     public static let runRefused = Self("runRefused")
 }
 

@@ -3,12 +3,12 @@
 
 import Foundation
 
-/// An object that runs work once for all operations that ask for it with an equal key.
+/// An object that executes work only once for all operations with the same key.
 ///
-/// Suppose that five cells of a list need the same picture, and each cell begins a download. You could keep the first
-/// download and add handlers to it. But then it is unclear which cell may cancel the download, which callback queue
-/// applies, and which result a late cell receives. With this class, each cell has its own operation, and the operations
-/// share one run:
+/// Suppose that five cells of a list need the same picture, and each cell begins a download. If the cells instead added
+/// handlers to one download, it would be unclear which cell may cancel the download, which callback queue applies, and
+/// which result a late cell receives. With this class, each cell has its own operation, and the operations share one
+/// execution:
 ///
 /// ```swift
 /// let pictures = SharedOperations<String, Int, any Error>()
@@ -18,22 +18,24 @@ import Foundation
 /// cell.startAndKeepAlive()
 /// ```
 ///
-/// Each operation that asks for a run is an *asker* of that run:
+/// The operations for a key follow these rules:
 ///
-/// - The run begins when the first asker is started, and each asker ends with the outcome of the run.
-/// - Canceling an asker ends only its share. When the last asker is canceled, the run is canceled.
-/// - An asker that is started after the end of a run starts a new run, unless the result is kept (see
-///   ``SharingOptions/timeToLive``). Errors and cancellations are never kept.
+/// - The execution begins when the first operation is started. All operations that share the execution end with its
+///   outcome.
+/// - If you cancel one of the operations, the execution continues for the others. If you cancel all of them,
+///   OperationKit cancels the execution.
+/// - An operation that is started after the execution has ended begins another execution, unless the result is kept
+///   (see ``SharingOptions/timeToLive``). Errors and cancellations are never kept.
 public final class SharedOperations<Key: Hashable & Sendable, ResultType: Sendable, ErrorType: Error>: Sendable {
     typealias Table = FlightTable<Key, SharedOperation<ResultType, ErrorType>, TypedOperation<ResultType, ErrorType>>
 
     let options: SharingOptions
     private let table = Locked(Table())
 
-    /// Creates an object without runs and results.
+    /// Creates an object that executes work once for each key.
     ///
-    /// - Parameter options: The options for runs and results. By default, a run executes with its first asker, and no
-    ///   results are kept.
+    /// - Parameter options: The options for executions and results. By default, the work executes on the thread that
+    ///   starts the first operation, and no results are kept.
     public init(_ options: SharingOptions = SharingOptions()) {
         self.options = options
     }
@@ -42,15 +44,17 @@ public final class SharedOperations<Key: Hashable & Sendable, ResultType: Sendab
         for timer in table.withLock({ $0.forgetAll() }) { timer.cancel() }
     }
 
-    /// Returns an operation that shares one run, and its outcome, with the other operations for the same key.
+    /// Returns an operation that shares one execution, and its outcome, with the other operations for the same key.
     ///
-    /// When the operation is started, it joins the run for the key, or starts a run if there is none.
+    /// When the operation is started, it joins the execution for the key. If there is no execution, the operation
+    /// begins one.
     ///
     /// - Parameters:
-    ///   - key: The key of the run. Its `==` and `hash(into:)` are called under a lock, so they must do nothing but
-    ///     compare and hash.
-    ///   - make: A closure that creates the run. It is called on the thread that starts the operation, if the key has
-    ///     no run at that time. The run must be a new operation that no other code starts.
+    ///   - key: The key of the work. Its `==` and `hash(into:)` are called while OperationKit holds a lock, so they
+    ///     must do nothing but compare and hash.
+    ///   - make: A closure that creates the operation that does the work. It is called on the thread that starts the
+    ///     shared operation, if nothing executes for the key at that time and no result is kept. It must return a new
+    ///     operation that no other code starts.
     public func operation(
         for key: Key, make: @escaping @Sendable () -> TypedOperation<ResultType, ErrorType>
     ) -> SharedOperation<ResultType, ErrorType> {
@@ -61,17 +65,17 @@ public final class SharedOperations<Key: Hashable & Sendable, ResultType: Sendab
                 run: { [self] asker in apply { $0.run(of: asker, key) } }))
     }
 
-    /// Releases the kept result of a key, so that the next asker starts a new run.
+    /// Releases the kept result of a key, so that the next operation for the key begins another execution.
     public func forget(_ key: Key) {
         apply { $0.forget(key) }?.cancel()
     }
 
-    /// Releases all kept results.
+    /// Releases the kept results of all keys.
     public func forgetAll() {
         for timer in apply({ $0.forgetAll() }) { timer.cancel() }
     }
 
-    /// Applies an event, and releases the values that it removed, outside the lock.
+    /// Applies an event, and releases the values that it removed, without holding the lock.
     func apply<Action>(_ event: (inout Table) -> Action) -> Action {
         let (action, trash) = table.withLock { table in (event(&table), table.takeTrash()) }
         withExtendedLifetime(trash) {}
@@ -79,7 +83,7 @@ public final class SharedOperations<Key: Hashable & Sendable, ResultType: Sendab
     }
 }
 
-// The shell of FlightTable, which performs its actions outside the lock.
+// The shell of FlightTable, which performs its actions without holding the lock.
 extension SharedOperations {
     typealias Run = TypedOperation<ResultType, ErrorType>
 
@@ -96,7 +100,7 @@ extension SharedOperations {
         }
     }
 
-    /// Removes a canceled asker, and cancels the run if it was the last one.
+    /// Removes a canceled operation, and cancels the run if no other operation shares it.
     func leave(_ asker: SharedOperation<ResultType, ErrorType>, _ key: Key) -> ShareDeparture {
         switch apply({ $0.leave(asker, key) }) {
         case .none: return .notSharing
@@ -113,7 +117,8 @@ extension SharedOperations {
         _ run: Run, for asker: SharedOperation<ResultType, ErrorType>, _ key: Key, _ number: UInt64
     ) {
         guard let predecessors = apply({ $0.didMake(run, key, number) }) else {
-            // All askers left while the run was made. Only the code that made it knows it, so it ends here.
+            // All operations were canceled while the run was created. No other code has a reference to the run, so it
+            // ends here.
             run.cancelIfUndecided(because: .allAskersLeft(nil))
             return run.startIfNeeded()
         }
@@ -129,12 +134,13 @@ extension SharedOperations {
     private func start(_ run: Run, for asker: SharedOperation<ResultType, ErrorType>) {
         switch options.place.kind {
         case .firstAsker: break
-        // This comes before the run asks for a slot, because the run may need this very slot.
+        // The slot is given up before the run needs a slot, because the run may need this very slot.
         case .manager, .foundation: asker.restForRun()
         }
         switch options.place.kind {
         case .firstAsker:
-            // This comes before the run may wait, since it gives up the slot of the asker meanwhile.
+            // The keeper is set before the run can wait, because a run that waits gives up the slot of the operation
+            // that started it.
             run.core.withLock { $0.need().placeKeeper = asker }
             ThreadNotes.atBoundedDepth {
                 run.startIfNeeded()
@@ -179,9 +185,9 @@ extension SharedOperations {
         if !apply({ $0.keep(timer, key, number) }) { timer.cancel() }
     }
 
-    /// Gives the run the highest priority of its askers.
+    /// Gives the run the highest priority of the operations that share it.
     private func raise(_ run: Run, _ key: Key, _ number: UInt64) {
-        // Two askers may come at the same time, so the latest value is applied.
+        // Two operations may join at the same time, so the latest value is applied.
         applyLatest({ apply { $0.urgency(key, number) } }) { urgency in
             guard urgency > run.queuePriority.rawValue, let priority = Operation.QueuePriority(rawValue: urgency)
             else { return }

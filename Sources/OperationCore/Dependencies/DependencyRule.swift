@@ -3,30 +3,34 @@
 
 import Foundation
 
-/// A rule that determines what happens to an operation if one of its dependencies fails or is canceled.
+/// A rule that determines whether an operation runs, fails or is canceled if one of its dependencies fails or is
+/// canceled.
 public struct DependencyRule<ErrorType: Error>: Sendable {
     let judge: DependencyEdge.Judge?
 
-    /// A rule that lets the operation run regardless of the dependency's outcome, like Foundation's own dependencies.
+    /// A rule that lets the operation run regardless of the dependency's outcome, as with a dependency between plain
+    /// Foundation operations.
     public static var runAnyway: Self { Self(judge: nil) }
 
-    /// A rule that cancels the operation, with a cause that contains the error or the cause of the dependency.
+    /// A rule that cancels the operation with a cause that contains the error of the dependency or the cause of its
+    /// cancellation.
     public static var cancel: Self {
         Self { upstream in
             UnsuccessfulDependency(upstream).map { .cancel($0.cause) } ?? .proceed
         }
     }
 
-    /// Returns a rule that makes the operation fail with an error of its own type.
+    /// Returns a rule that makes the operation fail with an error that a closure returns.
     ///
     /// The body of the operation does not run.
     ///
-    /// The closure is called on the thread on which the dependency ended, after all operations that wait for that
-    /// dependency without a rule were released. Operations that have a rule for the dependency, or receive its result,
-    /// are released afterward, one after another. The closure must not wait for any of these operations.
+    /// The closure is called on the thread on which the dependency ended. OperationKit first releases all operations
+    /// that depend on the dependency without a rule. Then OperationKit releases the operations that have a rule for the
+    /// dependency or receive its result, one after another. In the closure, do not wait for any of these operations,
+    /// because the wait might never end.
     ///
-    /// - Parameter makeError: A closure that receives the error or the cause of the dependency, and returns the error
-    ///   of this operation.
+    /// - Parameter makeError: A closure that receives the error of the dependency or the cause of its cancellation, and
+    ///   returns the error with which this operation fails.
     public static func fail(
         _ makeError: @escaping @Sendable (OperationFailure<any Error>) -> ErrorType
     ) -> Self {
@@ -36,7 +40,8 @@ public struct DependencyRule<ErrorType: Error>: Sendable {
     }
 }
 
-/// A rule that determines what happens to an operation if a dependency gives no result.
+/// A rule that determines which input an operation receives, or how the operation ends, if a dependency fails or is
+/// canceled.
 public struct MissingInputRule<Input: Sendable, ErrorType: Error>: Sendable {
     enum Choice: Sendable {
         case cancel
@@ -46,20 +51,23 @@ public struct MissingInputRule<Input: Sendable, ErrorType: Error>: Sendable {
 
     let choice: Choice
 
-    /// A rule that cancels the operation, with a cause that contains the error or the cause of the dependency.
+    /// A rule that cancels the operation with a cause that contains the error of the dependency or the cause of its
+    /// cancellation.
     public static var cancel: Self { Self(choice: .cancel) }
 
-    /// Returns a rule that makes the operation fail with an error of its own type.
+    /// Returns a rule that makes the operation fail with an error that a closure returns.
     ///
-    /// - Parameter makeError: A closure that receives the error or the cause of the dependency, and returns the error
-    ///   of this operation. It is called on the thread on which the dependency ended, under the same conditions as the
-    ///   closure of ``DependencyRule/fail(_:)``.
+    /// - Parameter makeError: A closure that receives the error of the dependency or the cause of its cancellation, and
+    ///   returns the error with which this operation fails. It is called on the thread on which the dependency ended,
+    ///   under the same conditions as the closure of ``DependencyRule/fail(_:)``.
     public static func fail(
         _ makeError: @escaping @Sendable (OperationFailure<any Error>) -> ErrorType
     ) -> Self {
         Self(choice: .fail(makeError))
     }
 
-    /// Returns a rule that lets the operation run with the given value as its input.
+    /// Returns a rule that lets the operation run with a given value as its input.
+    ///
+    /// - Parameter value: The value that replaces the result of the dependency.
     public static func use(_ value: Input) -> Self { Self(choice: .use(value)) }
 }

@@ -8,8 +8,8 @@ import Foundation
     ///
     /// Foundation's own edge would leave a pointer behind if the plain operation is freed first.
     final class PlainOperationGate: Operation, @unchecked Sendable {
-        // Sendable: nothing in it changes after init but the flag, which is behind its lock; the weak reference is loaded
-        // atomically.
+        // Sendable: nothing in it changes after init but the flag, which is protected by its lock; the weak reference
+        // is loaded atomically.
 
         let source: ManagedOperation
         private weak var dependent: Operation?
@@ -70,9 +70,9 @@ import Foundation
         /// ``ReadinessReports``, which a plain operation cannot have.
         private static func remind(_ dependent: Operation) {
             switch FoundationQueueProbe.state(of: dependent) {
-            // No queue has asked, so none has an older answer.
+            // No queue has read the value, so no queue has stored an older value.
             case "initialized": break
-            // The queue has asked, and has not stored the answer.
+            // The queue has read the value but has not stored it yet.
             case "enqueuing": DispatchQueue.global().async { remind(dependent) }
             default: dependent.didChangeValue(forKey: "isReady")
             }
@@ -80,11 +80,11 @@ import Foundation
     }
 
     extension Operation {
-        /// Makes an operation of any kind wait for an operation of this package.
+        /// Makes an operation of any kind wait until an operation of this package has ended.
         ///
-        /// This overload exists only on Linux, where Foundation's own method may crash if the waiting operation is
-        /// freed before the other operation ends. The `dependencies` of a plain `Foundation.Operation` then contain
-        /// another operation with the same name.
+        /// This overload exists only on Linux, where Foundation's own method can crash if the waiting operation is
+        /// freed before the other operation ends. The `dependencies` of a plain `Foundation.Operation` then contain a
+        /// substitute with the same name instead of the passed operation.
         public func addDependency(_ operation: ManagedOperation) {
             if let own = self as? ManagedOperation { return own.addReportedDependency(on: operation) }
             let gate = PlainOperationGate(from: operation, to: self)

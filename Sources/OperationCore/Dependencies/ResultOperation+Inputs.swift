@@ -4,21 +4,23 @@
 import Foundation
 
 extension ResultOperation {
-    /// Makes this operation wait for an operation of any kind.
+    /// Makes this operation wait until an operation of any kind has ended, with a rule for the case that the other
+    /// operation fails or is canceled.
     ///
     /// - Parameters:
-    ///   - upstream: The operation to wait for.
+    ///   - upstream: The operation that must end first.
     ///   - rule: The rule that applies if `upstream` fails or is canceled.
     /// - Throws: A ``DependencyError`` if this operation was started, or if the dependency would create a cycle.
     public func depend(on upstream: Operation, otherwise rule: DependencyRule<ErrorType>) throws(DependencyError) {
         try connect(to: upstream, judge: rule.judge)
     }
 
-    /// Makes this operation wait for another operation, and receive its result before the body begins.
+    /// Makes this operation wait for another operation, and passes the result of that operation to a closure before the
+    /// body begins.
     ///
     /// - Parameters:
-    ///   - upstream: The operation that gives the result.
-    ///   - rule: The rule that applies if there is no result.
+    ///   - upstream: The operation that produces the result.
+    ///   - rule: The rule that applies if `upstream` fails or is canceled.
     ///   - use: The closure that receives this operation and the result. It is called on the thread that is about to
     ///     run the body.
     /// - Throws: A ``DependencyError`` if this operation was started, or if the dependency would create a cycle.
@@ -36,9 +38,10 @@ extension ResultOperation {
         }
     }
 
-    /// Makes this operation wait for several operations, and receive all of their results before the body begins.
+    /// Makes this operation wait for several operations, and passes all of their results to a closure before the body
+    /// begins.
     ///
-    /// If one of the operations gives no result, this operation is canceled.
+    /// If one of the operations fails or is canceled, this operation is canceled.
     ///
     /// ```swift
     /// final class Sum: SyncOperation<Int, Never>, @unchecked Sendable {
@@ -57,7 +60,7 @@ extension ResultOperation {
     /// ```
     ///
     /// - Parameters:
-    ///   - upstream: The operations that give the results.
+    ///   - upstream: The operations that produce the results.
     ///   - use: The closure that receives this operation and the results. It is called once, on the thread that is
     ///     about to run the body.
     /// - Throws: A ``DependencyError`` if this operation was started, or if a dependency would create a cycle.
@@ -68,13 +71,14 @@ extension ResultOperation {
         try receive(from: repeat each upstream, rules: repeat cancelRule(for: each upstream), then: use)
     }
 
-    /// Makes this operation wait for several operations, each with its own rule, and receive all of their results.
+    /// Makes this operation wait for several operations, each with its own rule, and passes all of their results to a
+    /// closure before the body begins.
     ///
     /// For example, call `receive(from: name, photo, rules: .cancel, .use(placeholder)) { … }`.
     ///
     /// - Parameters:
-    ///   - upstream: The operations that give the results.
-    ///   - rules: The rule for each operation, which applies if that operation gives no result.
+    ///   - upstream: The operations that produce the results.
+    ///   - rules: The rule for each operation, which applies if that operation fails or is canceled.
     ///   - use: The closure that receives this operation and the results. It is called once, on the thread that is
     ///     about to run the body.
     /// - Throws: A ``DependencyError`` if this operation was started, or if a dependency would create a cycle.
@@ -97,11 +101,12 @@ extension ResultOperation {
         }
     }
 
-    /// Makes this operation wait for an array of operations, and receive their results before the body begins.
+    /// Makes this operation wait for an array of operations, and passes the array of their results to a closure before
+    /// the body begins.
     ///
     /// - Parameters:
-    ///   - upstream: The operations that give the results.
-    ///   - rule: The rule that applies to each operation that gives no result. The default is `.cancel`.
+    ///   - upstream: The operations that produce the results.
+    ///   - rule: The rule that applies to each operation that fails or is canceled. The default is `.cancel`.
     ///   - use: The closure that receives this operation and the results, in the order of the operations. It is called
     ///     on the thread that is about to run the body.
     /// - Throws: A ``DependencyError`` if this operation was started, or if a dependency would create a cycle.
@@ -123,14 +128,15 @@ extension ResultOperation {
         }
     }
 
-    /// Makes this operation wait for another operation, and writes its result to a property before the body begins.
+    /// Makes this operation wait for another operation, and writes the result of that operation to a property before
+    /// the body begins.
     ///
     /// The property is written on the thread that is about to run the body.
     ///
     /// - Parameters:
     ///   - property: The property of this operation that receives the result.
-    ///   - upstream: The operation that gives the result.
-    ///   - rule: The rule that applies if there is no result. The default is `.cancel`.
+    ///   - upstream: The operation that produces the result.
+    ///   - rule: The rule that applies if `upstream` fails or is canceled. The default is `.cancel`.
     /// - Throws: A ``DependencyError`` if this operation was started, or if the dependency would create a cycle.
     public func receive<Input: Sendable, UpstreamError: Error>(
         _ property: any ReferenceWritableKeyPath<Self, Input> & Sendable,
@@ -140,15 +146,15 @@ extension ResultOperation {
         try receive(from: upstream, otherwise: rule) { $0[keyPath: property] = $1 }
     }
 
-    /// Makes this operation wait for another operation, and writes its result to an optional property before the body
-    /// begins.
+    /// Makes this operation wait for another operation, and writes the result of that operation to an optional property
+    /// before the body begins.
     ///
     /// The property is written on the thread that is about to run the body.
     ///
     /// - Parameters:
     ///   - property: The property of this operation that receives the result.
-    ///   - upstream: The operation that gives the result.
-    ///   - rule: The rule that applies if there is no result. The default is `.cancel`.
+    ///   - upstream: The operation that produces the result.
+    ///   - rule: The rule that applies if `upstream` fails or is canceled. The default is `.cancel`.
     /// - Throws: A ``DependencyError`` if this operation was started, or if the dependency would create a cycle.
     public func receive<Input: Sendable, UpstreamError: Error>(
         _ property: any ReferenceWritableKeyPath<Self, Input?> & Sendable,
@@ -158,12 +164,13 @@ extension ResultOperation {
         try receive(from: upstream, otherwise: rule) { $0[keyPath: property] = $1 }
     }
 
-    /// Makes this operation wait for another operation, and receive its outcome before the body begins.
+    /// Makes this operation wait for another operation, and passes the outcome of that operation to a closure before
+    /// the body begins.
     ///
-    /// The body runs regardless of the outcome.
+    /// The body runs regardless of the outcome of the other operation.
     ///
     /// - Parameters:
-    ///   - upstream: The operation to wait for.
+    ///   - upstream: The operation that must end first.
     ///   - use: The closure that receives this operation and the outcome. It is called on the thread that is about to
     ///     run the body.
     /// - Throws: A ``DependencyError`` if this operation was started, or if the dependency would create a cycle.

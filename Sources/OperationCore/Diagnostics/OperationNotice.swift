@@ -5,8 +5,8 @@ import Foundation
 
 /// A report of a call that had no effect, or of another problem that you should know about.
 ///
-/// OperationKit does not trap when you misuse an operation. The call changes nothing, and OperationKit reports a
-/// notice.
+/// If you misuse an operation, OperationKit does not stop the program. The call has no effect, and OperationKit reports
+/// a notice.
 public struct OperationNotice: Sendable, CustomStringConvertible {
     /// The kind of notice.
     public let kind: Kind
@@ -18,16 +18,17 @@ public struct OperationNotice: Sendable, CustomStringConvertible {
     /// A sentence that describes the problem, its reason and a possible solution.
     public let message: String
 
-    /// A one-line description for a log.
+    /// A description of the notice in one line, for a log.
     public var description: String { "\(operation): \(message) [\(kind)]" }
 
     /// A kind of notice.
     public struct Kind: Hashable, Sendable, CustomStringConvertible {
-        /// The name of the kind.
+        /// The name of the kind as a string.
         public let description: String
         /// A Boolean value that indicates whether a correct program can cause a notice of this kind.
         ///
-        /// For example, the cause may be a lost race, the machine, or the input of the program.
+        /// Harmless kinds report a cancellation that came just before a result, limitations of the system, and unusual
+        /// but valid input. Tests can ignore these kinds.
         public let isHarmless: Bool
 
         private init(_ name: String, isHarmless: Bool = false) {
@@ -35,54 +36,54 @@ public struct OperationNotice: Sendable, CustomStringConvertible {
             self.isHarmless = isHarmless
         }
 
-        /// The operation already had a result or an error when it was finished.
+        /// The program called `finish` for an operation that already had a result or an error.
         public static let finishedTwice = Kind("finishedTwice")
-        /// The operation was started again, or was started even though it is in a queue.
+        /// The program started an operation that was already started or is in a queue.
         public static let startedTwice = Kind("startedTwice")
-        /// The operation was finished after it had been canceled.
+        /// The program called `finish` for an operation that had already been canceled.
         public static let finishedAfterCancellation = Kind("finishedAfterCancellation", isHarmless: true)
-        /// A dependency was ignored because it was added too late, or because it would have created a cycle.
+        /// The program added a dependency after the operation had started, or a dependency that would create a cycle.
         public static let dependencyRefused = Kind("dependencyRefused")
-        /// The last reference to an operation was released while the operation was executing.
+        /// The program released the last reference to an operation that was still executing.
         public static let releasedUnfinished = Kind("releasedUnfinished")
-        /// A body returned without a result.
+        /// The body of an operation returned without finishing the operation.
         public static let noResult = Kind("noResult")
-        /// Too many bodies already block threads, so a body that waits for the operation keeps its slot.
+        /// A body that waits for an operation keeps its slot, because too many bodies already wait and block threads.
         ///
-        /// A queue also reports this kind if 64 bodies have blocked their threads in another way for five seconds while
-        /// other work is ready.
+        /// A queue also reports this kind if 64 bodies have blocked their threads for five seconds in calls that the
+        /// queue cannot observe, and other operations are ready.
         public static let tooManyWaits = Kind("tooManyWaits")
-        /// A file or folder is not used because another user of the computer could have written to it.
+        /// OperationKit does not use a file or folder, because another user of the computer could have written to it.
         public static let untrustedFile = Kind("untrustedFile")
-        /// A body waits for the operation, or for its own queue to become empty, but the wait cannot end before the
-        /// body returns.
+        /// A body waits for an operation or for its own queue, but the wait cannot end before the body returns.
         public static let waitsForItself = Kind("waitsForItself")
-        /// A setting that takes effect only before the start, such as a timeout, a delay or a clock, was changed too
-        /// late.
+        /// The program changed a setting, such as a timeout, a delay or a clock, after the operation had started.
         ///
-        /// An observer that is added too late is also reported with this kind.
+        /// OperationKit also reports this kind if an observer is added too late.
         public static let timing = Kind("timing")
-        /// A condition, a category or a throttle was set after the start, or while the operation asked for admission.
+        /// The program set a condition, a category or a throttle after the operation had started or while it checked
+        /// its start conditions.
         public static let admission = Kind("admission")
-        /// libcurl cannot be used on this machine, and `URLSession` sends the requests instead.
+        /// OperationKit cannot use the system's libcurl, so `URLSession` sends the requests instead.
         ///
-        /// The notice is reported once per process.
+        /// OperationKit reports this notice once per process.
         public static let sessionFallback = Kind("sessionFallback", isHarmless: true)
         /// A `URLSession` on Linux has its own cookies or credentials, which its requests do not use.
         ///
-        /// The notice is reported once for the cookies and once for the credentials of each session. A
-        /// `BackgroundSession` also reports this kind if it cannot restart a transfer or removes a transfer that no
-        /// closure received.
+        /// OperationKit reports this notice once for the cookies and once for the credentials of each session. A
+        /// `BackgroundSession` also reports this kind if it cannot restart a transfer, or if it removes a transfer that
+        /// no closure received.
         public static let sessionStorage = Kind("sessionStorage", isHarmless: true)
-        /// A path contains a question mark, which is sent as part of the path and does not begin a query.
+        /// The path of a request contains a question mark, which OperationKit sends as part of the path and not as the
+        /// beginning of a query.
         public static let queryInPath = Kind("queryInPath", isHarmless: true)
     }
 }
 
-/// The destination of all notices in the process.
+/// A namespace for the handler that receives all notices in the process.
 ///
 /// By default, debug builds print notices to standard error, and release builds discard them. A notice never changes
-/// the behavior of an operation. To make misuse fail a test, set a handler in the test:
+/// the behavior of an operation. To make a test fail if it causes a notice, set a handler in the test:
 ///
 /// ```swift
 /// OperationDiagnostics.handler = { notice in
@@ -90,14 +91,14 @@ public struct OperationNotice: Sendable, CustomStringConvertible {
 /// }
 /// ```
 public enum OperationDiagnostics {
-    /// The closure that receives the notices, or `nil` to print them in debug builds.
+    /// The closure that receives the notices, or `nil` if debug builds print them.
     ///
-    /// The closure is called on the thread that caused the notice. The default is `nil`. Debug builds then print each
-    /// notice, but each harmless kind only once per process.
+    /// The closure is called on the thread that caused the notice. The default is `nil`. In this case, debug builds
+    /// print each notice, but each harmless kind only once per process.
     public static var handler: (@Sendable (OperationNotice) -> Void)? {
         get { state.withLock { $0.handler } }
         set {
-            // The old handler is released here, outside the lock.
+            // The old handler is released here, without holding the lock.
             var incoming = newValue
             state.withLock { swap(&$0.handler, &incoming) }
         }

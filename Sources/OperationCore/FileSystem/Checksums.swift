@@ -1,7 +1,7 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-/// A checksum together with its algorithm.
+/// A checksum of a file, together with its algorithm.
 public struct FileChecksum: Sendable, Hashable, CustomStringConvertible {
     /// The algorithm of the checksum.
     public let algorithm: ChecksumAlgorithm
@@ -14,10 +14,10 @@ public struct FileChecksum: Sendable, Hashable, CustomStringConvertible {
         self.bytes = bytes
     }
 
-    /// Creates a checksum from its hexadecimal digits, in upper or lower case.
+    /// Creates a checksum from its hexadecimal digits in upper or lower case, or returns `nil` if the text is not
+    /// valid.
     ///
-    /// The initializer returns `nil` if the text contains another character, or if its length does not match the
-    /// algorithm.
+    /// The text is not valid if it contains another character, or if its length does not match the algorithm.
     public init?(algorithm: ChecksumAlgorithm, hexadecimal text: String) {
         let digits = text.utf8.compactMap { Character(UnicodeScalar($0)).hexDigitValue }
         var nothing = algorithm.makeStream()
@@ -26,18 +26,18 @@ public struct FileChecksum: Sendable, Hashable, CustomStringConvertible {
         bytes = stride(from: 0, to: digits.count, by: 2).map { UInt8(digits[$0] * 16 + digits[$0 + 1]) }
     }
 
-    /// The checksum as hexadecimal digits in lower case.
+    /// The bytes of the checksum as hexadecimal digits in lower case.
     public var hexadecimal: String {
         bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
     }
 
-    /// The checksum as hexadecimal digits in lower case.
+    /// The bytes of the checksum as hexadecimal digits in lower case.
     public var description: String { hexadecimal }
 }
 
 /// An algorithm that computes a checksum.
 public struct ChecksumAlgorithm: Sendable, Hashable, CustomStringConvertible {
-    /// The name of the algorithm, as in command-line tools and headers.
+    /// The name of the algorithm, as it is used in command-line tools and headers.
     public let description: String
     private let create: @Sendable () -> any ChecksumStream
 
@@ -46,17 +46,17 @@ public struct ChecksumAlgorithm: Sendable, Hashable, CustomStringConvertible {
         self.create = create
     }
 
-    /// SHA-256 (FIPS 180-4), which is the recommended algorithm.
+    /// The SHA-256 algorithm (FIPS 180-4), which is the recommended algorithm.
     public static let sha256 = ChecksumAlgorithm("sha256") { SHA256() }
-    /// SHA-1, which detects accidental changes but does not protect against forgery.
+    /// The SHA-1 algorithm, which detects accidental changes but does not protect against forgery.
     ///
     /// Use this algorithm only if no other checksum of the file is known.
     public static let sha1 = ChecksumAlgorithm("sha1") { SHA1() }
-    /// MD5, which detects accidental changes but does not protect against forgery.
+    /// The MD5 algorithm, which detects accidental changes but does not protect against forgery.
     ///
     /// Use this algorithm only if no other checksum of the file is known.
     public static let md5 = ChecksumAlgorithm("md5") { MD5() }
-    /// CRC-32 as in ZIP, gzip and PNG, which is fast and detects only accidental changes.
+    /// The CRC-32 algorithm of ZIP, gzip and PNG, which is fast and detects only accidental changes.
     public static let crc32 = ChecksumAlgorithm("crc32") { CRC32() }
 
     /// Returns a new stream that computes a checksum.

@@ -194,18 +194,19 @@ package final class PreparedFolder {
     }
 }
 
-/// The rule for an item that already exists at the destination of a copy or a move.
+/// A rule for an item that already exists at the destination of a copy or a move.
 public struct ExistingItemRule: Hashable, Sendable {
     private let name: String
 
-    /// Keeps the existing item, so that the operation fails with the code `alreadyExists`.
+    /// A rule that keeps the existing item and makes the operation fail with the code `alreadyExists`.
     ///
     /// If several operations create the same destination at the same time, exactly one succeeds.
     public static let refuse = ExistingItemRule(name: "refuse")
 
-    /// Replaces a file or link with a file or link, or an empty directory with a directory, in one step.
+    /// A rule that replaces the existing item in one step, if possible.
     ///
-    /// A directory that is not empty is never replaced, and the operation fails with the code `directoryNotEmpty`. A
-    /// pipe, a socket or a device is never replaced either, and the operation fails with the code `unsupportedKind`.
+    /// A file or a link can replace a file or a link, and a directory can replace an empty directory. If the existing
+    /// item is a directory that is not empty, the operation fails with the code `directoryNotEmpty`. If the existing
+    /// item is a pipe, a socket or a device, the operation fails with the code `unsupportedKind`.
     public static let replace = ExistingItemRule(name: "replace")
 }

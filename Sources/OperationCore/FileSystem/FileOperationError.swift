@@ -3,7 +3,7 @@
 
 import Foundation
 
-/// An error of a file operation that contains the action, the path and the system error.
+/// An error that contains the action, the path and the system error of a failed file operation.
 ///
 /// ```swift
 /// let read = FileReadOperation(URL(fileURLWithPath: "/etc/nothing-of-this-name"))
@@ -16,9 +16,9 @@ import Foundation
 /// }
 /// ```
 public struct FileOperationError: Error, Sendable, Equatable {
-    /// The code that identifies the failure.
+    /// The code that identifies the error.
     public let code: Code
-    /// The action that failed.
+    /// The action that failed, such as reading or copying.
     public let action: Action
     /// The path at which the action failed.
     ///
@@ -26,7 +26,7 @@ public struct FileOperationError: Error, Sendable, Equatable {
     public let path: String
     /// The destination of a copy or a move if ``path`` is the source, or the source if ``path`` is the destination.
     public let otherPath: String?
-    /// The error number of the system (`errno`), or zero if the system did not report the error.
+    /// The system's error number (`errno`), or zero if the system did not report the error.
     public let systemErrorNumber: Int32
 
     /// Creates an error for use in your own tests.
@@ -40,7 +40,7 @@ public struct FileOperationError: Error, Sendable, Equatable {
         self.systemErrorNumber = systemErrorNumber
     }
 
-    /// A string that describes the action, the path, the reason and a possible solution.
+    /// A description of the action, the path, the reason and a possible solution.
     public var message: String {
         let end = otherPath.map { "failed at \(path) (the other path is \($0))" } ?? "\(path) failed"
         return "\(action) \(end): \(code.explanation ?? systemExplanation)"
@@ -59,18 +59,18 @@ extension FileOperationError: CustomStringConvertible {
 }
 
 extension FileOperationError: LocalizedError {
-    /// The message to show to the user.
+    /// The message, to show to the user.
     public var errorDescription: String? { message }
 }
 
 extension FileOperationError: CustomNSError {
-    /// The error domain when the error is bridged to `NSError`.
+    /// The error domain that the error has when it is bridged to `NSError`.
     public static var errorDomain: String { "OperationKit.FileOperationError" }
 
-    /// The error number of the system, or zero if the system did not report the error.
+    /// The system's error number, or zero if the system did not report the error.
     public var errorCode: Int { Int(systemErrorNumber) }
 
-    /// A dictionary with the message, the path and the error of the system.
+    /// A dictionary that contains the message, the path and the system's error.
     public var errorUserInfo: [String: Any] {
         var info: [String: Any] = [NSLocalizedDescriptionKey: message, NSFilePathErrorKey: path]
         if systemErrorNumber != 0 {
@@ -81,7 +81,7 @@ extension FileOperationError: CustomNSError {
 }
 
 extension FileOperationError {
-    /// A code that identifies a failure.
+    /// A code that identifies an error of a file operation.
     ///
     /// More codes may be added, so always handle unknown codes.
     public struct Code: Hashable, Sendable, CustomStringConvertible {
@@ -90,7 +90,7 @@ extension FileOperationError {
         /// The reason and a possible solution as the end of a sentence, or `nil` if only the system knows the reason.
         let explanation: String?
 
-        /// Creates a custom code.
+        /// Creates a custom code with a name.
         public init(_ name: String) {
             self.init(name, nil)
         }
@@ -131,12 +131,12 @@ extension FileOperationError.Code {
         "the program does not have permission. Check the permissions of the file and its directories.")
     /// A directory exists where a file was expected.
     public static let isDirectory = Self("isDirectory", "it is a directory. Pass the path of a file.")
-    /// Another item exists where a directory was expected.
+    /// An item that is not a directory exists where a directory was expected.
     public static let notADirectory = Self(
         "notADirectory", "a part of the path is not a directory. Check the path.")
-    /// The directory is not empty, so it was not replaced or removed.
+    /// The directory is not empty, so the operation did not replace or remove it.
     ///
-    /// A directory is not removed if an item is added while the operation empties it.
+    /// This error also occurs if another program adds an item while the operation empties the directory.
     public static let directoryNotEmpty = Self(
         "directoryNotEmpty", "the directory is not empty, so it was not replaced or removed. Empty it first.")
     /// The path or a name in it is longer than the file system allows.
@@ -145,14 +145,14 @@ extension FileOperationError.Code {
     public static let tooManySymbolicLinks = Self(
         "tooManySymbolicLinks",
         "the path contains symbolic links that lead to each other, or too many of them. Check their targets.")
-    /// The volume or the disk quota of the user is full.
+    /// No space is left on the volume or in the user's disk quota.
     public static let noSpace = Self("noSpace", "no space is left on the volume. Free some space and try again.")
     /// The volume is read-only.
     public static let readOnlyVolume = Self("readOnlyVolume", "the volume is read-only. Choose another volume.")
     /// The program or the computer has too many open files.
     public static let tooManyOpenFiles = Self(
         "tooManyOpenFiles", "too many files are open. Run fewer operations at a time, or raise the limit (ulimit -n).")
-    /// The file is larger than the options or the file system allow.
+    /// The file is larger than the options or the file system permit.
     public static let tooLarge = Self(
         "tooLarge",
         "it is larger than allowed. To read it, raise maximumSize in the options or read a range. To write it, write "
@@ -170,16 +170,17 @@ extension FileOperationError.Code {
     public static let notSupported = Self(
         "notSupported",
         "the file system does not support this. If the options do not allow replacing a file, allow it.")
-    /// The file was replaced or moved by another program during the action.
+    /// Another program replaced or moved the file during the action.
     public static let changedMeanwhile = Self(
         "changedMeanwhile",
         "it was replaced or moved during the operation. Try again when no other program changes it.")
     /// The destination of a copy or a move of a directory is inside that directory.
     public static let destinationInsideSource = Self(
         "destinationInsideSource", "the destination is inside the source. Choose a destination outside the source.")
-    /// Another program uses the file in a way that excludes the action.
+    /// Another program uses the file in a way that prevents the action.
     public static let busy = Self("busy", "it is in use. Try again later.")
-    /// The file was not used or replaced, because another user could have written to it or it has several names.
+    /// The operation did not use or replace the file, because another user could have written to it, or because the
+    /// file has several names (hard links).
     public static let untrusted = Self(
         "untrusted",
         "it belongs to another user, other users can write to it, or it is a link. Remove it, set its permissions to "
@@ -211,29 +212,29 @@ extension FileOperationError.Code {
 }
 
 extension FileOperationError {
-    /// An action of a file operation.
+    /// An action that a file operation performs.
     ///
     /// More actions may be added.
     public struct Action: Hashable, Sendable, CustomStringConvertible {
-        /// The name of the action, which can begin a sentence.
+        /// The name of the action, which can be the beginning of a sentence.
         public let description: String
 
-        /// Creates a custom action with a name that begins a sentence, such as "Reading".
+        /// Creates a custom action with a name, such as "Reading", that can be the beginning of a sentence.
         public init(_ name: String) {
             description = name
         }
 
-        /// Reading a file.
+        /// The action of reading a file.
         public static let reading = Action("Reading")
-        /// Writing a file.
+        /// The action of writing a file.
         public static let writing = Action("Writing")
-        /// Copying an item.
+        /// The action of copying a file, a link or a directory.
         public static let copying = Action("Copying")
-        /// Moving an item.
+        /// The action of moving a file, a link or a directory.
         public static let moving = Action("Moving")
-        /// Removing an item.
+        /// The action of removing a file, a link or a directory.
         public static let removing = Action("Removing")
-        /// Computing the checksum of a file.
+        /// The action of computing the checksum of a file.
         public static let checksumming = Action("Computing the checksum of")
     }
 }

@@ -7,8 +7,8 @@ import Synchronization
 /// The node of an operation in the graph, with its links and the number of dependencies that have not ended.
 ///
 /// The node is created with the first link of the operation. It outlives the operation if other nodes still have links
-/// to it, so they need not know whether the operation exists. The graph knows operations only as operations of Foundation.
-/// The operations of this package implement what a node does for its operation.
+/// to it, so they need not know whether the operation exists. The graph knows operations only as operations of
+/// Foundation. The operations of this package implement what a node does for its operation.
 class DependencyNode: @unchecked Sendable {
     // Sendable: a subclass adds only state that is.
 
@@ -37,7 +37,8 @@ class DependencyNode: @unchecked Sendable {
     /// Notifies the operation that its last dependency has ended.
     func dependenciesDidEnd() {}
 
-    /// Forgets the operation to notify, and returns what must be released outside the lock of the links, which is held.
+    /// Forgets the operation to notify, and returns what must be released without holding the lock of the links, which
+    /// is held.
     func takeListener() -> AnyObject? { nil }
 
     /// Applies a rule for the end of a dependency to the operation of this node.
@@ -71,7 +72,7 @@ class DependencyNode: @unchecked Sendable {
 
     /// Notes that a dependency has ended, and notifies the listener if it was the last one.
     ///
-    /// Called outside every lock.
+    /// Called without holding a lock.
     final func noteEnd() {
         guard unended.wrappingSubtract(1, ordering: .acquiringAndReleasing).newValue == 0 else { return }
         dependenciesDidEnd()
@@ -79,7 +80,7 @@ class DependencyNode: @unchecked Sendable {
 
     /// Removes edges, and returns the removed links and whether this ended the wait of the operation.
     ///
-    /// The links must be released outside every lock.
+    /// The links must be released without holding a lock.
     final func remove(
         _ remove: (inout DependencyLinks) -> [DependencyLinks.Upstream]
     ) -> (removed: [DependencyLinks.Upstream], isClear: Bool) {
@@ -233,7 +234,7 @@ final class DependencyEdge: Sendable {
 
     /// Notifies the downstream operation that the upstream one ended.
     ///
-    /// Called outside every lock.
+    /// Called without holding a lock.
     func upstreamDidEnd(_ upstream: Operation) {
         // The downstream operation may be cutting this edge at the same moment. The thread that moves it away from
         // `live` also takes it off the count.
@@ -352,7 +353,7 @@ struct DependencyLinks {
         downstream.append(edge)
     }
 
-    // The methods below return removed links, to be released outside the lock. Their edges are still to be cut.
+    // The methods below return removed links, to be released without holding the lock. Their edges are still to be cut.
 
     // The operations that they take are no mapped ones, but their originals.
 

@@ -215,7 +215,7 @@ final class DependencyComponent: Sendable {
             if UInt(bitPattern: ObjectIdentifier(second)) < UInt(bitPattern: ObjectIdentifier(first)) {
                 swap(&first, &second)
             }
-            // If a component was joined to another one meanwhile, the loop starts over. Each join leaves one root
+            // If a component was joined to another one in the meantime, the loop starts over. Each join leaves one root
             // fewer, so this happens rarely.
             let result = first.lock.withLock { _ -> Result? in
                 guard first.isRoot else { return nil }

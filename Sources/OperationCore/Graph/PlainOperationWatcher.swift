@@ -30,7 +30,7 @@ package final class QueuedWatcher: Sendable {
     deinit { relay.detach() }
 
     private final class Relay: Operation, @unchecked Sendable {
-        // Sendable: the mutable state is behind its lock.
+        // Sendable: the mutable state is protected by its lock.
 
         private let task: Locked<(upstream: Operation, onEnd: @Sendable (Operation) -> Void)?>
 
@@ -77,7 +77,7 @@ package final class QueuedWatcher: Sendable {
 
         /// An operation that never runs, and whose `isReady` Foundation reads when the dependency has finished.
         private final class Probe: Operation, @unchecked Sendable {
-            // Sendable: the mutable state is behind its lock.
+            // Sendable: the mutable state is protected by its lock.
 
             private struct State {
                 var upstream: Operation?

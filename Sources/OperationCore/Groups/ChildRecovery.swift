@@ -1,7 +1,7 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-/// A decision about a child that gave no result.
+/// A decision about a child that failed or was canceled.
 ///
 /// ```swift
 /// let names = GroupOperation.all([ClosureOperation { () throws -> String in throw CancellationError() }])
@@ -11,14 +11,18 @@ public struct ChildRecovery<Value: Sendable>: Sendable {
     let answer: RecoveryAnswer
 
     /// Returns a decision that uses a value as the result of the child.
+    ///
+    /// - Parameter value: The value that the group uses instead of a result.
     public static func result(_ value: Value) -> ChildRecovery {
         ChildRecovery(answer: .result(ReplacementResult(value)))
     }
 
     /// Returns a decision that replaces the child with another operation.
     ///
+    /// - Parameter other: The operation that replaces the child.
+    ///
     /// The operation may do the same work again, or other work with a result of the same type. It becomes a child of
-    /// the group in place of the one that failed. To run several operations instead, pass a group.
+    /// the group in place of the failed child. To run several operations instead, pass a group.
     public static func operation<Failure>(_ other: TypedOperation<Value, Failure>) -> ChildRecovery {
         ChildRecovery(answer: .operation(other, { other.outcome?.result.map { ReplacementResult($0) } }))
     }
@@ -35,18 +39,18 @@ enum RecoveryAnswer: Sendable {
     case fail((any Error)?)
 }
 
-/// The information about a child without a result that a recovery closure receives.
+/// The information that a recovery closure receives about a child that failed or was canceled.
 public struct FailedChild<Value: Sendable>: Sendable {
     /// The child, which has ended.
     public let operation: ManagedOperation
-    /// The error of the child, or the cause of its cancellation.
+    /// The error of the child, or the cause of the child's cancellation.
     ///
-    /// From the second attempt on, this property is the failure of the operation that last replaced the child.
+    /// In the second and later calls, this property is the failure of the operation that last replaced the child.
     public let failure: OperationFailure<any Error>
-    /// The number of times that a recovery closure was called for this child, including this call.
+    /// The number of calls to a recovery closure for this child, including the current call.
     public let attempt: Int
 
-    /// The name of the child, or the name of its type if it has no name.
+    /// The name of the child, or the name of the child's type if the child has no name.
     public var name: String { operation.life.displayName }
 
     /// Returns the error in ``failure`` if it has the given type, and `nil` otherwise.
@@ -55,12 +59,12 @@ public struct FailedChild<Value: Sendable>: Sendable {
     }
 }
 
-// Recovery of children that gave no result.
+// Recovery of children that failed or were canceled.
 extension GroupOperation {
-    /// Adds a closure that decides about each child that gives no result, if the child has the closure's result type.
+    /// Adds a closure that decides how the group handles each child that fails or is canceled.
     ///
-    /// The closure is called before the policy or the body is notified of the failure. The closure may return a result,
-    /// replace the child with another operation, or let the child fail:
+    /// The closure is called for children whose result type is `Value`, before the policy or the body receives the
+    /// failure. The closure may return a result, replace the child with another operation, or let the child fail:
     ///
     /// ```swift
     /// let load = TaskOperation { () async throws -> Int in throw CancellationError() }
@@ -70,22 +74,23 @@ extension GroupOperation {
     /// }
     /// ```
     ///
-    /// The closure runs in its own task and may suspend. In the meantime, the child occupies no slot, and the group
-    /// does not end. When the group cancels its children, it also cancels the task, does not wait for it, and ignores
-    /// its decision.
+    /// The closure runs in its own task and may suspend. While the closure runs, the child occupies no slot, and the
+    /// group does not end. When the group cancels its children, it also cancels this task. The group does not wait for
+    /// the task and ignores the decision of the closure.
     ///
-    /// The closure is not called for a child that was canceled with the group, or because of a dependency. It is also
-    /// not called if the task that awaited the child was canceled, or if too many bodies wait. Operations that depend
-    /// on the child receive the child's own outcome, not the recovery.
+    /// The closure is not called for a child that was canceled together with the group, or because of a dependency. It
+    /// is also not called if the cause is `taskCancelled` or `tooManyWaits`. Operations that depend on the child
+    /// receive the child's own outcome, not the outcome of the recovery.
     ///
-    /// If there are several closures, the group calls only one of them for a child. The group chooses the closure that
-    /// was passed with the child, or else the first added closure with the child's result type.
+    /// If there are several closures, the group calls only one of them for a child. If you passed a closure with the
+    /// child, the group calls that closure. Otherwise, the group calls the first added closure for the child's result
+    /// type.
     ///
     /// - Parameters:
     ///   - limit: The maximum number of calls for one child. The closure is called again each time that the replacement
-    ///     gives no result. The default is `1`, and a value below 1 counts as 1.
-    ///   - hook: The closure that decides about the child. If it throws an error, the child has failed, and the error
-    ///     is the ``GroupFailure/Child/recoveryFailure``.
+    ///     fails or is canceled. The default is `1`, and a value below 1 counts as 1.
+    ///   - hook: The closure that decides how the group handles the child. It is called in its own task. If the closure
+    ///     throws an error, the child fails, and ``GroupFailure/Child/recoveryFailure`` contains the error.
     public func recover<Value: Sendable>(
         atMost limit: Int = 1, _ hook: @escaping @Sendable (FailedChild<Value>) async throws -> ChildRecovery<Value>
     ) {
@@ -94,17 +99,18 @@ extension GroupOperation {
 }
 
 extension GroupScope {
-    /// Runs a child and returns its result, or the result of a recovery.
+    /// Runs a child without blocking a thread, and returns the child's result or the result of a recovery.
     ///
-    /// The closure is called only for a child of the group, not for another operation that the method only awaits.
-    /// Otherwise, the closure works as in ``GroupOperation/recover(atMost:_:)``.
+    /// The closure is called only for a child of the group. It is not called for an operation that is in a queue or in
+    /// another group, was started, or has ended. The closure works as in ``GroupOperation/recover(atMost:_:)``.
     ///
     /// - Parameters:
     ///   - child: The operation to run.
     ///   - weight: The weight of the child in the group's progress. The default is `1`.
     ///   - limit: The maximum number of calls to the closure. The default is `1`.
-    ///   - hook: The closure that decides about the child if it gives no result. It is called in its own task.
-    /// - Throws: An ``OperationFailure`` with the child's own error or cause, if the child was not recovered.
+    ///   - hook: The closure that decides how to continue if the child fails or is canceled. It is called in its own
+    ///     task.
+    /// - Throws: An ``OperationFailure`` with the child's own error or cause if no recovery produced a result.
     public func run<ResultType, ErrorType>(
         _ child: TypedOperation<ResultType, ErrorType>, weight: Double = 1, recoveringAtMost limit: Int = 1,
         by hook: @escaping @Sendable (FailedChild<ResultType>) async throws -> ChildRecovery<ResultType>
@@ -112,16 +118,17 @@ extension GroupScope {
         try await outcome(of: child, terms: ChildTerms(weight: weight, hook: RecoveryHook(limit: limit, hook))).get()
     }
 
-    /// Runs a child while the calling thread waits, and returns its result, or the result of a recovery.
+    /// Runs a child while the calling thread waits, and returns the child's result or the result of a recovery.
     ///
-    /// The calling thread must be the thread of the body: see ``perform(_:weight:)``.
+    /// The calling thread must be the thread of the group's body. See ``perform(_:weight:)``.
     ///
     /// - Parameters:
     ///   - child: The operation to run.
     ///   - weight: The weight of the child in the group's progress. The default is `1`.
     ///   - limit: The maximum number of calls to the closure. The default is `1`.
-    ///   - hook: The closure that decides about the child if it gives no result. It is called in its own task.
-    /// - Throws: An ``OperationFailure`` with the child's own error or cause, if the child was not recovered.
+    ///   - hook: The closure that decides how to continue if the child fails or is canceled. It is called in its own
+    ///     task.
+    /// - Throws: An ``OperationFailure`` with the child's own error or cause if no recovery produced a result.
     @available(
         *, noasync,
         message: "This method blocks the thread. In an async body, use run(_:weight:recoveringAtMost:by:)."
@@ -163,7 +170,7 @@ extension GroupEngine {
         return begin(GroupRescue(child, (slot, tag), ending, failure, hook), failure.failure)
     }
 
-    /// Removes the child from its slot and asks the hook.
+    /// Removes the child from its slot and calls the hook.
     private func begin(_ rescue: GroupRescue, _ failure: OperationFailure<any Error>) -> Bool {
         var hasBegun = false
         var ended: ManagedOperation?
@@ -175,7 +182,7 @@ extension GroupEngine {
             ended = exchange(&state.children[Int(rescue.slot)].operation, with: nil)
         }
         withExtendedLifetime(ended) {}
-        // The group was doomed meanwhile, or the hook must not be asked again.
+        // The group was doomed in the meantime, or the hook must not be called again.
         guard hasBegun, let attempt = rescue.nextAttempt() else { return hasBegun }
         let task = Task { [weak self] in
             var answer: RecoveryAnswer
@@ -202,11 +209,11 @@ extension GroupEngine {
 
     /// Lets another operation take the place of the child, and returns an error if that is not possible.
     private func replace(_ rescue: GroupRescue, by other: ManagedOperation) -> GroupError? {
-        // Outside the lock, because it asks Foundation.
+        // This check holds no lock, because it calls Foundation.
         if other.isHeldByQueue(isByQueue: false) { return GroupError(.inQueue, other) }
         let answer = nest(other) {
             state.withLock { state in
-                // The group was doomed meanwhile. The answer comes too late, and the error is not used.
+                // The group was doomed in the meantime. The answer comes too late, and the error is not used.
                 guard state.recoveries?.running[rescue.slot] === rescue else { return .refused(.ended) }
                 return other.core.withLock { core in
                     if let code = core.reasonAgainstGroup { return .refused(code) }
@@ -325,7 +332,7 @@ struct RecoveryHook: Sendable {
     /// The maximum number of calls for one child.
     let limit: Int
     let fits: @Sendable (ManagedOperation) -> Bool
-    /// The user's closure, which is called outside every lock in its own task.
+    /// The user's closure, which is called without holding a lock in its own task.
     let ask: @Sendable (ManagedOperation, OperationFailure<any Error>, Int) async throws -> RecoveryAnswer
 
     init<Value>(
@@ -390,7 +397,7 @@ final class GroupRescue: Sendable {
 
     /// Keeps the task of the hook, to cancel it with the recovery.
     ///
-    /// The hook may have answered by now, and may be asked again.
+    /// The hook may have answered by now, and may be called again.
     func keep(_ task: Task<Void, Never>, of attempt: Int) {
         let isOver = state.withLock { state in
             if !state.isOver, state.attempt == attempt { state.task = task }

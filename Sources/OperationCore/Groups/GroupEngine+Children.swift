@@ -12,7 +12,7 @@ extension GroupEngine {
         let child = child.held
         var answer = nest(child) { tryToAdopt(child, terms, isProbed: false) }
         if case .probe = answer {
-            // Outside the lock, because it asks Foundation.
+            // This check holds no lock, because it calls Foundation.
             if child.isHeldByQueue(isByQueue: false) { return GroupError(.inQueue, child) }
             answer = nest(child) { tryToAdopt(child, terms, isProbed: true) }
         }
@@ -35,7 +35,7 @@ extension GroupEngine {
     /// Makes the operation a child with the closure `adopt`, and refuses a group that encloses this one.
     func nest(_ child: ManagedOperation, _ adopt: () -> Adoption) -> Adoption {
         guard let inner = child.groupEngine else { return adopt() }
-        // These may be the last references to groups of the user, so they are released outside the lock.
+        // These may be the last references to groups of the user, so they are released without holding the lock.
         var met: [GroupEngine] = []
         defer { withExtendedLifetime(met) {} }
         return Self.nesting.withLock { _ in
@@ -208,7 +208,7 @@ extension GroupEngine.State {
     /// The maximum number of failures that are kept for a body, which may run children as long as the program lives.
     private static let mostFailuresOfBody = 100
 
-    /// Adds a failure, and returns an old one that was removed for it, to be released outside the lock.
+    /// Adds a failure, and returns an old one that was removed for it, to be released without holding the lock.
     fileprivate mutating func note(_ failure: GroupFailure.Child) -> GroupFailure.Child? {
         defer { failures.append(failure) }
         guard case .bodyDecides = machine.policy.rule, failures.count == Self.mostFailuresOfBody else { return nil }
@@ -282,7 +282,7 @@ extension GroupEngine {
     /// - Returns: `false` if the group has ended.
     @discardableResult
     package func changeOffer<Offer: Sendable>(from start: Offer, _ change: (inout Offer) -> Void) -> Bool {
-        // The old value may hold user values, so it is released outside the lock.
+        // The old value may hold user values, so it is released without holding the lock.
         let (old, isTaken) = state.withLock { state -> (Offer?, Bool) in
             if state.machine.isOver { return (nil, false) }
             let old = state.offers[Offer.self]

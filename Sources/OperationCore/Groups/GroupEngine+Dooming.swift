@@ -89,7 +89,7 @@ extension GroupEngine {
         while let first = rest.first {
             let host = first.core.withLock { $0.hostEngine }
             let run = rest.prefix { child in child.core.withLock { $0.host } === host }
-            // A queue may have taken in or released the first child meanwhile. That child is handled alone.
+            // A queue may have taken in or released the first child in the meantime. That child is handled alone.
             let count = max(run.count, 1)
             var left = Array(rest.prefix(count))
             rest = rest.dropFirst(count)

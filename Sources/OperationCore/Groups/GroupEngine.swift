@@ -5,10 +5,10 @@ import Foundation
 
 /// The shell of ``GroupMachine``, with one instance for each group, which holds its children.
 ///
-/// The engine applies an event under its lock, takes out a `Plan` of what follows, and carries out the plan outside the
-/// lock.
+/// The engine applies an event under its lock, returns a `Plan` of the following steps, and carries out the plan
+/// without holding the lock.
 package final class GroupEngine: ParentGroup, @unchecked Sendable {
-    // Sendable: its superclass is, and its state is behind its lock.
+    // Sendable: its superclass is, and its state is protected by its lock.
 
     struct Child {
         var operation: ManagedOperation?
@@ -86,7 +86,7 @@ package final class GroupEngine: ParentGroup, @unchecked Sendable {
 
     /// The queue of groups that are in no queue of this package and were given none.
     ///
-    /// The queue remembers no failures, because no code can ask for them.
+    /// The queue remembers no failures, because no code can read them.
     static let sharedQueue: QueueManager = {
         let queue = QueueManager("groups")
         queue.failureLimit = 0
@@ -165,7 +165,7 @@ package final class GroupEngine: ParentGroup, @unchecked Sendable {
 
     override var acceptedBy: HostQueue? { state.withLock { $0.isPartOfQueue ? $0.queue : nil } }
 
-    /// The number of groups around an operation that are asked for their callback queue.
+    /// The number of groups around an operation that are searched for a callback queue.
     ///
     /// Each operation of a tree searches for its queue when it ends. Without a limit, the time for a chain of nested
     /// groups would grow with the square of its length.
@@ -269,7 +269,7 @@ extension GroupEngine {
             if isOnItsThread { state.bodyThread = pthread_self() }
             hasChildren = state.machine.present > 0 || source != nil
         }
-        // The group was canceled meanwhile, and all of it has ended.
+        // The group was canceled in the meantime, and all of it has ended.
         if isLate {
             endCancelled(operation)
             return false
@@ -361,7 +361,7 @@ extension GroupEngine {
             active = state.activeChildren
         }
         if let reader = state.withLock({ $0.reader }) {
-            // Another thread may change this meanwhile, so the latest state is applied.
+            // Another thread may change this in the meantime, so the latest state is applied.
             applyLatest({ state.withLock { $0.machine.isSuspended } }, reader.setSuspended)
         }
         // In a loop and not in a recursion, so each group in this one follows after it.
@@ -372,7 +372,7 @@ extension GroupEngine {
 
     /// Suspends or resumes children, so that they match the group as it is now.
     func suspendChildren(_ children: [ManagedOperation]) {
-        // Another thread may change this meanwhile, so the latest state is applied.
+        // Another thread may change this in the meantime, so the latest state is applied.
         applyLatest({ state.withLock { $0.machine.isSuspended && !$0.machine.isDooming } }) { isSuspended in
             suspend(children, isSuspended)
         }

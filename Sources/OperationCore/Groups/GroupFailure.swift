@@ -3,27 +3,27 @@
 
 import Foundation
 
-/// An error that describes why a group has no result, including the child that caused the failure.
+/// An error that describes why a group failed, including the child that caused the failure.
 ///
 /// This type is the default error type of a group.
 public struct GroupFailure: Error, Sendable, CustomStringConvertible, LocalizedError {
-    /// A child that gave no result.
+    /// A child that failed or was canceled.
     public struct Child: Sendable, CustomStringConvertible {
-        /// The name of the operation, or the name of its type if it has no name.
+        /// The name of the child, or the name of the child's type if the child has no name.
         ///
-        /// For a mapped operation, this property is the name of the original. If a map created the operation, the index
-        /// and the description of the element follow. If a pipeline created it, the indices of the element and of the
-        /// stage follow. Each index is counted from zero.
+        /// For a mapped operation, this property is the name of the original. If a map created the operation, the name
+        /// also contains the index and the description of the element. If a pipeline created the operation, the name
+        /// also contains the index of the element and the index of the stage. Each index is counted from zero.
         public let name: String
-        /// The error of the child, or the cause of its cancellation.
+        /// The error of the child, or the cause of the child's cancellation.
         public let failure: OperationFailure<any Error>
         /// The failure of the child's recovery, or `nil` if no recovery failed.
         ///
-        /// This value is the error that the recovery threw, or the failure of the operation that last replaced the
-        /// child.
+        /// This value is the error that the recovery closure threw, or the failure of the operation that last replaced
+        /// the child.
         public let recoveryFailure: OperationFailure<any Error>?
 
-        /// A one-line description for a log.
+        /// A description of the child and its failure in one line, for a log.
         public var description: String {
             "\(name) \(failure)" + (recoveryFailure.map { ", and its recovery \($0)" } ?? "")
         }
@@ -43,28 +43,28 @@ public struct GroupFailure: Error, Sendable, CustomStringConvertible, LocalizedE
     public let group: String
     /// The child that caused the failure, or `nil` if no single child caused it.
     ///
-    /// The value is `nil` if the body or the sequence of elements failed, or if there were too few children.
+    /// The value is `nil` if the body or the sequence of elements failed, or if the group had too few children.
     public let child: Child?
     /// The error of the child that caused the failure, the error that the body threw, or the ``sourceError``.
     ///
-    /// The value is `nil` if a child was canceled, or if too few children gave a result.
+    /// The value is `nil` if a child was canceled, or if too few children succeeded.
     public let underlyingError: (any Error)?
-    /// The error of the asynchronous sequence that provides the elements, or `nil` if something else failed.
+    /// The error of the asynchronous sequence that provides the elements, or `nil` if the sequence did not fail.
     ///
-    /// If the sequence threw an ``OperationFailure``, this property is the error in the failure, so you can cast it to
-    /// your error type. A `CancellationError` and an ``OperationFailure/cancelled(_:)`` are kept as they are.
+    /// If the sequence threw an ``OperationFailure`` that contains an error, this property is that error, so you can
+    /// cast it to your error type. A `CancellationError` or an ``OperationFailure/cancelled(_:)`` is not converted.
     public let sourceError: (any Error)?
-    /// The other children that gave no result, in the order in which they ended.
+    /// The other children that failed or were canceled, in the order in which they ended.
     ///
-    /// Children that the group canceled are not included. If the group has a body, only its last hundred failures are
-    /// kept.
+    /// Children that the group canceled are not included. If the group has a body, the array contains only the last
+    /// hundred of these children.
     public let siblings: [Child]
     /// The number of group failures inside this one, which is limited so that freeing and describing them needs no deep
     /// stack.
     fileprivate let depth: Int
     fileprivate static let deepest = 16
 
-    /// A sentence that describes the failure.
+    /// A sentence that describes why the group failed.
     public var message: String {
         if let child {
             let recovery = child.recoveryFailure.map { "; its recovery \($0)" } ?? ""
@@ -78,18 +78,18 @@ public struct GroupFailure: Error, Sendable, CustomStringConvertible, LocalizedE
         return "\(group) has no result, because too few of its children succeeded."
     }
 
-    /// The message, and the failures of the other children.
+    /// The message and the failures of the other children, for a log.
     public var description: String {
         siblings.isEmpty ? message : "\(message) [others: \(siblings.map(\.description).joined(separator: "; "))]"
     }
 
-    /// A sentence to show to the user.
+    /// The message to show to the user.
     public var errorDescription: String? { message }
 
-    /// The child where the failure originated.
+    /// The child in which the failure originated, or `nil` if no single child caused the failure.
     ///
-    /// In nested groups, this property is the innermost child. For very deep nesting, the groups in the middle are
-    /// omitted.
+    /// In nested groups, this property is the innermost child that failed or was canceled. If the groups are very
+    /// deeply nested, the error omits groups in the middle.
     public var root: Child? {
         var root = child
         while let inner = root?.failure.underlyingError as? GroupFailure, let next = inner.child { root = next }
@@ -183,7 +183,7 @@ public struct GroupError: Error, Sendable, Equatable, CustomStringConvertible, L
     /// The message and the code, for a log line.
     public var description: String { "\(message) [\(code)]" }
 
-    /// A sentence to show to the user.
+    /// The message to show to the user.
     public var errorDescription: String? { message }
 
     /// A code that identifies a group error.
@@ -195,21 +195,21 @@ public struct GroupError: Error, Sendable, Equatable, CustomStringConvertible, L
 
         private init(_ name: String) { description = name }
 
-        /// The group has ended.
+        /// The group has ended, so it accepts no more children.
         public static let ended = Code("ended")
-        /// The operation is in a queue.
+        /// The operation is already in a queue.
         public static let inQueue = Code("inQueue")
-        /// The operation is a child of this group or another group.
+        /// The operation is already a child of this group or another group.
         public static let inGroup = Code("inGroup")
-        /// The operation was started directly.
+        /// The operation was already started.
         public static let alreadyStarted = Code("alreadyStarted")
-        /// The operation has ended.
+        /// The operation has already ended.
         public static let alreadyFinished = Code("alreadyFinished")
         /// The operation is the group itself, or a group that contains it.
         public static let cycle = Code("cycle")
-        /// The body of a group cannot wait on the calling thread.
+        /// The body of the group must not wait on the calling thread.
         ///
-        /// A synchronous body called `perform` on a thread other than its own, or an async body called
+        /// A synchronous body called `perform` on a thread other than the body's thread, or an async body called
         /// `startAndWait()`.
         public static let wrongThread = Code("wrongThread")
     }

@@ -3,7 +3,7 @@
 
 /// The life of a group as a pure value, which decides which children may begin and when the group is over.
 ///
-/// The machine knows no operations, threads or times, only slots. Each event is one call. The shell then asks what
+/// The machine contains no operations, threads or times, only slots. Each event is one call. The shell then asks what
 /// follows from it (`takeNext`, `takeDoomed`, `beginPull`, `takeOver`), so it can do that in portions and in a loop.
 package struct GroupMachine: Sendable {
     /// The slot of a child, which another child may get after its end.
@@ -67,7 +67,7 @@ package struct GroupMachine: Sendable {
     private var isDoomToTell = false
     /// Whether the group was canceled before it began, so that no child is shielded.
     private var ignoresShields = false
-    /// Whether the source is being asked, and whether a child ended meanwhile.
+    /// Whether the source is being queried, and whether a child ended in the meantime.
     var asking = RepeatFlag()
 
     /// The state of the source that makes children, if there is one.
@@ -304,12 +304,12 @@ extension GroupMachine {
     /// The answer of a source.
     package enum Pull: Sendable {
         case child
-        /// The source has nothing now, and is asked again when a child has ended or the source has news.
+        /// The source has nothing now, and is queried again when a child has ended or the source has news.
         case nothingNow
         case nothingMore
     }
 
-    /// Returns whether the caller must ask the source, and then call `endPull`.
+    /// Returns whether the caller must query the source, and then call `endPull`.
     ///
     /// A child that the source made counts until its end, even while it waits for dependencies or is being recovered.
     package mutating func beginPull() -> Bool {
@@ -321,7 +321,7 @@ extension GroupMachine {
 
     /// Notes the answer of the source, after its child was added.
     ///
-    /// If a child ended while the source was asked, the answer `nothingNow` may be outdated, so the source is asked
+    /// If a child ended while the source was queried, the answer `nothingNow` may be outdated, so the source is queried
     /// again.
     package mutating func endPull(_ pull: Pull) {
         guard source == .pulling else { return }
@@ -385,12 +385,12 @@ extension GroupMachine {
     }
 }
 
-// Recovery of children that gave no result.
+// Recovery of children that failed or were canceled.
 extension GroupMachine {
-    /// Begins the recovery of a child that ended without a result.
+    /// Begins the recovery of a child that failed or was canceled.
     ///
-    /// The child does not count toward the width meanwhile, and the group does not end before `replace` or `ended` is
-    /// called.
+    /// The child does not count toward the width in the meantime, and the group does not end before `replace` or
+    /// `ended` is called.
     ///
     /// - Returns: `false` if there is nothing to recover, because the child is canceled with the group or has left.
     package mutating func beginRecovery(_ slot: Slot) -> Bool {
@@ -431,24 +431,27 @@ public struct GroupPolicy: Sendable, Hashable, CustomStringConvertible {
 
     let rule: Rule
 
-    /// The group fails as soon as a child gives no result, and the other children are canceled.
+    /// A policy that makes the group fail and cancels the other children as soon as a child fails or is canceled.
     public static let failFast = GroupPolicy(rule: .failFast)
 
-    /// The group runs all children until they end, and then fails if at least one of them gave no result.
+    /// A policy that runs all children until they end, and then makes the group fail if a child failed or was canceled.
     public static let collectAll = GroupPolicy(rule: .collectAll)
 
-    /// The group succeeds as soon as a child gives a result, and the other children are canceled.
+    /// A policy that makes the group succeed and cancels the other children as soon as a child succeeds.
     ///
-    /// If no child gives a result, the group fails.
+    /// If all children have ended and none succeeded, the group fails.
     public static let firstSuccess = GroupPolicy(rule: .firstSuccess)
 
-    /// The group succeeds or fails with the first child that ends, and the other children are canceled.
+    /// A policy that ends the group with the outcome of the first child that ends, and cancels the other children.
     public static let firstEnd = GroupPolicy(rule: .firstEnd)
 
-    /// The group succeeds as soon as `count` children gave a result, and the other children are canceled.
+    /// Returns a policy that makes the group succeed and cancels the other children as soon as `count` children
+    /// succeed.
     ///
-    /// The group fails if all children have ended and too few gave a result. A group with fixed children fails as soon
-    /// as it can no longer get `count` results. If `count` is zero or less, the group succeeds as soon as it starts.
+    /// The group fails if all children have ended and too few succeeded. A group with fixed children fails as soon as
+    /// too few of its children can still succeed. If `count` is zero or less, the group succeeds as soon as it starts.
+    ///
+    /// - Parameter count: The number of children that must succeed.
     public static func quorum(_ count: Int) -> GroupPolicy { GroupPolicy(rule: .quorum(count)) }
 
     /// The children decide nothing, because the group has a body.

@@ -3,7 +3,7 @@
 
 // Groups without a body, whose children are added.
 extension GroupOperation where ResultType == Void, ErrorType == GroupFailure {
-    /// Creates a group without a body, to which you add children before it starts or while it runs.
+    /// Creates a group without a body, to which you add children before or after the group starts.
     ///
     /// ```swift
     /// let upload = GroupOperation(policy: .collectAll, width: 2)
@@ -11,7 +11,7 @@ extension GroupOperation where ResultType == Void, ErrorType == GroupFailure {
     /// try await upload.run()
     /// ```
     ///
-    /// The group ends when no child is left. A group without children ends when it is started.
+    /// The group ends when all of its children have ended. A group without children ends when it is started.
     ///
     /// - Parameters:
     ///   - policy: The policy that determines the outcome of the group. The default is ``GroupPolicy/failFast``.
@@ -47,8 +47,14 @@ extension GroupOperation where ErrorType == GroupFailure {
 extension GroupOperation where ResultType == Never, ErrorType == Never {
     /// Creates a group whose result is the tuple of the results of its children.
     ///
-    /// The children may have different types. If one child gives no result, the group fails and the other children are
-    /// canceled.
+    /// The children may have different types. If one child fails or is canceled, the group fails and the other children
+    /// are canceled.
+    ///
+    /// - Parameters:
+    ///   - child: The operations to run.
+    ///   - width: The maximum number of children that run at the same time. The default is `nil`, which leaves the
+    ///     limit to the queue of the children.
+    ///   - queue: The queue on which the children run. The default is `nil`, which uses the queue that holds the group.
     ///
     /// ```swift
     /// let page = GroupOperation.all(ClosureOperation { "title" }, ClosureOperation { 12 })
@@ -71,11 +77,11 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
 
     /// Creates a group whose result is the array of the results of its children, in the order of the children.
     ///
-    /// If one child gives no result, the group fails and the other children are canceled.
+    /// If one child fails or is canceled, the group fails and the other children are canceled.
     ///
     /// - Parameters:
-    ///   - children: The operations to run. Children that you add later must also give a result, but the array does not
-    ///     contain it.
+    ///   - children: The operations to run. Children that you add later must also succeed, but the array does not
+    ///     contain their results.
     ///   - width: The maximum number of children that run at the same time. The default is `nil`, which leaves the
     ///     limit to the queue of the children.
     ///   - queue: The queue on which the children run. The default is `nil`, which uses the queue that holds the group.
@@ -87,7 +93,7 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
 
     /// Creates a group that combines the results of its children into one result.
     ///
-    /// If one child gives no result, the group fails and the other children are canceled.
+    /// If one child fails or is canceled, the group fails and the other children are canceled.
     ///
     /// ```swift
     /// let numbers = (1...4).map { number in ClosureOperation { number * number } }
@@ -95,13 +101,13 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
     /// ```
     ///
     /// - Parameters:
-    ///   - children: The operations to run. Children that you add later must also give a result, but the group does not
-    ///     combine it.
+    ///   - children: The operations to run. Children that you add later must also succeed, but the group does not
+    ///     combine their results.
     ///   - width: The maximum number of children that run at the same time. The default is `nil`, which leaves the
     ///     limit to the queue of the children.
     ///   - queue: The queue on which the children run. The default is `nil`, which uses the queue that holds the group.
-    ///   - combine: The closure that makes the result from the results of the children, in the order of the children.
-    ///     It is called once, on any thread, and only if all children gave a result. It should return quickly.
+    ///   - combine: The closure that makes the group's result from the results of the children, in the order of the
+    ///     children. It is called once, on any thread, and only if all children succeeded. It should return quickly.
     public static func all<Value, Failure, Combined: Sendable>(
         _ children: [TypedOperation<Value, Failure>], width: Int? = nil, on queue: QueueManager? = nil,
         combine: @escaping @Sendable ([Value]) -> Combined
@@ -111,8 +117,9 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
 
     /// Creates a group whose result is the array of the outcomes of its children, in the order of the children.
     ///
-    /// The group does not fail. For an operation that cannot become a child, the array contains the operation's own
-    /// outcome, or else a cancellation with the code `groupRefused`.
+    /// The group cannot fail. If an operation cannot become a child, the array contains the operation's own outcome. If
+    /// the operation has no outcome when the group ends, the array contains a cancellation with the code `groupRefused`
+    /// instead.
     ///
     /// - Parameters:
     ///   - children: The operations to run.
@@ -135,9 +142,9 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
             }))
     }
 
-    /// Creates a group whose result is the first result that a child gives.
+    /// Creates a group whose result is the result of the first child that succeeds.
     ///
-    /// The group then cancels the other children. If no child gives a result, the group fails.
+    /// When a child has succeeded, the group cancels the other children. If no child succeeds, the group fails.
     ///
     /// - Parameters:
     ///   - children: The operations to run.
@@ -150,9 +157,9 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
         .made(of: children, .firstSuccess, width, queue) { try result(ofFirst: $0.engine, Value.self, Failure.self) }
     }
 
-    /// Creates a group that ends with the result or the failure of the first child that ends.
+    /// Creates a group that succeeds or fails with the first child that ends.
     ///
-    /// The group then cancels the other children.
+    /// When a child has ended, the group cancels the other children.
     ///
     /// - Parameters:
     ///   - children: The operations to run.
@@ -172,13 +179,14 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
         return try (winner?.outcomeInGroup ?? .cancelled(.requested)).get()
     }
 
-    /// Creates a group whose result is the array of the first `count` results of its children, in the order of the
-    /// children.
+    /// Creates a group whose result is an array with the results of the first `count` children that succeed, in the
+    /// order of the children.
     ///
-    /// The group then cancels the other children. The group fails as soon as it can no longer get `count` results.
+    /// When `count` children have succeeded, the group cancels the other children. The group fails as soon as too few
+    /// of its children can still succeed.
     ///
     /// - Parameters:
-    ///   - count: The number of results that the group needs.
+    ///   - count: The number of children that must succeed.
     ///   - children: The operations to run.
     ///   - width: The maximum number of children that run at the same time. The default is `nil`, which leaves the
     ///     limit to the queue of the children.

@@ -4,25 +4,26 @@
 import Foundation
 
 extension GroupOperation where ResultType == Never, ErrorType == Never {
-    /// Creates a group that makes an operation for each element when there is room, and collects the results in order.
+    /// Creates a group that runs an operation for each element, with at most `width` operations at a time, and collects
+    /// the results in the order of the elements.
     ///
     /// ```swift
     /// let squares = GroupOperation.map(1...100_000, width: 8) { number in ClosureOperation { number * number } }
     /// let sum = try await squares.run().reduce(0, +)
     /// ```
     ///
-    /// At any time, only slightly more operations than `width` exist. The first operation that gives no result fails
-    /// the group. The error of the group then names the index of the element, counted from zero. The error also shows a
-    /// number, a short plain string, or a URL without its query, in at most 80 characters. For other elements, which
-    /// may contain secrets, the error shows the name of the type.
+    /// At any time, only slightly more operations than `width` exist. If one operation fails or is canceled, the group
+    /// fails. The error of the group then contains the index of the element, counted from zero, and a description of at
+    /// most 80 characters. The error describes only numbers, short plain strings, and URLs without their query. For
+    /// other elements, which may contain secrets, the error contains the name of the type.
     ///
     /// - Parameters:
-    ///   - elements: The elements, which the group goes through once, in order.
+    ///   - elements: The elements, over which the group iterates once.
     ///   - width: The maximum number of operations that run at the same time. A value below 1 counts as 1.
     ///   - queue: The queue on which the operations run. The default is `nil`, which uses the queue that holds the
     ///     group.
-    ///   - make: The closure that makes the operation for an element. It is called on any thread, and never by two
-    ///     threads at the same time. It is not called after a failure or a cancellation.
+    ///   - make: The closure that creates the operation for an element. It is called on any thread, but never on
+    ///     several threads at the same time. It is not called after a failure or a cancellation.
     public static func map<Elements: Sequence & Sendable, Value, Failure>(
         _ elements: Elements, width: Int, on queue: QueueManager? = nil,
         _ make: @escaping @Sendable (Elements.Element) -> TypedOperation<Value, Failure>
@@ -33,13 +34,13 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
         return group
     }
 
-    /// Creates a group that makes an operation for each element of an asynchronous sequence, and collects the results
-    /// in order.
+    /// Creates a group that runs an operation for each element of an asynchronous sequence, with at most `width`
+    /// operations at a time, and collects the results in the order of the elements.
     ///
-    /// The operations run while the group still reads the sequence.
+    /// The first operations run while the group still reads the sequence.
     ///
     /// Use this method if the elements arrive one after another, for example from a list that a server sends in pages.
-    /// The group reads the next page while the operations of the last page still run:
+    /// The group reads the next page while operations for the previous page still run:
     ///
     /// ```swift
     /// struct Names: AsyncSequence, Sendable {
@@ -69,33 +70,34 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
     ///
     /// ### Reading ahead
     ///
-    /// The group reads nothing before it starts. Then one task reads the sequence. This task has the task-local values
-    /// and the priority of the task that runs the group. The task reads at most `width` elements ahead, and never more
-    /// than 64. While the task waits for the next element, it occupies no slot in a queue. While the group is
-    /// suspended, the task requests no further element.
+    /// The group does not read the sequence before the group starts. Then one task reads the sequence. This task has
+    /// the task-local values and the priority of the task that runs the group. The task reads at most `width` elements
+    /// ahead, and never more than 64. While the task waits for the next element, it occupies no slot in a queue. While
+    /// the group is suspended, the task does not request another element.
     ///
     /// ### Errors and cancellation
     ///
-    /// The group ends when the sequence has ended and each operation has ended. An error of the sequence fails the
-    /// group immediately. The other operations are then canceled, and ``GroupFailure/sourceError`` is the error. If the
-    /// sequence throws an ``OperationFailure`` with an error in it, `sourceError` is that error.
+    /// The group ends when the sequence has ended and each operation has ended. If the sequence throws an error, the
+    /// group fails immediately and cancels its operations. ``GroupFailure/sourceError`` contains the error. If the
+    /// sequence throws an ``OperationFailure`` that contains an error, `sourceError` is the contained error.
     ///
-    /// A sequence cannot cancel the group. A `CancellationError` that it throws fails the group like any other error.
-    /// An ``OperationFailure/cancelled(_:)`` also fails the group, and is then the `sourceError` itself.
+    /// A sequence cannot cancel the group. If the sequence throws a `CancellationError` or an
+    /// ``OperationFailure/cancelled(_:)``, the group fails, and `sourceError` is the thrown error.
     ///
-    /// When the group is canceled or fails, the task is canceled immediately. The group does not wait for the task, so it
-    /// also ends if the sequence ignores the cancellation.
+    /// When the group is canceled or fails, the task is canceled immediately. The group does not wait for the task, so
+    /// a sequence that ignores the cancellation does not delay the end of the group.
     ///
-    /// The group does not know the number of elements. Until the sequence ends, the group's progress counts one element
-    /// more than those that already have an operation. To set the expected number, call ``expect(totalWeight:)``.
+    /// The group does not know the number of elements. Until the sequence ends, the group's progress counts the
+    /// elements that already have an operation, and one more. To set the expected number, call
+    /// ``expect(totalWeight:)``.
     ///
     /// - Parameters:
-    ///   - elements: The elements, which the group goes through once, in order.
+    ///   - elements: The elements, over which the group iterates once.
     ///   - width: The maximum number of operations that run at the same time. A value below 1 counts as 1.
     ///   - queue: The queue on which the operations run. The default is `nil`, which uses the queue that holds the
     ///     group.
-    ///   - make: The closure that makes the operation for an element. It is called on any thread, and never by two
-    ///     threads at the same time. It is not called after a failure or a cancellation.
+    ///   - make: The closure that creates the operation for an element. It is called on any thread, but never on
+    ///     several threads at the same time. It is not called after a failure or a cancellation.
     public static func map<Elements: AsyncSequence & Sendable, Value, Failure>(
         _ elements: Elements, width: Int, on queue: QueueManager? = nil,
         _ make: @escaping @Sendable (Elements.Element) -> TypedOperation<Value, Failure>
@@ -116,8 +118,8 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
 /// Makes the children of a map, and keeps their results.
 final class GroupMap<Feed: ElementFeed, Value: Sendable, Failure: Error>: GroupSource {
     private struct State {
-        // Only used by the caller that asks for the next child, never by two threads at once, but still behind the
-        // lock.
+        // Only used by the caller that asks for the next child, never by two threads at the same time, but still behind
+        // the lock.
         var rest: Feed?
         var make: (@Sendable (Feed.Element) -> TypedOperation<Value, Failure>)?
         var results: [Value?] = []
@@ -132,7 +134,7 @@ final class GroupMap<Feed: ElementFeed, Value: Sendable, Failure: Error>: GroupS
     }
 
     func next() -> GroupPull {
-        // The iterator may be user code, so it is taken out and used outside the lock.
+        // The iterator may be user code, so it is removed from the state and used without holding the lock.
         let taken = state.withLock { state in
             Unchecked((exchange(&state.rest, with: nil), state.make, state.results.count))
         }
@@ -164,7 +166,7 @@ final class GroupMap<Feed: ElementFeed, Value: Sendable, Failure: Error>: GroupS
     }
 
     func describe(tag: Int32) -> String? {
-        // The description of the element may be user code, so it is requested outside the lock.
+        // The description of the element may be user code, so it is requested without holding the lock.
         let element = state.withLock { Unchecked($0.elements[tag]) }.value
         return "element \(tag)" + (element.flatMap { ElementName($0).text }.map { " (\($0))" } ?? "")
     }
@@ -314,7 +316,7 @@ final class ElementReader<Elements: AsyncSequence & Sendable>: SourceReader wher
             )
         }
         forgetBody()
-        // The cancellation may run user code, so it happens outside the lock.
+        // The cancellation may run user code, so it happens without holding the lock.
         task?.cancel()
         wait?.end()
         withExtendedLifetime((elements, read)) {}
@@ -394,7 +396,7 @@ struct ElementName {
 
 /// A source that makes the children of a group when there is room for them.
 ///
-/// The methods are called outside every lock, and `next` is never called by two threads at once.
+/// The methods are called without holding a lock, and `next` is never called by two threads at once.
 protocol GroupSource: Sendable {
     func next() -> GroupPull
 
@@ -418,7 +420,7 @@ enum GroupPull {
 
 /// The elements from which a source makes children, one after another.
 ///
-/// The feed may be user code, so it is called outside every lock, and never by two threads at the same time.
+/// The feed may be user code, so it is called without holding a lock, and never by two threads at the same time.
 protocol ElementFeed<Element>: SendableMetatype {
     associatedtype Element
 

@@ -5,8 +5,8 @@ import Foundation
 
 /// An operation that combines child operations into one operation with one typed result.
 ///
-/// Requests that need each other's responses often lead to nested callbacks. Such code must track the running requests,
-/// and pass on each cancellation and error manually at every level. A group has a body instead. The body runs
+/// If one request needs the response of another, the code often consists of nested callbacks. Each level must track the
+/// running requests, and must pass on cancellations and errors manually. A group has a body instead. The body runs
 /// **children** from top to bottom and uses their results:
 ///
 /// ```swift
@@ -28,15 +28,17 @@ import Foundation
 ///
 /// A group ends when its body has returned and all of its children have ended. Canceling the group cancels all
 /// operations in the group. The outcome of the group is then this cancellation with its cause, regardless of the
-/// outcomes of the children. Do not call `finish` on a group, because that decides its outcome without its children.
+/// outcomes of the children. Do not call `finish` on a group, because this call decides the outcome of the group
+/// without its children.
 ///
 /// ### The queue of the children
 ///
 /// The children run on the queue that you pass to the group. If you pass no queue, the children run on the
-/// ``QueueManager`` that holds the group, or else on a queue that all such groups share. A group occupies no slot in
-/// its queue while its body waits for children. So nested groups need no additional width.
+/// ``QueueManager`` that holds the group. If no ``QueueManager`` holds the group, the children run on a queue that all
+/// these groups share. A group occupies no slot in its queue while its body waits for children, so nested groups need
+/// no additional width.
 ///
-/// A group stays alive from its start until it ends.
+/// After a group is started, it stays alive until it ends.
 public final class GroupOperation<ResultType: Sendable, ErrorType: Error>: AsyncOperation<ResultType, ErrorType>,
     @unchecked Sendable
 {
@@ -68,7 +70,7 @@ public final class GroupOperation<ResultType: Sendable, ErrorType: Error>: Async
         if left?.begin != nil || left?.conclude != nil { ThreadWorklist.letGo(exchange(&left, with: nil)) }
     }
 
-    /// A Boolean value that is always `true`, because a canceled group ends when its children have ended.
+    /// A Boolean value that is always `true`, because a canceled group ends only when its children have ended.
     public override var windsDownAfterCancellation: Bool { true }
 
     /// Starts the body, or the children if there is no body.
@@ -101,7 +103,7 @@ public final class GroupOperation<ResultType: Sendable, ErrorType: Error>: Async
 
 // Adding children.
 extension GroupOperation {
-    /// Adds a child, which begins when the group begins, or immediately if the group has begun.
+    /// Adds a child that begins when the group begins, or immediately if the group has already begun.
     ///
     /// The group waits until the child has ended. The body, other children and any other code may add children until
     /// the group has ended. A child that is added after a cancellation is also canceled.
@@ -112,17 +114,22 @@ extension GroupOperation {
     ///     The default is `false`. If the group is canceled before it begins, all of its children are canceled,
     ///     including shielded children.
     ///   - weight: The weight of the child in the group's progress. The default is `1`.
-    /// - Throws: A ``GroupError`` if the group has ended, or if the operation contains this group. The method also
-    ///   throws if the operation is in a queue or in a group, was started or has ended. The operation is unchanged in
-    ///   these cases.
+    /// - Throws: A ``GroupError`` if the group has ended, or if the operation is this group or contains it. The method
+    ///   also throws this error if the operation is in a queue or in a group, was started or has ended. In all of these
+    ///   cases, the operation does not change.
     public func add(_ child: ManagedOperation, isShielded: Bool = false, weight: Double = 1) throws(GroupError) {
         try engine.add([child], ChildTerms(isShielded: isShielded, weight: weight))
     }
 
-    /// Adds children in their order, up to the first child that cannot be added.
+    /// Adds several children in the order of the array, and stops at the first child that cannot be added.
     ///
-    /// - Throws: A ``GroupError`` for the first operation that the group refuses, for the same reasons as for a single
-    ///   child.
+    /// - Parameters:
+    ///   - children: The operations to run.
+    ///   - isShielded: A Boolean value that indicates whether the children continue when the group is canceled or
+    ///     fails. The default is `false`.
+    ///   - weight: The weight of each child in the group's progress. The default is `1`.
+    /// - Throws: A ``GroupError`` for the first operation that the group refuses, for the same reasons as
+    ///   `add(_:isShielded:weight:)`.
     public func add(_ children: [ManagedOperation], isShielded: Bool = false, weight: Double = 1) throws(GroupError) {
         try engine.add(children, ChildTerms(isShielded: isShielded, weight: weight))
     }
@@ -142,7 +149,7 @@ extension GroupEngine {
 
 // Groups with an error type of your own.
 extension GroupOperation {
-    /// Creates a group with an async body that throws errors of your own type.
+    /// Creates a group with an async body that throws errors of a specific type.
     ///
     /// ```swift
     /// enum AppError: Error { case user(OperationFailure<any Error>), empty }
@@ -172,9 +179,9 @@ extension GroupOperation {
         self.init(width: width, on: queue, body, convert: GroupOperation.verdict)
     }
 
-    /// Creates a group with a synchronous body that throws errors of your own type.
+    /// Creates a group with a synchronous body that throws errors of a specific type.
     ///
-    /// The body runs from top to bottom on one thread.
+    /// The body runs on one thread.
     ///
     /// - Parameters:
     ///   - width: The maximum number of children that run at the same time. The default is `nil`, which leaves the
@@ -204,7 +211,8 @@ extension GroupOperation {
 extension GroupOperation where ErrorType == GroupFailure {
     /// Creates a group with an async body that throws any error.
     ///
-    /// The error of the group is a ``GroupFailure``, which names the child that failed.
+    /// The error of the group is a ``GroupFailure``. If the body throws the error of a child, the ``GroupFailure``
+    /// names the child.
     ///
     /// - Parameters:
     ///   - width: The maximum number of children that run at the same time. The default is `nil`, which leaves the
@@ -220,8 +228,8 @@ extension GroupOperation where ErrorType == GroupFailure {
 
     /// Creates a group with a synchronous body that throws any error.
     ///
-    /// The body runs from top to bottom on one thread. The error of the group is a ``GroupFailure``, which names the
-    /// child that failed.
+    /// The body runs on one thread. The error of the group is a ``GroupFailure``. If the body throws the error of a
+    /// child, the ``GroupFailure`` names the child.
     ///
     /// ```swift
     /// let load = ClosureOperation { "ada" }

@@ -3,52 +3,52 @@
 
 import Foundation
 
-/// The progress of a group, measured by the weights of its children.
+/// The progress of a group, measured with the weights of its children.
 public struct GroupProgress: Sendable, Hashable, CustomStringConvertible {
-    /// The weight of all ended children, regardless of their outcomes, plus the completed part of the weight of running
-    /// children.
+    /// The weight of the completed work, which includes all children that have ended and the completed fraction of each
+    /// running child.
     public let completedWeight: Double
-    /// The weight of all children that were added, or the expected weight if that is larger.
+    /// The sum of the weights of all children, or the expected weight if that is larger.
     public let totalWeight: Double
 
-    /// Creates a value, for tests of your own code.
+    /// Creates a progress value for use in your own tests.
     public init(completedWeight: Double, totalWeight: Double) {
         self.completedWeight = completedWeight
         self.totalWeight = totalWeight
     }
 
-    /// The completed fraction, from zero to one, or zero if the group has no children.
+    /// The completed fraction from zero to one, which is zero if the group has no children.
     public var fraction: Double {
         let share = completedWeight / totalWeight
         // A share that is not a number does not count.
         return totalWeight > 0 && share > 0 ? min(share, 1) : 0
     }
 
-    /// The progress as a string, such as `37% of 4.0`.
+    /// A description of the progress, such as `37% of 4.0`.
     public var description: String { "\(Int(fraction * 100))% of \(totalWeight)" }
 }
 
 // The progress of a group.
 extension GroupOperation {
-    /// The progress of the children, each counted by the weight with which it was added.
+    /// The progress of the group, measured with the weights of its children.
     ///
-    /// An ended child counts in full, regardless of its outcome. A running child counts by the fraction that it
-    /// reports. Groups and all ``MeasuredOperation`` objects, such as network and file operations, report a fraction.
-    /// Operations that are mapped from them, for example with `mapError`, report the same fraction. Any other child
-    /// counts only after it has ended.
+    /// A child that has ended contributes its full weight, regardless of its outcome. A running child contributes its
+    /// weight multiplied by the fraction that the child reports. Groups and all ``MeasuredOperation`` objects, such as
+    /// network and file operations, report a fraction. Operations that are mapped from these objects, for example with
+    /// `mapError`, report the same fraction. Any other child contributes its weight only after it has ended.
     ///
-    /// The fraction never decreases unless you add children. To declare how much weight will be added, call
-    /// ``expect(totalWeight:)``. When the group has its result, the fraction is one. After a failure or a cancellation,
+    /// The fraction never decreases unless you add children. To declare the expected total weight, call
+    /// ``expect(totalWeight:)``. When the group has succeeded, the fraction is one. After a failure or a cancellation,
     /// the fraction no longer changes.
     ///
     /// The group starts to measure its progress when your code first reads or observes it.
     public var groupProgress: GroupProgress { engine.progress }
 
-    /// The closure that is called on the `callbackQueue` when the children make progress.
+    /// A closure that is called on the `callbackQueue` when the children make progress.
     ///
-    /// The closure is not called after a cancellation. If the group succeeds, the last call reports the complete
-    /// progress before the success handler is called. The closure is released when the group has ended. The default is
-    /// `nil`.
+    /// The default is `nil`. The closure is not called after a cancellation. If the group succeeds, the last call
+    /// reports the complete progress before the success handler is called. The group releases the closure when the
+    /// group has ended.
     public var groupProgressHandler: (@Sendable (GroupProgress) -> Void)? {
         get { engine.state.withLock { $0.teller }?.handler }
         set {
@@ -60,10 +60,11 @@ extension GroupOperation {
     /// Adds a closure that is called on the main actor when the children make progress, regardless of the
     /// `callbackQueue`.
     ///
-    /// The closure is called in addition to ``groupProgressHandler``, and under the same conditions. The closure is not
-    /// called after a cancellation, and receives the complete progress before the handlers of a result are called. Each
+    /// The closure is called in addition to ``groupProgressHandler``. The closure is not called after a cancellation.
+    /// If the group succeeds, the closure receives the complete progress before the success handlers are called. Each
     /// call to this method adds a closure without replacing earlier ones.
     ///
+    /// - Parameter handler: A closure that is called with the progress.
     /// - Returns: This group.
     @discardableResult
     public func onMainActor(progress handler: @escaping @MainActor (GroupProgress) -> Void) -> Self {
@@ -71,12 +72,12 @@ extension GroupOperation {
         return self
     }
 
-    /// The progress as a Foundation object, which you can show or add to the progress of a larger task.
+    /// The progress of the group as a Foundation object, which you can show or add to the progress of a larger task.
     ///
-    /// Read this property before the group ends. The object is updated on the callback queue, and counts
-    /// ten-thousandths of the fraction. Canceling, pausing or resuming the object cancels, suspends or resumes the
-    /// group. The object's progress never decreases. If you add children, it does not change until the fraction reaches
-    /// its previous value.
+    /// Read this property before the group ends. The group updates the object on the callback queue. The unit of the
+    /// object is a ten-thousandth of the group's work. Canceling, pausing or resuming the object cancels, suspends or
+    /// resumes the group. The object's progress never decreases. If you add children and the fraction decreases, the
+    /// object keeps its value until the fraction has reached that value again.
     public var progress: Progress {
         guard let teller = needTeller() else { return makeProgress() }
         let progress = teller.foundation(makeProgress)
@@ -87,8 +88,10 @@ extension GroupOperation {
 
     /// Declares the expected total weight of all children, including those that you add later.
     ///
-    /// If the added children weigh more, their actual weight counts. A map expects as many children as the
-    /// `underestimatedCount` of its elements.
+    /// If the total weight of the added children is larger, that weight counts instead. A group that you create with
+    /// `map` expects at least as many children as the `underestimatedCount` of its elements.
+    ///
+    /// - Parameter weight: The expected total weight of all children.
     public func expect(totalWeight weight: Double) { engine.expect(weight) }
 
     private func makeProgress() -> Progress {
@@ -119,7 +122,9 @@ extension GroupOperation {
 }
 
 extension GroupScope {
-    /// Declares the expected total weight of all children, for the progress of the group.
+    /// Declares the expected total weight of all children, from which the group computes its progress.
+    ///
+    /// - Parameter weight: The expected total weight of all children.
     public func expect(totalWeight weight: Double) { engine.expect(weight) }
 }
 
@@ -341,9 +346,10 @@ package struct GroupMeter: Sendable {
     }
 }
 
-/// An operation that reports its progress, so that the progress of its group changes before the operation ends.
+/// An operation that reports its progress to the group that contains the operation.
 ///
-/// Network and file operations conform to this protocol. Your own operation conforms with one property and one call:
+/// Network and file operations conform to this protocol. To make your own operation conform, implement one property and
+/// call one method:
 ///
 /// ```swift
 /// final class Import: AsyncOperation<Int, Never>, MeasuredOperation, @unchecked Sendable {
@@ -356,17 +362,17 @@ package struct GroupMeter: Sendable {
 /// }
 /// ```
 public protocol MeasuredOperation: ManagedOperation {
-    /// The completed fraction of the work, from zero to one, or `nil` if it is not known.
+    /// The completed fraction of the work from zero to one, or `nil` if the fraction is not known.
     ///
-    /// OperationKit reads the property on any thread, outside its locks.
+    /// OperationKit reads the property on any thread and holds no lock while it does so.
     var completedFraction: Double? { get }
 }
 
 extension MeasuredOperation {
     /// Notifies the operation's group that ``completedFraction`` has changed.
     ///
-    /// Call this method outside your own locks. The call has no effect if no code has requested the progress of the
-    /// group.
+    /// Do not hold a lock when you call this method, because the method may read ``completedFraction``. The call has no
+    /// effect if no code has read or observed the progress of the group.
     public func completedFractionDidChange() { fractionDidChange { completedFraction } }
 }
 

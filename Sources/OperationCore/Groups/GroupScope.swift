@@ -3,20 +3,20 @@
 
 import Foundation
 
-/// An object that the body of a group uses to run children.
+/// A value that the body of a group uses to run children.
 public struct GroupScope: Sendable {
     package let engine: GroupEngine
     var isShielded = false
 
-    /// Runs a child, and returns its result when it has ended.
+    /// Runs a child without blocking a thread, and returns the child's result.
     ///
     /// An operation that is in a queue or in a group, was started, or has ended does not become a child. The method
-    /// only waits for it, and the group does not cancel it. If you cancel the task that awaits a child, for example a
-    /// task of a task group in the body, the child is canceled.
+    /// then only waits for the operation, and the group does not cancel the operation. If you cancel the task that
+    /// awaits a child, for example a task of a task group in the body, the child is also canceled.
     ///
-    /// The body of another operation may also call this method. If that operation runs in this group and the width of
-    /// the group is used up, the child could begin only after that operation. The child is then canceled with the cause
-    /// `waitsForItself`.
+    /// The body of another operation may also call this method. If that operation runs in this group and no slot of the
+    /// group's width is free, the child could not begin before that operation has ended, so the wait would never end.
+    /// In this case, the child is canceled with the cause `waitsForItself`.
     ///
     /// The body of the child has the task-local values and the priority of the task that calls this method.
     ///
@@ -31,7 +31,7 @@ public struct GroupScope: Sendable {
         try await outcome(of: child, terms: ChildTerms(weight: weight)).get()
     }
 
-    /// Runs a child and returns its result, or throws an error that a closure makes from its failure.
+    /// Runs a child and returns its result, or throws an error that a closure creates from the child's failure.
     ///
     /// - Parameters:
     ///   - child: The operation to run.
@@ -49,15 +49,15 @@ public struct GroupScope: Sendable {
         }
     }
 
-    /// Runs a child while the calling thread waits, and returns its result.
+    /// Runs a child while the calling thread waits, and returns the child's result.
     ///
     /// The calling thread must be the thread of the synchronous body. A synchronous child runs on this thread. For any
-    /// other child, the thread waits, and the group gives up its slot in its queue in the meantime. The number of
-    /// threads that may wait depends on ``QueueManager/threadLimit``. If this number is reached, the child is canceled
-    /// with the cause `tooManyWaits`.
+    /// other child, the thread waits, and the group gives up its slot in its queue during the wait.
+    /// ``QueueManager/threadLimit`` limits the number of threads that may wait. If this limit is reached, the child is
+    /// canceled with the cause `tooManyWaits`.
     ///
     /// An operation that is in a queue or in a group, was started, or has ended does not become a child. The method
-    /// only waits for it.
+    /// then only waits for the operation.
     ///
     /// - Parameters:
     ///   - child: The operation to run.
@@ -72,7 +72,8 @@ public struct GroupScope: Sendable {
         try outcomeOnThread(of: child, terms: ChildTerms(weight: weight)).get()
     }
 
-    /// Runs a child while the calling thread waits, and throws an error that a closure makes from its failure.
+    /// Runs a child while the calling thread waits, and returns its result or throws an error that a closure creates
+    /// from the child's failure.
     ///
     /// - Parameters:
     ///   - child: The operation to run.
@@ -98,20 +99,23 @@ public struct GroupScope: Sendable {
     /// - Parameters:
     ///   - child: The operation to run.
     ///   - weight: The weight of the child in the group's progress. The default is `1`.
-    /// - Throws: A ``GroupError`` if the group has ended, or if the operation is in a queue or in a group, was started
-    ///   or has ended. The operation is then unchanged.
+    /// - Throws: A ``GroupError`` if the group has ended, or if the operation is this group or contains it. The method
+    ///   also throws this error if the operation is in a queue or in a group, was started or has ended. In all of these
+    ///   cases, the operation does not change.
     public func add(_ child: ManagedOperation, weight: Double = 1) throws(GroupError) {
         try engine.add([child], ChildTerms(isShielded: isShielded, weight: weight))
     }
 
-    /// Adds children in their order without waiting for them, up to the first child that cannot be added.
+    /// Adds several children in the order of the array without waiting for them, and stops at the first child that
+    /// cannot be added.
     ///
     /// The group waits for the children after its body has returned.
     ///
     /// - Parameters:
     ///   - children: The operations to run.
     ///   - weight: The weight of each child in the group's progress. The default is `1`.
-    /// - Throws: A ``GroupError`` for the first operation that the group refuses.
+    /// - Throws: A ``GroupError`` for the first operation that the group refuses, for the same reasons as
+    ///   `add(_:weight:)`.
     public func add(_ children: [ManagedOperation], weight: Double = 1) throws(GroupError) {
         try engine.add(children, ChildTerms(isShielded: isShielded, weight: weight))
     }
@@ -122,10 +126,10 @@ public struct GroupScope: Sendable {
 
 // Shielded parts of a body.
 extension GroupScope {
-    /// Runs a part of the body that is not canceled with the group, even if the group was canceled before.
+    /// Runs a part of an async body that continues even if the group is canceled or fails.
     ///
-    /// The part runs in its own task, which continues after a cancellation of the group. Children that you run with the
-    /// scope that the closure receives also continue. The group ends only after the part has ended.
+    /// The part runs in its own task. It also runs if the group was canceled before this call. Children that you run
+    /// with the scope that the closure receives continue, too. The group ends only after the part has ended.
     ///
     /// - Parameter part: The closure that runs the part of the body.
     /// - Throws: The error that `part` throws.
@@ -147,9 +151,10 @@ extension GroupScope {
         return try await task.value.get()
     }
 
-    /// Runs a part of a synchronous body that is not canceled with the group, even if the group was canceled before.
+    /// Runs a part of a synchronous body whose children continue even if the group is canceled or fails.
     ///
-    /// The children that you run with the scope that the closure receives continue after a cancellation of the group.
+    /// Use the scope that the closure receives to run these children. The part also runs if the group was canceled
+    /// before this call.
     ///
     /// - Parameter part: The closure that runs the part of the body, on the calling thread.
     /// - Throws: The error that `part` throws.

@@ -11,23 +11,25 @@
 /// ```
 ///
 /// A stage that is faster than the next stage waits for that stage. At most `buffer` results of a stage wait for the
-/// next stage. So the widths and the buffers limit the number of elements in progress, regardless of the total number.
+/// next stage. Therefore, the widths and the buffers limit the number of elements in progress, regardless of the total
+/// number.
 ///
-/// A pipeline is a value that describes work. Each ``operation(on:)`` goes through the elements from the start.
+/// A pipeline is a value that describes work. Each group that ``operation(on:)`` creates iterates over the elements
+/// from the beginning.
 public struct OperationPipeline<Output: Sendable>: Sendable {
     /// Builds the stages so far, the last of which passes its results to `next`.
     let build: @Sendable (_ next: any PipelineSink<Output>) -> PipelineSource
 
-    /// Creates a pipeline without a stage.
+    /// Creates a pipeline that has no stages yet.
     ///
-    /// - Parameter elements: The elements, which each operation of the pipeline goes through once, in order.
+    /// - Parameter elements: The elements, over which each group that you create from the pipeline iterates once.
     public init<Elements: Sequence & Sendable>(_ elements: Elements) where Elements.Element == Output {
         build = { next in
             PipelineSource(PipelineElements(SequenceFeed(elements)), count: elements.underestimatedCount, next)
         }
     }
 
-    /// Creates a pipeline without a stage, whose elements come from an asynchronous sequence.
+    /// Creates a pipeline that has no stages yet, and whose elements come from an asynchronous sequence.
     ///
     /// The first stage works on the first elements while the group still reads the sequence:
     ///
@@ -39,15 +41,16 @@ public struct OperationPipeline<Output: Sendable>: Sendable {
     /// print(try await pipeline.operation().run())
     /// ```
     ///
-    /// Each operation of the pipeline reads the sequence in one task, as `GroupOperation.map(_:width:on:_:)` does. The
-    /// task reads at most as many elements ahead as the first stage is wide, and never more than 64. One more element
-    /// may already wait for the first stage. While the group is suspended, the task requests no further element.
+    /// Each group that you create from the pipeline reads the sequence in one task, as
+    /// `GroupOperation.map(_:width:on:_:)` does. The task reads ahead at most as many elements as the width of the
+    /// first stage, and never more than 64. One more element may already wait for the first stage. While the group is
+    /// suspended, the task does not request another element.
     ///
-    /// An error of the sequence fails the group, with the error in ``GroupFailure/sourceError``. When the group is
-    /// canceled or fails, the task is canceled immediately, and the group does not wait for it.
+    /// If the sequence throws an error, the group fails, and ``GroupFailure/sourceError`` contains the error. When the
+    /// group is canceled or fails, the task is canceled immediately, and the group does not wait for it.
     ///
-    /// - Parameter elements: The elements, which each operation of the pipeline goes through once, in order. If the
-    ///   sequence can be read only once, like an `AsyncStream`, create only one operation from the pipeline.
+    /// - Parameter elements: The elements, over which each group that you create from the pipeline iterates once. If
+    ///   the sequence can be read only once, like an `AsyncStream`, create only one group from the pipeline.
     public init<Elements: AsyncSequence & Sendable>(_ elements: Elements) where Elements.Element == Output {
         build = { next in
             let reader = ElementReader(elements, limit: next.width)
@@ -64,8 +67,8 @@ public struct OperationPipeline<Output: Sendable>: Sendable {
     ///     1.
     ///   - buffer: The maximum number of results of this stage that wait for the next stage. The default is `1`, and a
     ///     negative value counts as zero.
-    ///   - make: The closure that makes an operation from a result of the previous stage. It is called on any thread,
-    ///     and never by two threads at the same time.
+    ///   - make: The closure that creates an operation from a result of the previous stage, or from an element if this
+    ///     is the first stage. It is called on any thread, but never on several threads at the same time.
     public func stage<Value, Failure>(
         width: Int, buffer: Int = 1, _ make: @escaping @Sendable (Output) -> TypedOperation<Value, Failure>
     ) -> OperationPipeline<Value> {
@@ -78,10 +81,10 @@ public struct OperationPipeline<Output: Sendable>: Sendable {
         }
     }
 
-    /// Creates a group that passes the elements through the stages, and collects the results of the last stage in
-    /// order.
+    /// Creates a group that passes the elements through the stages, and collects the results of the last stage in the
+    /// order of the elements.
     ///
-    /// The first operation that gives no result fails the group.
+    /// If an operation of a stage fails or is canceled, the group fails.
     ///
     /// - Parameter queue: The queue on which the operations run. The default is `nil`, which uses the queue that holds
     ///   the group.
@@ -158,7 +161,7 @@ final class PipelineElements<Feed: ElementFeed>: Sendable where Feed.Element: Se
 
     func feed(_ next: any PipelineSink<Feed.Element>) -> PipelineFeed {
         guard next.room > 0 else { return .notNow }
-        // The iterator may be user code, so it is taken out and used outside the lock.
+        // The iterator may be user code, so it is removed from the state and used without holding the lock.
         let (feed, index) = state.withLock { Unchecked((exchange(&$0.rest, with: nil), $0.count)) }.value
         guard var rest = feed else { return .noMore }
         guard let element = rest.next() else {
@@ -263,7 +266,7 @@ final class PipelineResults<Value: Sendable>: PipelineSink {
 
 /// The source of a group that runs a pipeline.
 ///
-/// The later stages are asked first, so that elements in progress are completed before others begin.
+/// The later stages are checked first, so that elements in progress are completed before others begin.
 final class PipelineFlow: GroupSource {
     private struct State {
         /// The stage and the element of each tag, including tags that are free.
@@ -278,7 +281,7 @@ final class PipelineFlow: GroupSource {
 
     func next() -> GroupPull {
         while true {
-            // This is read before the stages are asked, because an operation that ends later leads to another call.
+            // This is read before the stages are checked, because an operation that ends later leads to another call.
             let isIdle = state.withLock { $0.tags.count == $0.freeTags.count }
             for stage in source.stages.reversed() { stage.handOn() }
             for (number, stage) in source.stages.enumerated().reversed() {

@@ -1,7 +1,7 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-/// A description of work as a value, from which you can create any number of operations with different inputs.
+/// A value that describes work, and from which you can create any number of operations with different inputs.
 ///
 /// ```swift
 /// let user = OperationPlan { (id: Int) in TaskOperation { () async throws -> String in "user \(id)" } }
@@ -11,11 +11,11 @@
 /// for id in 1...3 { print(try await plan.operation(for: id).run()) }
 /// ```
 ///
-/// Each step is a closure that makes a new operation of any kind from an input. The operation may be a group or come
-/// from a pipeline, as in `then { names in OperationPipeline(names)… .operation() }`. Conversely, a stage of a pipeline
-/// or a map can run a plan, as in `stage(width: 4) { plan.operation(for: $0) }`.
+/// Each step is a closure that creates an operation from an input. The operation may be a group, or the group of a
+/// pipeline, as in `then { names in OperationPipeline(names)… .operation() }`. Conversely, a stage of a pipeline or a
+/// map can run a plan, as in `stage(width: 4) { plan.operation(for: $0) }`.
 ///
-/// A plan runs nothing and holds no operation. Each call to ``operation(for:width:on:)`` creates new operations.
+/// A plan does not run or hold any operations. Each call to ``operation(for:width:on:)`` creates new operations.
 public struct OperationPlan<Input: Sendable, Output: Sendable>: Sendable {
     private let body: @Sendable (Input, GroupScope) async throws -> Output
 
@@ -23,15 +23,15 @@ public struct OperationPlan<Input: Sendable, Output: Sendable>: Sendable {
 
     /// Creates a plan with one step.
     ///
-    /// - Parameter make: The closure that makes the operation. It is called on any thread, once for each run.
+    /// - Parameter make: The closure that creates the operation. It is called on any thread, once each time that the
+    ///   step runs.
     public init<Failure>(_ make: @escaping @Sendable (Input) -> TypedOperation<Output, Failure>) {
         body = { input, group in try await group.run(make(input)) }
     }
 
-    /// Creates a group that carries out the plan.
+    /// Creates a group that performs the plan with an input.
     ///
-    /// The group runs and ends like any other ``GroupOperation``. A step that gives no result ends the group. The error
-    /// of the group names the operation of that step.
+    /// If the operation of a step fails or is canceled, the group fails. The error of the group names this operation.
     ///
     /// - Parameters:
     ///   - input: The input of the plan.
@@ -49,16 +49,19 @@ public struct OperationPlan<Input: Sendable, Output: Sendable>: Sendable {
 
 // Steps one after another.
 extension OperationPlan {
-    /// Returns a plan with an additional step, whose operation is made from the result of this plan.
+    /// Returns a plan with an additional step that uses the result of this plan as its input.
     ///
-    /// - Parameter make: The closure that makes the operation. It is called on any thread, once for each run.
+    /// - Parameter make: The closure that creates the operation. It is called on any thread, once each time that the
+    ///   step runs.
     public func then<Next, Failure>(
         _ make: @escaping @Sendable (Output) -> TypedOperation<Next, Failure>
     ) -> OperationPlan<Input, Next> {
         then(OperationPlan<Output, Next>(make))
     }
 
-    /// Returns a plan that runs this plan, and then another plan with the result as its input.
+    /// Returns a plan that runs this plan, and then another plan with the result of this plan as its input.
+    ///
+    /// - Parameter next: The plan that receives the result.
     public func then<Next>(_ next: OperationPlan<Output, Next>) -> OperationPlan<Input, Next> {
         let body = body
         return OperationPlan<Input, Next>(body: { input, group in
@@ -82,16 +85,21 @@ extension OperationPlan {
 extension OperationPlan {
     /// Returns a plan that runs both plans at the same time with the same input.
     ///
-    /// If one plan fails, the other plan is canceled.
+    /// If one plan fails, the other plan is canceled. The result is a tuple of both results.
+    ///
+    /// - Parameter other: The plan that runs at the same time as this plan.
     public func and<Other>(_ other: OperationPlan<Input, Other>) -> OperationPlan<Input, (Output, Other)> {
         OperationPlan<Input, (Output, Other)> { input in
             GroupOperation.all(operation(for: input), other.operation(for: input))
         }
     }
 
-    /// Returns a plan that runs several plans at the same time and uses the first result.
+    /// Returns a plan that runs several plans at the same time with the same input, and whose result is the first
+    /// result of these plans.
     ///
-    /// When one plan has given a result, the other plans are canceled.
+    /// When one plan has succeeded, the other plans are canceled. If no plan succeeds, the returned plan fails.
+    ///
+    /// - Parameter plans: The plans to run.
     public static func firstSuccess(of plans: [OperationPlan]) -> OperationPlan {
         OperationPlan { input in GroupOperation.firstSuccess(of: plans.map { $0.operation(for: input) }) }
     }
@@ -102,6 +110,8 @@ extension OperationPlan where Output == Never {
     /// their results.
     ///
     /// If one plan fails, the other plans are canceled.
+    ///
+    /// - Parameter plan: The plans to run.
     ///
     /// ```swift
     /// let title = OperationPlan { (id: Int) in ClosureOperation { "title \(id)" } }
@@ -125,7 +135,8 @@ extension OperationPlan where Output == Never {
 }
 
 extension OperationPlan where Output: Sequence, Output.Element: Sendable {
-    /// Returns a plan that runs another plan for each element of this plan's result, and collects the results in order.
+    /// Returns a plan that runs another plan for each element of this plan's result, and collects the results in the
+    /// order of the elements.
     ///
     /// - Parameters:
     ///   - width: The maximum number of elements for which the other plan runs at the same time.
@@ -136,11 +147,12 @@ extension OperationPlan where Output: Sequence, Output.Element: Sendable {
         then { elements in GroupOperation.map(elements, width: width) { plan.operation(for: $0) } }
     }
 
-    /// Returns a plan that runs an operation for each element of this plan's result, and collects the results in order.
+    /// Returns a plan that runs an operation for each element of this plan's result, and collects the results in the
+    /// order of the elements.
     ///
     /// - Parameters:
     ///   - width: The maximum number of operations that run at the same time.
-    ///   - make: The closure that makes the operation for an element. It is called on any thread.
+    ///   - make: The closure that creates the operation for an element. It is called on any thread.
     public func forEach<Value, Failure>(
         width: Int, _ make: @escaping @Sendable (Output.Element) -> TypedOperation<Value, Failure>
     ) -> OperationPlan<Input, [Value]> {
@@ -149,8 +161,8 @@ extension OperationPlan where Output: Sequence, Output.Element: Sendable {
 }
 
 extension OperationPlan where Output: AsyncSequence, Output.Element: Sendable {
-    /// Returns a plan that runs another plan for each element of this plan's result, an asynchronous sequence, and
-    /// collects the results.
+    /// Returns a plan that runs another plan for each element of the asynchronous sequence that is this plan's result,
+    /// and collects the results.
     ///
     /// The results are in the order of the elements. The plan runs for the first elements while the group still reads
     /// the sequence.
@@ -164,14 +176,14 @@ extension OperationPlan where Output: AsyncSequence, Output.Element: Sendable {
         then { elements in GroupOperation.map(elements, width: width) { plan.operation(for: $0) } }
     }
 
-    /// Returns a plan that runs an operation for each element of this plan's result, an asynchronous sequence, and
-    /// collects the results.
+    /// Returns a plan that runs an operation for each element of the asynchronous sequence that is this plan's result,
+    /// and collects the results.
     ///
     /// The results are in the order of the elements. The first operations run while the group still reads the sequence.
     ///
     /// - Parameters:
     ///   - width: The maximum number of operations that run at the same time.
-    ///   - make: The closure that makes the operation for an element. It is called on any thread.
+    ///   - make: The closure that creates the operation for an element. It is called on any thread.
     public func forEach<Value, Failure>(
         width: Int, _ make: @escaping @Sendable (Output.Element) -> TypedOperation<Value, Failure>
     ) -> OperationPlan<Input, [Value]> {
@@ -179,16 +191,16 @@ extension OperationPlan where Output: AsyncSequence, Output.Element: Sendable {
     }
 }
 
-// Plans that give no result.
+// Plans that fail or are canceled.
 extension OperationPlan {
-    /// Returns a plan that calls a closure if this plan gives no result.
+    /// Returns a plan that calls a closure if this plan fails or is canceled.
     ///
     /// The closure works as in ``GroupOperation/recover(atMost:_:)``.
     ///
     /// - Parameters:
-    ///   - limit: The maximum number of calls for one run of the plan. The default is `1`.
-    ///   - hook: The closure that decides what happens. It receives the failed operation and the input of the plan, and
-    ///     is called in its own task.
+    ///   - limit: The maximum number of calls each time that the plan runs. The default is `1`.
+    ///   - hook: The closure that decides how the plan continues. It receives information about the operation that
+    ///     failed or was canceled, and the input of the plan. It is called in its own task.
     public func recover(
         atMost limit: Int = 1,
         _ hook: @escaping @Sendable (FailedChild<Output>, Input) async throws -> ChildRecovery<Output>
@@ -198,13 +210,13 @@ extension OperationPlan {
         })
     }
 
-    /// Returns a plan that runs this plan again with the same input if it gives no result.
+    /// Returns a plan that runs this plan again with the same input if this plan fails or is canceled.
     ///
-    /// The plan also runs again if only a part of the plan was canceled. It does not run again if the whole plan was
-    /// canceled.
+    /// If only a part of the plan was canceled, the plan runs again. If the whole plan was canceled, the plan does not
+    /// run again.
     ///
-    /// - Parameter limit: The maximum number of further runs. If the value is zero or less, the method returns this
-    ///   plan.
+    /// - Parameter limit: The maximum number of times that the plan runs again. If the value is zero or less, the
+    ///   method returns this plan.
     public func retry(atMost limit: Int) -> OperationPlan {
         limit > 0 ? recover(atMost: limit) { _, input in .operation(operation(for: input)) } : self
     }
@@ -290,7 +302,7 @@ extension GroupEngine {
         let level = operation?.core.withLock { ($0.urgency, $0.isAwaited) }
         guard let queue, let level else { return }
         if queue.addChildren(children, level: level.0, areAwaited: level.1, areAccepted: isPart) {
-            // If the group was suspended meanwhile, it did not find the children in the queue.
+            // If the group was suspended in the meantime, it did not find the children in the queue.
             if isSuspended != state.withLock({ $0.machine.isSuspended }) { suspendChildren(children) }
             return
         }
@@ -360,8 +372,8 @@ extension GroupEngine {
 
     /// Ends a group that was canceled.
     ///
-    /// The group around it cancels children that have not begun from the bottom up. If a worker began this group
-    /// meanwhile, the group may come here before its own cancellation.
+    /// The group around it cancels children that have not begun from the bottom up. If a worker began this group in the
+    /// meantime, the group may come here before its own cancellation.
     func endCancelled(_ operation: ManagedOperation) {
         operation.cancelIfUndecided(because: state.withLock { $0.ownCause } ?? .requested)
         operation.bodyDidReturn()

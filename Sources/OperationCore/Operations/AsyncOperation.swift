@@ -3,11 +3,11 @@
 
 import Foundation
 
-/// An operation that may still be working after its `main()` method returns.
+/// An operation whose work may continue after its `main()` method returns.
 ///
 /// Create a subclass, and finish the operation when the work is done.
 ///
-/// The result and the error have specific types, so the code that uses the operation needs no cast and no `NSError`:
+/// The result and the error have specific types, so the code that uses the operation does not need casts or `NSError`:
 ///
 /// ```swift
 /// enum LookupError: Error { case unknownHost(String) }
@@ -28,9 +28,9 @@ import Foundation
 /// }
 /// ```
 ///
-/// Each path through the work must end in a call to `finish(withResult:)` or `finish(withError:)`. A second call has no
-/// effect. An operation that is canceled while it runs ends immediately. Override ``didCancel(because:)`` to stop its
-/// work.
+/// Each path through the work must end with a call to `finish(withResult:)` or `finish(withError:)`. A second call has
+/// no effect. If you cancel the operation while it runs, it ends immediately, even if its work continues. To stop the
+/// work, override ``didCancel(because:)``.
 open class AsyncOperation<ResultType: Sendable, ErrorType: Error>: TypedOperation<ResultType, ErrorType>,
     @unchecked Sendable
 {
@@ -41,9 +41,9 @@ open class AsyncOperation<ResultType: Sendable, ErrorType: Error>: TypedOperatio
         super.init()
     }
 
-    /// Starts the work.
+    /// Starts the work of the operation.
     ///
-    /// This method is called only if the operation was not canceled before it began.
+    /// OperationKit calls this method only if the operation was not canceled before its body began.
     ///
     /// Override this method, and do not call `super.main()`. The default implementation stops the program with a fatal
     /// error, because a subclass must override the method.
@@ -56,48 +56,49 @@ open class AsyncOperation<ResultType: Sendable, ErrorType: Error>: TypedOperatio
     /// OperationKit calls this method once, on the thread that canceled the operation, and holds no lock during the
     /// call. The default implementation does nothing.
     ///
-    /// The method may be called while `main()` still runs. Another thread may even call it just before `main()`, and
-    /// `main()` is then still called. A body that starts work should first store the object that stops the work, and
-    /// then check `isCancelled`.
+    /// The method may be called while `main()` still runs. If another thread cancels the operation while it begins, the
+    /// method may even be called just before `main()`. Therefore, when `main()` starts work, it should first store the
+    /// object that can stop the work, and then check `isCancelled`.
     ///
-    /// The method is not called if an input or the start itself canceled the operation, or if the operation was
-    /// canceled earlier. The body does not run in these cases.
+    /// OperationKit does not call this method if the body never begins. For example, the body does not begin if the
+    /// operation was canceled before it started, or if the rule of an input canceled it.
     ///
     /// - Parameter cause: The cause of the cancellation.
     open func didCancel(because cause: CancellationCause) {}
 
-    /// A Boolean value that indicates whether a canceled operation ends only when its body finishes the operation.
+    /// A Boolean value that indicates whether a canceled operation ends only when its work has ended.
     ///
     /// The default implementation returns `false`. Return `true` if dependents or the next operation in the queue must
-    /// not begin before the work has stopped. The outcome is still a cancellation, and handlers and waiting tasks are
-    /// notified of the cancellation immediately.
+    /// not begin before the work has stopped. The body must then call `finish` when the work has stopped. The outcome
+    /// is still the cancellation, and handlers and waiting tasks are notified of it immediately.
     open var windsDownAfterCancellation: Bool { false }
 
-    /// Pauses the work.
+    /// Pauses the work when the operation is suspended.
     ///
-    /// The operation calls this method and ``didResume()`` alternately, never at the same time, and holds no lock
-    /// during the calls. The default implementation does nothing.
+    /// The operation calls this method and ``didResume()`` alternately and never at the same time. The operation holds
+    /// no lock during the calls. The default implementation does nothing.
     ///
-    /// The operation skips this call if the suspension ends before the call begins. This method or another thread may
-    /// suspend or resume the operation during the call. When the method returns, the same thread calls the next method
-    /// if the state has changed.
+    /// If the suspension ends before the call begins, the operation skips the call. You may suspend or resume the
+    /// operation during the call, in this method or on another thread. If the state has then changed, the thread that
+    /// called this method calls ``didResume()`` after the method has returned.
     open func didSuspend() {}
 
-    /// Resumes the work after ``didSuspend()``.
+    /// Resumes the work when the suspended operation is resumed.
     ///
-    /// This method is called in the same way as ``didSuspend()``. The default implementation does nothing.
+    /// The operation calls this method under the same conditions as ``didSuspend()``. The default implementation does
+    /// nothing.
     open func didResume() {}
 
-    /// Suspends an executing operation.
+    /// Suspends the operation if it is executing.
     ///
-    /// The operation keeps its slot in its queue, and its timeout is paused. The operation notifies the body with
-    /// ``didSuspend()``. A body that does not override ``didSuspend()`` continues its work.
+    /// The operation keeps its slot in its queue, and its timeout is paused. The operation calls ``didSuspend()``. If
+    /// the class does not override ``didSuspend()``, the work continues.
     ///
     /// - Returns: `false` if the operation is not executing. The method has no effect in this case.
     @discardableResult
     public final func suspend() -> Bool { suspendExecution() }
 
-    /// Resumes a suspended operation.
+    /// Resumes the operation if it is suspended.
     ///
     /// - Returns: `false` if the operation is not suspended. The method has no effect in this case.
     @discardableResult
@@ -114,7 +115,7 @@ open class AsyncOperation<ResultType: Sendable, ErrorType: Error>: TypedOperatio
         return state
     }
 
-    /// A Boolean value that is always `true`.
+    /// A Boolean value that is always `true`, because the work may continue after `main()` returns.
     public final override var isAsynchronous: Bool { true }
 
     package final override var endStyle: LifecycleMachine.Style {
@@ -135,12 +136,14 @@ open class AsyncOperation<ResultType: Sendable, ErrorType: Error>: TypedOperatio
     // Hooks for classes in other modules of the package. Subclasses of those classes may override the public hooks
     // above without a call of `super`.
 
-    /// Pauses or resumes the body.
+    /// Pauses or resumes the work when the operation is suspended or resumed.
     ///
     /// The operation calls this method just before ``didSuspend()`` or ``didResume()``, under the same conditions.
+    ///
+    /// - Parameter isSuspended: A Boolean value that indicates whether the operation is suspended.
     @_spi(Subclassing) open func suspensionDidChange(_ isSuspended: Bool) {}
 
-    /// Notifies the class that the outcome is decided.
+    /// Notifies the subclass that the outcome of the operation is decided.
     ///
     /// The operation holds no lock when it calls this method, before ``didCancel(because:)``. If the handlers are
     /// notified later than the decision, the operation calls this method again at that time.

@@ -5,8 +5,8 @@ import Foundation
 
 /// An operation that runs a closure.
 ///
-/// The value that the closure returns is the result of the operation. An error that the closure throws is the error of
-/// the operation, except that a `CancellationError` cancels the operation.
+/// The value that the closure returns is the result of the operation. If the closure throws a `CancellationError`, the
+/// operation is canceled. Any other error that the closure throws is the error of the operation.
 ///
 /// ```swift
 /// let sum = ClosureOperation { (1...100).reduce(0, +) }
@@ -14,16 +14,17 @@ import Foundation
 /// OperationQueue().addOperation(sum)
 /// ```
 ///
-/// The operation releases the closure after the closure has run, or as soon as it is certain that the closure will not
-/// run.
+/// The operation releases the closure when the closure has returned, or when the closure can no longer be called.
 public final class ClosureOperation<ResultType: Sendable, ErrorType: Error>: SyncOperation<ResultType, ErrorType>,
     @unchecked Sendable
 {
-    // Sendable: the closure is behind its lock.
+    // Sendable: the closure is protected by its lock.
 
     private let body: Locked<(@Sendable () throws(ErrorType) -> ResultType)?>
 
-    /// Creates an operation that runs `body` on the thread on which the operation is started.
+    /// Creates an operation that runs a closure on the thread on which the operation begins.
+    ///
+    /// - Parameter body: The closure, whose value or error becomes the outcome of the operation.
     public init(_ body: @escaping @Sendable () throws(ErrorType) -> ResultType) {
         self.body = Locked(body)
         super.init()
@@ -35,7 +36,7 @@ public final class ClosureOperation<ResultType: Sendable, ErrorType: Error>: Syn
         if body != nil { ThreadWorklist.letGo(exchange(&body, with: nil)) }
     }
 
-    /// Runs the closure.
+    /// Runs the closure and finishes the operation with its value or error.
     public override func main() {
         guard let body = body.withLock({ exchange(&$0, with: nil) }) else { return }
         do throws(ErrorType) {
@@ -67,22 +68,22 @@ extension TypedOperation {
 
 /// An operation that runs a closure on the main actor.
 ///
-/// For example, use this class to show a result with the guarantees of an operation. A `CancellationError` that the
-/// closure throws cancels the operation.
+/// For example, use this class to show a result that depends on other operations. If the closure throws a
+/// `CancellationError`, the operation is canceled.
 ///
 /// ```swift
 /// let show = MainQueueOperation { print("done") }
 /// OperationQueue().addOperation(show)
 /// ```
 ///
-/// If the operation is started or waited for on the main thread, the closure runs immediately, with or without a main
-/// run loop. If the operation is started on another thread, the closure runs as soon as the main thread is available.
-/// The main thread is available in its run loop, and while it waits in a call to this package. If the operation is
-/// canceled before that, the closure does not run.
+/// If you start the operation on the main thread, or wait for it there, the closure runs immediately, even if the
+/// program has no main run loop. If you start the operation on another thread, the closure runs as soon as the main
+/// thread is available. The main thread is available in its run loop, and while it waits in a call to this package. If
+/// you cancel the operation before that, the closure does not run.
 public final class MainQueueOperation<ResultType: Sendable, ErrorType: Error>:
     AsyncOperation<ResultType, ErrorType>, @unchecked Sendable
 {
-    // Sendable: the closure is behind its lock.
+    // Sendable: the closure is protected by its lock.
 
     /// Holds the operation until the main thread is available, so that a cancellation can release it before.
     private final class Holder: Sendable {
@@ -94,7 +95,9 @@ public final class MainQueueOperation<ResultType: Sendable, ErrorType: Error>:
     private let body: Locked<(@MainActor () throws(ErrorType) -> ResultType)?>
     private let holder = Holder()
 
-    /// Creates an operation that runs `body` on the main actor.
+    /// Creates an operation that runs a closure on the main actor.
+    ///
+    /// - Parameter body: The closure, whose value or error becomes the outcome of the operation.
     public init(_ body: @escaping @MainActor () throws(ErrorType) -> ResultType) {
         self.body = Locked(body)
         super.init()

@@ -1,7 +1,7 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-/// A protocol with members of every operation whose names a subclass may also use for its own properties.
+/// A protocol with the members of operations whose names your subclass may also use for its own properties.
 ///
 /// Unlike a member of a superclass, a member of a protocol extension does not prevent your subclass from having a
 /// property of the same name. ``ManagedOperation`` is the only type that declares conformance, so all operations of
@@ -29,36 +29,37 @@ extension CommonOperationMembers {
 
     /// The clock that measures the delay, the timeout and the deadline.
     ///
-    /// The default is the system clock. A clock that you set after the start has no effect.
+    /// The default is the system clock. Set the clock before the operation starts. Later changes have no effect.
     public var clock: any OperationClock {
         get { operation.clock }
         set { operation.clock = newValue }
     }
 
-    /// The duration for which the operation waits between its start and its body.
+    /// The duration for which the operation waits after it has started and before its body begins.
     ///
-    /// The default is no delay. In a plain `OperationQueue`, the operation occupies a slot while it waits. Canceling
-    /// the operation ends the wait immediately. A delay that you set after the start has no effect.
+    /// The default is zero, which disables the delay. In a plain `OperationQueue`, the operation occupies a slot while
+    /// it waits. Canceling the operation ends the wait immediately. Set the delay before the operation starts. Later
+    /// changes have no effect.
     public var startDelay: Duration {
         get { operation.startDelay }
         set { operation.startDelay = newValue }
     }
 
-    /// The maximum duration of the body, without the time during which the operation is suspended.
+    /// The maximum duration of the body, not counting the time during which the operation is suspended.
     ///
-    /// The default is `nil`, which disables the timeout. An operation that takes longer is canceled with the cause
-    /// `timedOut`. If the timeout is zero or negative, the operation is canceled and the body does not run. A timeout
-    /// that you set after the start has no effect.
+    /// The default is `nil`, which disables the timeout. If the body takes longer, the operation is canceled with the
+    /// cause `timedOut`. If the timeout is zero or negative, the operation is canceled and the body does not run. Set
+    /// the timeout before the operation starts. Later changes have no effect.
     public var timeout: Duration? {
         get { operation.timeout }
         set { operation.timeout = newValue }
     }
 
-    /// The instant on ``clock`` by which the operation must have ended, including waits before its start.
+    /// The time on ``clock`` by which the operation must have ended, including all waits before the operation begins.
     ///
-    /// The default is `nil`, which sets no deadline. An operation that has not ended by then is canceled with the cause
-    /// `deadlinePassed`, whether or not it has begun. If you replace ``clock`` before the start, the deadline is an
-    /// instant of the new clock.
+    /// The default is `nil`, which sets no deadline. If the operation has not ended at this time, it is canceled with
+    /// the cause `deadlinePassed`, whether or not it has begun. If you replace ``clock`` before the operation starts,
+    /// the deadline is a time on the new clock.
     public var deadline: OperationInstant? {
         get { operation.deadline }
         set { operation.deadline = newValue }
@@ -66,18 +67,18 @@ extension CommonOperationMembers {
 }
 
 extension CommonOperationMembers {
-    /// Waits until the operation has ended, which means that `isFinished` is `true` and its dependents were released.
+    /// Waits until the operation has ended, so that `isFinished` is `true` and its dependents were released.
     ///
-    /// The outcome may be available earlier. A canceled operation may still be winding down. A synchronous operation
-    /// may not yet have returned from its `main()`. An operation that was canceled before its start must still be
-    /// started.
+    /// The outcome may be available earlier, because a canceled operation may still be winding down, or a synchronous
+    /// operation has not returned from its `main()` yet. An operation that you cancel before it is started does not end
+    /// until you start it.
     ///
-    /// A body waits forever if it waits for its own operation, or for another operation that cannot end before the body
-    /// does. OperationKit reports a notice in this case. The notice comes immediately, or within about a minute if the
+    /// If a body waits for its own operation, or for another operation that cannot end before the body does, the wait
+    /// never ends. OperationKit reports a notice in this case, either immediately, or within about a minute if the
     /// cycle forms while the body waits.
     ///
-    /// The method does not start or cancel the operation. Canceling the waiting task ends only the wait. The operation
-    /// continues, and its `isFinished` property indicates whether it has ended.
+    /// The method neither starts nor cancels the operation. If you cancel the waiting task, the method returns and the
+    /// operation continues. Read `isFinished` to find out whether the operation has ended.
     public func ended() async {
         let wait = TaskWait()
         let operation: ManagedOperation = self
@@ -94,11 +95,10 @@ extension CommonOperationMembers {
         if let id { operation.removeEndAction(id) }
     }
 
-    /// The error of the operation as a value of the type `any Error`.
+    /// The error of the operation as an `any Error`, or `nil` if the operation did not fail.
     ///
-    /// The value is `nil` before the operation has an outcome, and if the outcome is a result or a cancellation. For a
-    /// cancellation, see `cancellationCause`. Use this property in code that handles operations of all types. If you
-    /// know the type of the operation, read `outcome` instead.
+    /// Use this property in code that handles operations of all types. If you know the type of the operation, read
+    /// `outcome` instead. For the cause of a cancellation, read `cancellationCause`.
     public var anyError: (any Error)? {
         let operation: ManagedOperation = self
         return operation.failureAsError

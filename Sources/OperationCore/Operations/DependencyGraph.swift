@@ -29,7 +29,8 @@ enum DependencyGraph {
         case .needless: break
         case .upstreamEnded:
             edge.upstreamDidEnd(upstream)
-            // A thread that looked meanwhile found the operation waiting, and must be notified that it no longer waits.
+            // A thread that looked in the meantime found the operation waiting, and must be notified that it no longer
+            // waits.
             downstream.signalDependencyAdded()
         case .tooLate: throw .alreadyStarted(downstream.displayName, dependency: upstream.displayName)
         case .refused(let cycle): throw .cycle([downstream.displayName] + cycle.map(\.displayName))
@@ -78,7 +79,8 @@ enum DependencyGraph {
                 return insert(edge, from: downstream, to: named, .node(upstreamNode), isPlain, input, &level)
             }
             if let insertion { return insertion }
-            // An edge of the cycle may have been removed meanwhile. Then there is no cycle, and the loop tries again.
+            // An edge of the cycle may have been removed in the meantime. Then there is no cycle, and the loop tries
+            // again.
             if let cycle = refusal?.cycle(from: named.life) { return .refused(cycle) }
         }
     }
@@ -247,11 +249,11 @@ final class WeakOperation: Sendable {
     init(_ operation: ManagedOperation) { reference = operation }
 }
 
-/// An error that describes why an operation cannot wait for another operation.
+/// An error that describes why an operation cannot depend on another operation.
 public struct DependencyError: Error, Sendable, Equatable, CustomStringConvertible, LocalizedError {
     /// The code that identifies the error.
     public let code: Code
-    /// A sentence that describes the refused dependency and what to do about it.
+    /// A sentence that describes the dependency, the problem and a possible solution.
     public let message: String
     /// The names of the operations along the cycle, or an empty array if there is no cycle.
     ///
@@ -267,7 +269,7 @@ public struct DependencyError: Error, Sendable, Equatable, CustomStringConvertib
     ///
     /// Later versions may add codes. If you compare codes, also handle unknown codes.
     public struct Code: Hashable, Sendable, CustomStringConvertible {
-        /// The name of the code.
+        /// The name of the code as a string.
         public let description: String
 
         private init(name: String) { description = name }

@@ -223,7 +223,7 @@ struct SuspensionHooks {
 
 /// The state that only some operations need.
 ///
-/// It is created when it is first needed, and is taken out as a whole when the operation ends.
+/// The state is created when it is first needed, and is removed as a whole when the operation ends.
 ///
 /// It is deliberately not `Sendable`. It is used only under the lock of its operation, and later by the one thread that
 /// ended the operation.
@@ -315,7 +315,7 @@ extension ManagedOperation.Core {
 struct OutcomeObserver {
     /// Whether the observer is notified when the outcome is decided, and not later, when the handlers are called.
     let isWaiter: Bool
-    /// A closure that is called outside every lock with the operation whose outcome it reads.
+    /// A closure that is called without holding a lock with the operation whose outcome it reads.
     ///
     /// It immediately hands the work over to a queue or a task.
     let tell: @Sendable (ManagedOperation) -> Void

@@ -164,7 +164,7 @@ extension ManagedOperation.Core {
 }
 
 extension RareOperationState {
-    /// Removes the inputs whose edges were all removed, and returns them, to be released outside the lock.
+    /// Removes the inputs whose edges were all removed, and returns them, to be released without holding the lock.
     func removeInputs(of links: [DependencyLinks.Upstream]) -> [DependencyInput] {
         var removed: [DependencyInput] = []
         for number in links.map({ UInt64($0.edge.inputNumber) }) where number != 0 {

@@ -15,7 +15,7 @@ extension ManagedOperation {
         return (original.storage.withLock { $0.machine.stateBeforeConversion }, nil)
     }
 
-    /// A string that describes the state, with "succeeded" for a result and "failed" for an error.
+    /// A description of the state, which is "succeeded" for a result and "failed" for an error.
     public final var stateDescription: String {
         switch stateAndEnding {
         case (.finished, .success): "succeeded"
@@ -29,7 +29,7 @@ extension ManagedOperation {
         storage.withLock { $0.machine.state == .finished && $0.machine.ending == ending }
     }
 
-    /// A Boolean value that indicates whether the operation has neither finished nor been canceled.
+    /// A Boolean value that indicates whether the operation has not finished and was not canceled.
     public final var isWorkingOrInProcess: Bool { state.isWorkingOrInProcess }
 
     /// A Boolean value that indicates whether the operation has finished or was canceled.
@@ -38,17 +38,17 @@ extension ManagedOperation {
     /// The cause of the cancellation, or `nil` if the operation was not canceled.
     public final var cancellationCause: CancellationCause? { storage.withLock { $0.cause } }
 
-    /// Cancels the operation with a cause.
+    /// Cancels the operation with a specific cause.
     ///
     /// If the operation already has a result, an error or a cancellation cause, its outcome does not change.
     ///
-    /// If the body has not begun, it never runs. If the body is running, the operation stops the work and ends
-    /// immediately. A ``SyncOperation``, and an operation that winds down after a cancellation, ends only when its work
-    /// has ended.
+    /// If the body has not begun, it never runs. If the body is running, the operation calls `didCancel(because:)` and
+    /// ends immediately. However, a ``SyncOperation`` and an operation that winds down after a cancellation end only
+    /// when their work has ended.
     ///
-    /// If you call this method on the callback queue, and that queue is serial, neither
-    /// ``TypedOperation/successHandler`` nor ``TypedOperation/failureHandler`` begins after the method has returned.
-    /// This guarantee also applies to a handler that was already enqueued before the call.
+    /// If you call this method on the callback queue and this queue is serial, neither
+    /// ``TypedOperation/successHandler`` nor ``TypedOperation/failureHandler`` is called after the method has returned.
+    /// This guarantee also applies to a handler that was enqueued before the call.
     ///
     /// - Parameter cause: The reason for the cancellation.
     public final func cancel(because cause: CancellationCause) {
@@ -414,7 +414,7 @@ extension ManagedOperation {
 extension ManagedOperation {
     /// Calls a closure when the operation has ended, or immediately if it already has.
     ///
-    /// - Parameter action: A closure that returns quickly. It is called outside every lock.
+    /// - Parameter action: A closure that returns quickly. It is called without holding a lock.
     /// - Returns: A number for ``removeEndAction(_:)``, or `nil` if the closure was called.
     @discardableResult
     package final func whenEnded(_ action: @escaping @Sendable () -> Void) -> UInt64? {

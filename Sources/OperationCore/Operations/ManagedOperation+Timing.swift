@@ -90,7 +90,7 @@ extension ManagedOperation {
             core.need().timed { change(&$0) }
             return false
         }
-        // The replaced clock is released here, outside the lock.
+        // The replaced clock is released here, without holding the lock.
         withExtendedLifetime(old) {}
         if isLate { reportLateSetting(of: name) }
     }
@@ -197,7 +197,8 @@ extension ManagedOperation {
         onlyIf isWanted: (OperationTiming) -> Bool = { _ in true },
         _ action: @escaping @Sendable (ManagedOperation) -> Void
     ) {
-        // The clock may be the user's, so it is called outside the lock, and the timer may fire before it is stored.
+        // The clock may be the user's, so it is called without holding the lock, and the timer may fire before it is
+        // stored.
         var timer: (any OperationTimer)? = clock.schedule(at: instant) { [weak life] in
             if let life { action(life) }
         }
@@ -243,7 +244,7 @@ struct OperationTimers {
 
     /// Cancels all timers.
     ///
-    /// This method is called outside the lock, because a clock may be the user's.
+    /// This method is called without holding the lock, because a clock may be the user's.
     func cancel() {
         delay?.cancel()
         timeout?.cancel()

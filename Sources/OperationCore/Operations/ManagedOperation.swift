@@ -13,7 +13,7 @@ import Foundation
 /// The superclass is `Foundation.Operation`, so an operation of this package runs in any `OperationQueue`. The class
 /// has its own implementation of state, dependencies, cancellation, waiting and `completionBlock`.
 open class ManagedOperation: Operation, @unchecked Sendable {
-    // Sendable: all mutable state is in `storage`, behind its lock.
+    // Sendable: all mutable state is in `storage`, protected by its lock.
 
     struct Core {
         // The small properties are together, because each gap before a reference adds to the size of every waiting
@@ -145,7 +145,7 @@ open class ManagedOperation: Operation, @unchecked Sendable {
 
     /// Converts the outcome of the original, which is decided, and calls the handlers.
     ///
-    /// This method is called once, outside every lock.
+    /// This method is called once, without holding a lock.
     func convertOutcome() {}
 
     /// The operation whose outcome is converted, which is the original or another operation mapped from it.
@@ -164,9 +164,9 @@ open class ManagedOperation: Operation, @unchecked Sendable {
     /// Runs the body on the calling thread.
     package func runBody() { main() }
 
-    /// A Boolean value that indicates whether the body takes only a moment and runs no user code.
+    /// A Boolean value that indicates whether the body takes only a moment and calls no code of the user.
     ///
-    /// The queue reads the value under its lock.
+    /// The queue holds its lock when it reads this value.
     @_spi(Subclassing) open var isBodyBrief: Bool { false }
 
     /// Stops the body of an operation that was canceled while it ran.
@@ -193,12 +193,12 @@ open class ManagedOperation: Operation, @unchecked Sendable {
 
     /// Enqueues each handler on its queue.
     ///
-    /// This method is called once, outside every lock.
+    /// This method is called once, without holding a lock.
     package func callHandlers() {}
 
     /// Releases a body that will not run anymore.
     ///
-    /// This method is called outside every lock, after the outcome is decided and waiters were notified. If the
+    /// This method is called without holding a lock, after the outcome is decided and waiters were notified. If the
     /// handlers are called later, the method is called again at that time.
     package func releaseBody() {}
 
@@ -217,16 +217,14 @@ open class ManagedOperation: Operation, @unchecked Sendable {
 
     /// Starts the operation on the calling thread.
     ///
-    /// A queue calls this method automatically.
+    /// A queue calls this method automatically, so do not call it for an operation that you added to a queue.
     ///
     /// - If a dependency has not ended, the operation begins when the last dependency ends, on a global queue.
     /// - If the operation is suspended, this method resumes it.
-    /// - If the operation was started before, this method has no effect.
+    /// - If the operation has already been started, this method has no effect.
     ///
-    /// Do not call this method for an operation that you added to a queue.
-    ///
-    /// This method does not keep the operation alive, even while the operation waits to begin. See
-    /// ``startAndKeepAlive()``. The exception is a ``MappedOperation``, which stays alive from its start until its end.
+    /// This method does not keep the operation alive, even while the operation waits to begin. To keep the operation
+    /// alive, call ``startAndKeepAlive()``. A ``MappedOperation`` always stays alive from its start until its end.
     public final override func start() {
         begin(onlyIfNeeded: false)
     }
@@ -235,9 +233,9 @@ open class ManagedOperation: Operation, @unchecked Sendable {
     ///
     /// To stop the work of your own operation, override `didCancel(because:)`.
     ///
-    /// You may call this method in the `deinit` of a subclass, so that handlers are notified of the end. Do not call it
-    /// there if the operation was started and has a `completionBlock`. The block would need the operation, which is
-    /// being freed.
+    /// You may call this method in the `deinit` of a subclass, so that the cancellation handler is called. However, do
+    /// not call it there if the operation was started and has a `completionBlock`, because the block needs the
+    /// operation, which is being freed.
     public final override func cancel() {
         cancel(because: .requested)
     }
@@ -250,12 +248,12 @@ open class ManagedOperation: Operation, @unchecked Sendable {
 
     /// A Boolean value that indicates whether the operation has ended and its queue and dependents were notified.
     ///
-    /// The value is never `true` before the operation is started, with one exception. A child of a group may be
-    /// canceled together with the group before the child begins.
+    /// The value is not `true` before the operation is started, with one exception. A child of a group that is canceled
+    /// together with the group ends without being started.
     public final override var isFinished: Bool { core.withLock { $0.machine.isFinished } }
 
-    /// A Boolean value that indicates whether the operation may begin, because its dependencies have ended or it was
-    /// canceled.
+    /// A Boolean value that indicates whether the operation may begin, because its dependencies have ended or because
+    /// the operation was canceled.
     public final override var isReady: Bool {
         // The property of Foundation stays in use for the barriers of its queues.
         reportReadiness() && super.isReady
@@ -263,9 +261,9 @@ open class ManagedOperation: Operation, @unchecked Sendable {
 
     /// The priority of the operation in its queue.
     ///
-    /// In a ``QueueManager``, you may change the priority while the operation waits. The queue passes the priority on
-    /// to the dependencies of the operation. If the priority is `normal`, the quality of service determines the
-    /// priority.
+    /// In a ``QueueManager``, you may change the priority while the operation waits. The queue also applies the
+    /// priority to the dependencies of the operation. If the priority is `normal`, the queue uses the quality of
+    /// service instead.
     open override var queuePriority: Operation.QueuePriority {
         get { super.queuePriority }
         set {
@@ -295,7 +293,8 @@ open class ManagedOperation: Operation, @unchecked Sendable {
 
     /// A closure that is called once on a global queue after the operation has ended.
     ///
-    /// The operation then releases the closure. If you set the closure after the end, it is called immediately.
+    /// The operation releases the closure after the call. If you set the closure after the operation has ended, the
+    /// closure is called immediately.
     public final override var completionBlock: (@Sendable () -> Void)? {
         get { storage.withLock { $0.extras?.completionBlock } }
         set {
@@ -316,12 +315,12 @@ open class ManagedOperation: Operation, @unchecked Sendable {
 
     /// Blocks the calling thread until the operation has ended.
     ///
-    /// A body waits forever if it waits for its own operation, or for another operation that cannot end before the body
-    /// does. OperationKit reports a notice in this case. The notice comes immediately, or within about a minute if the
+    /// If a body waits for its own operation, or for another operation that cannot end before the body does, the wait
+    /// never ends. OperationKit reports a notice in this case, either immediately, or within about a minute if the
     /// cycle forms while the body waits.
     ///
-    /// The main queue and the main actor are blocked while the main thread waits here. So the wait never ends if the
-    /// operation needs them, for example to `await` code that is isolated to the main actor. Only a
+    /// While the main thread waits in this method, the main queue and the main actor are blocked. Therefore, the wait
+    /// never ends if the operation needs them, for example to `await` code that is isolated to the main actor. Only a
     /// ``MainQueueOperation`` that is not in `OperationQueue.main` runs while the main thread waits.
     @available(*, noasync, message: "This method blocks the thread. Await `ended()` instead.")
     public final override func waitUntilFinished() {
@@ -337,24 +336,26 @@ open class ManagedOperation: Operation, @unchecked Sendable {
         }
     }
 
-    /// The dependencies of this operation, including those that have ended.
+    /// The dependencies of the operation, including dependencies that have ended.
     ///
-    /// The array is empty after this operation has ended.
+    /// The array is empty after the operation itself has ended.
     public final override var dependencies: [Operation] {
         nodeIfAny?.upstreamOperations ?? []
     }
 
     /// Makes this operation wait until another operation of any kind has ended.
     ///
-    /// This operation then runs regardless of the outcome of the other operation.
+    /// This operation runs regardless of the outcome of the other operation.
     ///
-    /// A dependency that you add after the start, or that would create a cycle, is ignored and reported to
-    /// ``OperationDiagnostics``. To get an error instead, use `depend(on:otherwise:)`.
+    /// If this operation was already started, or if the dependency would create a cycle, the method has no effect and
+    /// reports a notice to ``OperationDiagnostics``. To get an error instead, call `depend(on:otherwise:)`.
+    ///
+    /// - Parameter operation: The operation that must end first.
     public final override func addDependency(_ operation: Operation) {
         addReportedDependency(on: operation)
     }
 
-    /// Removes a dependency.
+    /// Removes the dependency of this operation on another operation.
     ///
     /// This method has no effect if the operation does not depend on the other operation.
     public final override func removeDependency(_ operation: Operation) {

@@ -3,7 +3,7 @@
 
 import Foundation
 
-/// An operation that converts the result or the error of another operation, its original, to another type.
+/// An operation that converts the outcome of another operation, its original, to another type.
 ///
 /// Use ``TypedOperation/mapResult(_:)``, ``TypedOperation/mapError(_:)`` or ``TypedOperation/mapOutcome(_:)`` to create
 /// a mapped operation:
@@ -15,33 +15,33 @@ import Foundation
 /// OperationQueue().addOperation(text)
 /// ```
 ///
-/// A mapped operation does no work itself. It starts and ends with its original. If you add the mapped operation to a
-/// queue or to a group, or start it, you add or start the original. Add only one of the two to a queue. A
-/// ``QueueManager`` and a group refuse the second operation.
+/// A mapped operation has no body, and starts and ends together with its original. If you start the mapped operation or
+/// add it to a queue or to a group, you start or add the original. Add only one of the two operations. A
+/// ``QueueManager`` or a group refuses the other operation.
 ///
 /// - The original and every operation mapped from it start, suspend, resume and end together. They have the same name,
 ///   dependencies, priority, quality of service, timeout, deadline, delay, conditions, categories, throttle and owner.
-///   You can set each of these properties on any of the operations.
+///   You can set these properties on any of the operations.
 /// - Each of these operations has its own outcome, handlers, observers and `completionBlock`. By default, the handlers
 ///   are called on the callback queue of the original.
-/// - The conversion runs once, on the thread that ends the original. The conversion precedes the handlers of the mapped
-///   operation, and `isFinished` is `true` only afterward. If the original has already ended, the mapped operation has
-///   its outcome immediately and does not need to be started.
-/// - Canceling a mapped operation cancels the original, and with it all operations mapped from the original. The
-///   operation that you cancel is canceled, and its conversion is not called. The other operations convert the
-///   cancellation. In the same way, `mapOutcome` can convert a timeout of the original to an error.
-/// - Calling `finish` on a mapped operation replaces the outcome of its conversion. The original is not affected, and a
-///   later `cancel()` on the mapped operation has no effect.
-/// - On Linux, call `addDependency(_:)` of a plain `Foundation.Operation` with the mapped operation itself, and not
-///   with a value of the type `Operation`. With such a value, the plain operation begins only if exactly this mapped
-///   operation was started, or added to a queue or group.
+/// - The conversion runs once, on the thread that ends the original. Only then are the handlers of the mapped operation
+///   called, and `isFinished` becomes `true`. If the original has already ended, the mapped operation has its outcome
+///   immediately and does not need to be started.
+/// - If you cancel a mapped operation, the original is also canceled. The closure of the mapped operation that you
+///   cancel is not called. The other operations that are mapped from the original convert the cancellation. In the same
+///   way, `mapOutcome` can convert a timeout of the original to an error.
+/// - If you call `finish` on a mapped operation, this outcome replaces the outcome of the conversion. The original is
+///   not affected, and a later `cancel()` on the mapped operation has no effect.
+/// - On Linux, if you pass a mapped operation to `addDependency(_:)` of a plain `Foundation.Operation`, pass a value of
+///   its own type and not of the type `Operation`. Otherwise, the plain operation begins only if you started exactly
+///   this mapped operation, or added it to a queue or a group.
 ///
-/// A mapped operation keeps its original alive. The original keeps a mapped operation alive from the start of the
-/// mapped operation until both have ended. So if a started mapped operation never ends, neither of the two is freed.
+/// A mapped operation keeps its original alive. After a mapped operation is started, the original also keeps the mapped
+/// operation alive until both have ended. If a started mapped operation never ends, neither operation is freed.
 public final class MappedOperation<ResultType: Sendable, ErrorType: Error>: AsyncOperation<ResultType, ErrorType>,
     @unchecked Sendable
 {
-    // Sendable: only `work` changes, and it is behind its lock.
+    // Sendable: only `work` changes, and it is protected by its lock.
 
     private struct Work {
         let source: ManagedOperation
@@ -93,28 +93,29 @@ public final class MappedOperation<ResultType: Sendable, ErrorType: Error>: Asyn
         }
     }
 
-    /// The name of the original.
+    /// The name of the original operation.
     public override var name: String? {
         get { root.name }
         set { root.name = newValue }
     }
 
-    /// The priority of the original.
+    /// The priority of the original operation.
     public override var queuePriority: Operation.QueuePriority {
         get { root.queuePriority }
         set { root.queuePriority = newValue }
     }
 
-    /// The quality of service of the original.
+    /// The quality of service of the original operation.
     public override var qualityOfService: QualityOfService {
         get { root.qualityOfService }
         set { root.qualityOfService = newValue }
     }
 
-    /// Does nothing, because the original runs the body.
+    /// Does nothing, because only the original operation has a body.
     public override func main() {}
 
-    /// A Boolean value that indicates whether the original, after it is canceled, ends only when its body has returned.
+    /// A Boolean value that indicates whether the original operation, if it is canceled, ends only when its work has
+    /// ended.
     public override var windsDownAfterCancellation: Bool { root.endStyle != .atOnce }
 
     package override var runsInPlace: Bool { root.runsInPlace }
@@ -123,16 +124,16 @@ public final class MappedOperation<ResultType: Sendable, ErrorType: Error>: Asyn
 }
 
 extension TypedOperation {
-    /// Creates an operation that shares the life cycle of this operation and converts its outcome.
+    /// Creates an operation that starts and ends with this operation, and converts the outcome of this operation.
     ///
-    /// The closure runs when the handlers of this operation are called. In two cases, the ``finalOutcome`` is available
-    /// earlier. If this operation is finished before its start, the mapped operation has its outcome after the start.
-    /// If a ``SyncOperation`` finishes before its `main()` returns, the mapped operation has its outcome after `main()`
-    /// returns.
+    /// The closure is called when the handlers of this operation are enqueued. In two cases, this operation has an
+    /// outcome before the mapped operation does. If you finish this operation before it starts, the mapped operation
+    /// has its outcome after the start. If the `main()` of a ``SyncOperation`` calls `finish`, the mapped operation has
+    /// its outcome after `main()` has returned.
     ///
     /// - Parameter convert: A closure that converts the outcome. The closure is called at most once, and not at all if
-    ///   the mapped operation itself is canceled. The closure runs on the thread that ends this operation, or on the
-    ///   calling thread if this operation has already ended.
+    ///   the mapped operation itself is canceled. The closure is called on the thread that ends this operation, or on
+    ///   the calling thread if this operation has already ended.
     public final func mapOutcome<NewResult: Sendable, NewError: Error>(
         _ convert:
             @escaping @Sendable (
@@ -144,9 +145,9 @@ extension TypedOperation {
         }
     }
 
-    /// Creates an operation that shares the life cycle of this operation and converts its result.
+    /// Creates an operation that starts and ends with this operation, and converts the result of this operation.
     ///
-    /// The closure runs under the same conditions as the closure of ``mapOutcome(_:)``.
+    /// The closure is called under the same conditions as the closure of ``mapOutcome(_:)``.
     public final func mapResult<NewResult: Sendable>(
         _ convert: @escaping @Sendable (ResultType) -> NewResult
     ) -> MappedOperation<NewResult, ErrorType> {
@@ -159,10 +160,9 @@ extension TypedOperation {
         }
     }
 
-    /// Creates an operation that shares the life cycle of this operation and converts its error, for example to a type
-    /// of your own.
+    /// Creates an operation that starts and ends with this operation, and converts the error of this operation.
     ///
-    /// The closure runs under the same conditions as the closure of ``mapOutcome(_:)``.
+    /// The closure is called under the same conditions as the closure of ``mapOutcome(_:)``.
     public final func mapError<NewError: Error>(
         _ convert: @escaping @Sendable (ErrorType) -> NewError
     ) -> MappedOperation<ResultType, NewError> {
@@ -220,7 +220,7 @@ final class MapRecords {
 
     /// Adds a record.
     ///
-    /// The caller must release the operations in `met` outside the lock.
+    /// The caller must release the operations in `met` without holding the lock.
     func append(_ record: MapRecord, met: inout [ManagedOperation]) {
         if toldCount == 0, all.count >= pruningCount {
             all.removeAll { record in

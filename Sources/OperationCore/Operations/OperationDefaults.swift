@@ -4,7 +4,7 @@
 import Dispatch
 import Synchronization
 
-/// The process-wide settings for operations that do not have their own settings.
+/// A namespace for process-wide settings of operations that do not have their own settings.
 public enum OperationDefaults {
     private static let chosenQueue = Locked(DispatchQueue.main)
     private static let isChosen = Atomic(false)
@@ -59,7 +59,7 @@ extension ManagedOperation {
     package final func setCallbackQueueOfBase(_ queue: DispatchQueue) { setCallbackQueue(queue, as: .base) }
 
     final func setCallbackQueue(_ queue: DispatchQueue, as rank: CallbackQueueRank) {
-        // The previous queue is released outside the lock, when this method returns.
+        // The previous queue is released without holding the lock, when this method returns.
         var queue: DispatchQueue? = queue
         storage.withLock { core in
             guard rank >= core.callbackQueueRank else { return }

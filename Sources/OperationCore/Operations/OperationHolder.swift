@@ -5,8 +5,8 @@ import Dispatch
 import Foundation
 
 // What an operation holds of higher folders, which implement these types. They are classes and not protocols, because a
-// reference to a class takes one word in each operation. Their methods are called outside every lock, unless they say
-// otherwise.
+// reference to a class takes one word in each operation. Their methods are called without holding a lock, unless they
+// say otherwise.
 
 /// The queue of this package that holds an operation.
 package class HostQueue: @unchecked Sendable {
@@ -149,7 +149,7 @@ class StartGate {
     /// Gives back what was granted, when the operation has ended or is being freed.
     func close() {}
 
-    // The methods below are called outside every lock.
+    // The methods below are called without holding a lock.
 
     /// Asks for admission on the thread that starts the operation, on which its body may run.
     func seek(atStartOf operation: ManagedOperation) {}

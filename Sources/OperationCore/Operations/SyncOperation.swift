@@ -18,12 +18,13 @@ import Foundation
 /// }
 /// ```
 ///
-/// The first call to `finish` decides the outcome. Handlers are notified of the outcome when `main()` returns. If
-/// `main()` returns without a call to `finish`, the operation ends as canceled with the cause `noResult`. In debug
-/// builds, OperationKit also prints a notice.
+/// The first call to `finish` decides the outcome. The handlers are called when `main()` has returned. If `main()`
+/// returns without a call to `finish`, the operation is canceled with the cause `noResult`, and OperationKit reports a
+/// notice.
 ///
-/// If the operation is canceled while it runs, its handlers and the tasks and threads that wait for its outcome are
-/// notified immediately. The operation ends when `main()` returns, so a long body should check `isCancelled`.
+/// If you cancel the operation while it runs, the cancellation handler is called immediately, and tasks and threads
+/// that wait for the outcome continue. The operation itself ends when `main()` returns, so a long body should check
+/// `isCancelled`.
 open class SyncOperation<ResultType: Sendable, ErrorType: Error>: TypedOperation<ResultType, ErrorType>,
     @unchecked Sendable
 {
@@ -34,9 +35,9 @@ open class SyncOperation<ResultType: Sendable, ErrorType: Error>: TypedOperation
         super.init()
     }
 
-    /// Does the work of the operation.
+    /// Performs the work of the operation.
     ///
-    /// This method is called only if the operation was not canceled before it began.
+    /// OperationKit calls this method only if the operation was not canceled before its body began.
     ///
     /// Override this method, and do not call `super.main()`. The default implementation stops the program with a fatal
     /// error, because a subclass must override the method.
@@ -49,13 +50,14 @@ open class SyncOperation<ResultType: Sendable, ErrorType: Error>: TypedOperation
     /// OperationKit calls this method once while `main()` runs, on the thread that canceled the operation, and holds no
     /// lock during the call. The default implementation does nothing.
     ///
-    /// Another thread may call this method just before `main()`, and `main()` is then still called. This method is not
-    /// called if an input or the start itself canceled the operation, or if the operation was canceled earlier.
+    /// If another thread cancels the operation while it begins, the method may be called just before `main()`.
+    /// OperationKit does not call this method if the body never begins. For example, the body does not begin if the
+    /// operation was canceled before it started, or if the rule of an input canceled it.
     ///
     /// - Parameter cause: The cause of the cancellation.
     open func didCancel(because cause: CancellationCause) {}
 
-    /// A Boolean value that is always `false`.
+    /// A Boolean value that is always `false`, because the work is done when `main()` returns.
     public final override var isAsynchronous: Bool { false }
 
     package final override var endStyle: LifecycleMachine.Style { .whenBodyReturns }

@@ -5,8 +5,8 @@ import Foundation
 
 /// An operation that runs an async closure in a task.
 ///
-/// The value that the closure returns is the result of the operation. An error that the closure throws is the error of
-/// the operation.
+/// The value that the closure returns is the result of the operation. If the closure throws a `CancellationError`, the
+/// operation is canceled. Any other error that the closure throws is the error of the operation.
 ///
 /// ```swift
 /// let answer = TaskOperation {
@@ -17,16 +17,15 @@ import Foundation
 /// answer.start()
 /// ```
 ///
-/// Canceling the operation cancels the task of the closure. A `CancellationError` that the closure throws cancels the
-/// operation.
+/// If you cancel the operation, the task of the closure is also canceled.
 ///
 /// The closure has the task-local values and the priority of the task that calls ``TypedOperation/run()``,
-/// ``GroupScope/run(_:weight:)`` or `start()`. If a queue starts the closure and no task called one of these methods,
-/// the closure has none of these values. In this case, capture the values that the closure needs.
+/// ``GroupScope/run(_:weight:)`` or `start()`. If a queue starts the operation and no task called one of these methods,
+/// the closure has no task-local values. In this case, capture the values that the closure needs.
 public final class TaskOperation<ResultType: Sendable, ErrorType: Error>: AsyncOperation<ResultType, ErrorType>,
     @unchecked Sendable
 {
-    // Sendable: all of its state is behind its lock.
+    // Sendable: all of its state is protected by its lock.
 
     private enum Work {
         case waiting(@Sendable () async throws(ErrorType) -> ResultType)
@@ -38,13 +37,13 @@ public final class TaskOperation<ResultType: Sendable, ErrorType: Error>: AsyncO
     private let work: Locked<Work>
     private let waitsForBody: Bool
 
-    /// Creates an operation that runs `body` in a new task.
+    /// Creates an operation that runs an async closure in a new task.
     ///
     /// - Parameters:
     ///   - windsDownAfterCancellation: A Boolean value that indicates whether a canceled operation ends only when
-    ///     `body` has returned. The default is `false`. In this case, a canceled operation ends immediately, even if
-    ///     `body` is still running. A canceled group that waits for nothing else also ends immediately. Pass `true` if
-    ///     the code that follows the operation requires that `body` has returned.
+    ///     `body` has returned. The default is `false`, so that a canceled operation ends immediately, even if `body`
+    ///     is still running. A group that contains the operation then does not wait for `body` either. Pass `true` if
+    ///     dependents or later operations require that `body` has returned.
     ///   - body: The work of the operation, which should respect the cancellation of its task.
     public init(
         windsDownAfterCancellation: Bool = false,
@@ -64,7 +63,7 @@ public final class TaskOperation<ResultType: Sendable, ErrorType: Error>: AsyncO
     /// A Boolean value that indicates whether a canceled operation ends only when its closure has returned.
     public override var windsDownAfterCancellation: Bool { waitsForBody }
 
-    /// Starts the task.
+    /// Starts the task that runs the closure.
     public override func main() {
         let taken = work.withLock { work -> Work? in
             guard case .waiting = work else { return nil }
@@ -104,7 +103,7 @@ public final class TaskOperation<ResultType: Sendable, ErrorType: Error>: AsyncO
     /// Whether the end of the body has an effect, which is not the case if the operation ended when it was canceled.
     private var isAwaited: Bool { waitsForBody || !isCancelled }
 
-    /// Cancels the task.
+    /// Cancels the task that runs the closure.
     public override func didCancel(because cause: CancellationCause) {
         if case .running(let task) = work.withLock({ exchange(&$0, with: .over) }) { task.cancel() }
     }

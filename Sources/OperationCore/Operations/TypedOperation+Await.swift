@@ -5,27 +5,25 @@ import Foundation
 
 // These members are in the protocol and not in the class, so that a subclass may have its own property named `value`.
 extension ResultOperation {
-    /// The result of the operation.
+    /// The result of the operation, for which the caller waits.
     ///
-    /// An access waits until the outcome is decided, and throws the error or the cancellation.
-    ///
-    /// Awaiting the value does not start the operation. Canceling the waiting task cancels the operation.
+    /// An access does not start the operation. The access waits until the outcome is decided. If the operation fails or
+    /// is canceled, the access throws an ``OperationFailure``. If you cancel the waiting task, the operation is
+    /// canceled, too.
     public var value: ResultType {
         get async throws(OperationFailure<ErrorType>) { try await finalOutcome.get() }
     }
 }
 
 extension TypedOperation {
-    /// The outcome of the operation.
+    /// The outcome of the operation, for which the caller waits.
     ///
-    /// An access waits until the outcome is decided.
+    /// An access waits until the outcome is decided. If you cancel the waiting task, the operation is canceled, too.
     ///
-    /// Canceling the waiting task cancels the operation.
-    ///
-    /// A body may await its own operation, a group around it, or another operation that cannot end before the body
-    /// does. Such a wait would never end, so the body receives a cancellation with the cause `waitsForItself`. The
-    /// cancellation comes immediately, or within about a minute if the cycle forms later. The awaited operation itself
-    /// is not canceled in this case.
+    /// If a body awaits its own operation, a group that contains it, or another operation that cannot end before the
+    /// body does, the wait would never end. The body then receives a cancellation with the cause `waitsForItself`,
+    /// either immediately, or within about a minute if the cycle forms later. The awaited operation itself is not
+    /// canceled in this case.
     public final var finalOutcome: OperationOutcome<ResultType, ErrorType> {
         get async {
             if let wait = BodyWait.beginInTask(for: self, until: .outcome) { return await outcome(during: wait) }
@@ -58,27 +56,28 @@ extension TypedOperation {
         return outcome ?? .cancelled(wait.refusal ?? .requested)
     }
 
-    /// Starts the operation, and returns its result.
+    /// Starts the operation, waits until its outcome is decided, and returns its result.
     ///
-    /// The body begins on a global queue. A request of one of the package's own classes begins on the thread of the calling
-    /// task instead, because its start does not block. If such a request decodes a response of at most 64 KiB for an
-    /// endpoint, the waiting task also decodes the response.
+    /// The body begins on a global queue. However, a network operation of one of the package's own classes begins on
+    /// the thread of the calling task, because starting it does not block the thread. If this operation belongs to an
+    /// endpoint and receives a response of at most 64 KiB, the waiting task also decodes the response.
     ///
-    /// Canceling the waiting task cancels the operation. If the task is already canceled, the body never begins.
+    /// If you cancel the waiting task, the operation is canceled, too. If the task is already canceled, the body never
+    /// begins.
     ///
     /// The body has the task-local values and the priority of the task that calls this method. The same is true if the
-    /// body begins later because the operation waits for a dependency, a condition or a queue. If several tasks call
-    /// this method before the body begins, the values of the first task apply.
+    /// body begins later because the operation first waits for a dependency, a condition or a queue. If several tasks
+    /// call this method before the body begins, the body has the values of the first task.
     ///
-    /// Handlers, conditions, evaluators and retry policies do not receive these values. The values also do not reach an
-    /// operation that a queue begins if no task called `run()` for that operation.
+    /// Handlers, conditions, evaluators and retry policies do not have these values. An operation that a queue starts
+    /// does not have them either, unless a task calls `run()` for the operation.
     ///
-    /// If the operation was started before, the method only waits for the outcome. The same is true for an operation in
-    /// a ``QueueManager`` and, on Linux, for an operation in an `OperationQueue`. On Apple platforms, an
-    /// `OperationQueue` does not reveal which operations it holds. So do not call this method for an operation in an
-    /// `OperationQueue`. Await `value` instead.
+    /// If the operation has already been started, the method only waits for the outcome. The same is true for an
+    /// operation in a ``QueueManager`` and, on Linux, for an operation in an `OperationQueue`. On Apple platforms,
+    /// OperationKit cannot detect that an operation is in an `OperationQueue`. Therefore, do not call this method for
+    /// an operation in an `OperationQueue`. Await `value` instead.
     ///
-    /// - Throws: The error or the cancellation of the operation.
+    /// - Throws: An ``OperationFailure`` with the error of the operation or the cause of its cancellation.
     @discardableResult
     public final func run() async throws(OperationFailure<ErrorType>) -> ResultType {
         if Task.isCancelled { cancelIfUndecided(because: .taskCancelled) }
@@ -112,32 +111,32 @@ extension TypedOperation {
 
     /// Starts the operation on the calling thread, waits there until its outcome is decided, and returns its result.
     ///
-    /// This method does not wait for handlers, which are called afterward. So it returns even if the callback queue is
-    /// busy or suspended. If a dependency has not ended, the method waits for it first.
+    /// This method does not wait for handlers, so it returns even if the callback queue is busy or suspended. If a
+    /// dependency has not ended, the method first waits for the dependency.
     ///
-    /// If the operation was started before, the method only waits for the outcome. The same is true for an operation in
-    /// a ``QueueManager`` and, on Linux, for an operation in an `OperationQueue`. On Apple platforms, an
-    /// `OperationQueue` does not reveal which operations it holds. So do not call this method for an operation in an
-    /// `OperationQueue`.
+    /// If the operation has already been started, the method only waits for the outcome. The same is true for an
+    /// operation in a ``QueueManager`` and, on Linux, for an operation in an `OperationQueue`. On Apple platforms,
+    /// OperationKit cannot detect that an operation is in an `OperationQueue`. Therefore, do not call this method for
+    /// an operation in an `OperationQueue`.
     ///
-    /// You can call this method on the main thread, with or without a main run loop, if the operation does not need the
-    /// main thread. The main queue and the main actor are blocked while the main thread waits. So the call never
-    /// returns if the outcome depends on one of the following:
+    /// You can call this method on the main thread if the operation does not need the main thread, even if the program
+    /// has no main run loop. While the main thread waits, the main queue and the main actor are blocked. Therefore, the
+    /// call never returns if the outcome depends on one of the following:
     ///
     /// - an `await` of code that is isolated to the main actor
     /// - a closure in `DispatchQueue.main`
     /// - an operation in `OperationQueue.main`
     ///
-    /// A timeout or a deadline of the operation ends such a wait. Only a ``MainQueueOperation`` that is not in
+    /// However, a timeout or a deadline of the operation ends the wait. Only a ``MainQueueOperation`` that is not in
     /// `OperationQueue.main` runs while the main thread waits.
     ///
-    /// If the calling body must return before the operation can end, the method throws a cancellation with the cause
-    /// `waitsForItself`. The error is thrown immediately, or within about a minute if another thread completes the
-    /// cycle while the body waits. The operation itself is not canceled in this case.
+    /// If a body calls this method and the operation cannot end before the body returns, the method throws a
+    /// cancellation with the cause `waitsForItself`. The method throws the error immediately, or within about a minute
+    /// if the cycle forms while the body waits. The operation itself is not canceled in this case.
     ///
-    /// Do not call this method, or a function that calls it, in a task. The method blocks one of the few threads on
-    /// which Swift runs all tasks. If all of these threads are blocked, no task can resume. The compiler rejects a call
-    /// in an async function, but cannot detect a call through a synchronous function.
+    /// Do not call this method, or a function that calls it, in a task. The method blocks a thread of Swift's
+    /// cooperative thread pool, which has few threads. If all of these threads are blocked, no task can resume. The
+    /// compiler rejects a call in an async function, but cannot detect a call through a synchronous function.
     ///
     /// In the synchronous body of a group, this method makes the operation a child of the group, as
     /// ``GroupScope/perform(_:weight:)`` does. The operation occupies a slot of the group's width. Canceling the group
@@ -147,9 +146,10 @@ extension TypedOperation {
     /// the operation. Call ``GroupScope/run(_:weight:)`` there. A child task of that body (`async let`) does not count
     /// as the body.
     ///
-    /// In both kinds of body, the method only waits if the operation was started, or if it is in a queue or in a group.
+    /// In both kinds of body, if the operation was started or is in a queue or in a group, the method only waits for
+    /// the operation.
     ///
-    /// - Throws: The error or the cancellation of the operation.
+    /// - Throws: An ``OperationFailure`` with the error of the operation or the cause of its cancellation.
     @available(*, noasync, message: "This method blocks the thread. Await run() instead.")
     @discardableResult
     public final func startAndWait() throws(OperationFailure<ErrorType>) -> ResultType {

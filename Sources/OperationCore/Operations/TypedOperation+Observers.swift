@@ -10,7 +10,7 @@ extension ManagedOperation {
     ///
     /// A waiter is notified as soon as the outcome is decided.
     ///
-    /// - Returns: A value that removes the observer.
+    /// - Returns: A value with which you can remove the observer.
     package final func addObserver(
         isWaiter: Bool, _ tell: @escaping @Sendable (ManagedOperation) -> Void
     ) -> OutcomeObservation {
@@ -19,8 +19,8 @@ extension ManagedOperation {
 
     /// Adds a waiter, which is never removed.
     ///
-    /// Unlike ``addObserver(isWaiter:_:)``, this method creates no weak reference. After an object had one, each change of
-    /// its reference count takes longer.
+    /// Unlike ``addObserver(isWaiter:_:)``, this method creates no weak reference. After an object had one, each change
+    /// of its reference count takes longer.
     package final func addWaiter(_ tell: @escaping @Sendable (ManagedOperation) -> Void) {
         _ = keepObserver(isWaiter: true, tell)
     }
@@ -48,7 +48,7 @@ extension ManagedOperation {
     }
 }
 
-/// A value that removes an observer of an outcome.
+/// A value with which you can remove an observer of an outcome.
 ///
 /// Releasing this value does not remove the observer.
 public struct OutcomeObservation: Sendable {
@@ -61,24 +61,24 @@ public struct OutcomeObservation: Sendable {
         self.id = id
     }
 
-    /// Removes the observer, unless the observer was already notified.
+    /// Removes the observer if it was not called yet.
     public func cancel() {
         if let id { operation?.removeObserver(id) }
     }
 }
 
 extension TypedOperation {
-    /// Adds an observer, a closure that is called once with the outcome, regardless of how the operation ends.
+    /// Adds a closure that is called once with the outcome, regardless of how the operation ends.
     ///
-    /// Observers are called in addition to the handlers and other observers. If several observers of one operation
-    /// share a serial queue, they are called in the order in which they were added. If the operation has ended, the
-    /// observer is called immediately. Unlike a handler, an observer is also called if the operation is canceled after
-    /// its outcome was decided.
+    /// The closure, called an observer, is called in addition to the handlers and other observers. If several observers
+    /// of one operation use the same serial queue, they are called in the order in which they were added. If the
+    /// operation has ended, the observer is enqueued immediately. Unlike a handler, an observer is also called if the
+    /// operation is canceled after its outcome was decided.
     ///
     /// - Parameters:
     ///   - queue: The queue on which the observer is called. The default is `nil`, which uses ``callbackQueue``.
     ///   - observer: The closure that is called with the outcome.
-    /// - Returns: A value that removes the observer.
+    /// - Returns: A value with which you can remove the observer.
     @discardableResult
     public final func observe(
         on queue: DispatchQueue? = nil,
@@ -118,8 +118,7 @@ extension ResultOperation {
     /// The handlers are called in addition to the other handlers of the operation, under the same rules:
     ///
     /// - At most one of the three handlers is called, and only once.
-    /// - After a cancellation, only `cancellation` is called. The timeout and the deadline of an operation also cancel
-    ///   it.
+    /// - After a cancellation, only `cancellation` is called. A timeout or a deadline also cancels the operation.
     /// - If you call `cancel()` on the main actor, neither `success` nor `failure` begins after `cancel()` has
     ///   returned.
     ///
@@ -157,7 +156,7 @@ extension ResultOperation {
 
     /// Adds a handler that is called on the main actor with the outcome, regardless of how the operation ends.
     ///
-    /// A timeout, a deadline and a failed dependency cancel the operation. So you can use this handler, for example, to
+    /// The handler is also called after a timeout, a deadline or a failed dependency. For example, use this handler to
     /// hide a progress indicator:
     ///
     /// ```swift
@@ -174,8 +173,9 @@ extension ResultOperation {
     /// }
     /// ```
     ///
-    /// The handler follows the rules of ``onMainActor(success:failure:cancellation:)``. If you call `cancel()` on the
-    /// main actor after a success or a failure was decided, the handler does not begin after `cancel()` has returned.
+    /// The handler follows the same rules as the handlers of ``onMainActor(success:failure:cancellation:)``. If you
+    /// call `cancel()` on the main actor after a success or a failure was decided, the handler does not begin after
+    /// `cancel()` has returned.
     ///
     /// - Parameter body: A closure that is called with the outcome.
     /// - Returns: This operation.

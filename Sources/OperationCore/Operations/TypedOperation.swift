@@ -5,8 +5,8 @@ import Foundation
 
 /// An operation with a typed result and a typed error.
 ///
-/// This class is the common superclass of ``AsyncOperation`` and ``SyncOperation``. You cannot subclass it directly.
-/// Subclass one of these two classes instead.
+/// This class is the common superclass of ``AsyncOperation`` and ``SyncOperation``. You cannot subclass
+/// ``TypedOperation`` directly. Subclass one of these two classes instead.
 ///
 /// ### The end of an operation
 ///
@@ -20,8 +20,8 @@ import Foundation
 /// 3. Dependents are released.
 /// 4. The `completionBlock` runs.
 ///
-/// So handlers on one serial queue run in the order of the dependency graph, and the end of an operation never waits
-/// for the callback queue.
+/// Therefore, handlers on one serial queue run in the order of the dependency graph, and the end of an operation never
+/// waits for the callback queue.
 open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperation, @unchecked Sendable {
     // Sendable: the handlers and the queue are only touched under the lock of `storage`.
 
@@ -54,28 +54,33 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
 
     /// Finishes the operation with a result.
     ///
-    /// Only the first result, error or cancellation takes effect.
+    /// If the operation already has a result, an error or a cancellation, the call has no effect and causes a notice.
     ///
-    /// You may call this method before the operation starts. The operation then keeps the result, its body does not
-    /// run, and its handlers are called when the operation starts.
+    /// You may call this method before the operation starts. The operation then keeps the result and does not run its
+    /// body. Its handlers are called when the operation starts.
+    ///
+    /// - Parameter result: The result of the operation.
     public final func finish(withResult result: ResultType) {
         let box = OutcomeBox(result)
         if !finish(as: .success, keeping: box) { box.free(as: ResultType.self) }
     }
 
-    /// Finishes the operation with an error of its type.
+    /// Finishes the operation with an error.
     ///
-    /// Only the first result, error or cancellation takes effect.
+    /// If the operation already has a result, an error or a cancellation, the call has no effect and causes a notice.
     ///
-    /// Every error is a failure here, including a `CancellationError`. Call `cancel(because:)` to cancel the operation.
-    /// The closure of a ``ClosureOperation`` or a ``TaskOperation`` cancels its operation by throwing a
-    /// `CancellationError`.
+    /// Any error makes the operation fail, including a `CancellationError`. To cancel the operation, call
+    /// `cancel(because:)` instead.
+    ///
+    /// - Parameter error: The error of the operation.
     public final func finish(withError error: ErrorType) {
         let box = OutcomeBox(error)
         if !finish(as: .failure, keeping: box) { box.free(as: ErrorType.self) }
     }
 
-    /// Finishes the operation with the result or the error of a `Result`, as in `finish(with: Result { try load() })`.
+    /// Finishes the operation with the value or the error of a `Result`, as in `finish(with: Result { try load() })`.
+    ///
+    /// - Parameter result: The value that becomes the result of the operation, or the error that becomes its error.
     public final func finish(with result: Result<ResultType, ErrorType>) {
         switch result {
         case .success(let result): finish(withResult: result)
@@ -83,7 +88,7 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
         }
     }
 
-    /// The outcome of the operation, or `nil` until the outcome is decided.
+    /// The outcome of the operation, or `nil` if the outcome is not decided yet.
     ///
     /// The outcome stays readable for as long as the operation exists.
     public final var outcome: OperationOutcome<ResultType, ErrorType>? {
@@ -99,23 +104,23 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
 
     /// The queue on which the operation calls its handlers.
     ///
-    /// If you set no queue, the operation uses the first of these callback queues that is set:
+    /// If you do not set this property, the operation uses the first callback queue in this list that is set:
     ///
     /// 1. the callback queue of the original, if the operation is mapped from another operation
     /// 2. the callback queue of the base, if the operation is a network operation
-    /// 3. the callback queue of the group that contains the operation, then of the group around that group, and so on
+    /// 3. the callback queue of the group that contains the operation, or of an outer group, beginning with the
+    ///    innermost group
     /// 4. the callback queue of the ``QueueManager`` that runs the operation
     /// 5. the callback queue of the process, ``OperationDefaults/callbackQueue``, which is the main queue unless you
     ///    set another one
     ///
-    /// The operation chooses the queue when it enqueues a handler. The callback queue of a group also applies to the
-    /// operations in the group.
+    /// The operation chooses the queue when it enqueues a handler.
     ///
-    /// Use a serial queue. On a concurrent queue, handlers and progress reports have no order. A progress report may
-    /// still run when a later report or the handler of the result is called.
+    /// Use a serial queue. On a concurrent queue, handlers and progress reports have no order. A closure for a progress
+    /// report may still run when the next report or a handler is called.
     ///
-    /// If no thread serves the main queue, as in a service on Linux, handlers wait there and keep their operation
-    /// alive. Set another queue in such a program. All other functions work without a main run loop.
+    /// If your program has no main run loop, like a service on Linux, handlers on the main queue are never called and
+    /// keep their operations alive. In this case, set another queue.
     public final var callbackQueue: DispatchQueue {
         get { nearestCallbackQueue }
         set { setCallbackQueue(newValue, as: .own) }
@@ -124,10 +129,11 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
     /// A closure that is called once with the result, on ``callbackQueue``.
     ///
     /// The closure is not called if the operation is canceled. A cancellation after the success also prevents the call,
-    /// unless the closure has already begun. See ``ManagedOperation/cancel(because:)``. The operation releases the
-    /// closure before it calls it.
+    /// unless the closure has already begun. See ``ManagedOperation/cancel(because:)``. The operation removes its
+    /// reference to the closure before the call.
     ///
-    /// If you set the closure after the operation succeeded, the closure is called immediately.
+    /// If you set the closure after the operation has succeeded, the closure is enqueued immediately. The default is
+    /// `nil`.
     public final var successHandler: (@Sendable (ResultType) -> Void)? {
         get {
             var handler: (@Sendable (ResultType) -> Void)?
@@ -135,7 +141,7 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
             return handler
         }
         set {
-            // The previous handler is released outside the lock, when this setter returns.
+            // The previous handler is released without holding the lock, when this setter returns.
             var old: (@Sendable (ResultType) -> Void)?
             let isLate = storage.withLock { core in
                 guard core.acceptsHandler(newValue != nil) else { return true }
@@ -151,10 +157,11 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
     /// A closure that is called once with the error, on ``callbackQueue``.
     ///
     /// The closure is not called if the operation is canceled. A cancellation after the failure also prevents the call,
-    /// unless the closure has already begun. See ``ManagedOperation/cancel(because:)``. The operation releases the
-    /// closure before it calls it.
+    /// unless the closure has already begun. See ``ManagedOperation/cancel(because:)``. The operation removes its
+    /// reference to the closure before the call.
     ///
-    /// If you set the closure after the operation failed, the closure is called immediately.
+    /// If you set the closure after the operation has failed, the closure is enqueued immediately. The default is
+    /// `nil`.
     public final var failureHandler: (@Sendable (ErrorType) -> Void)? {
         get {
             var handler: (@Sendable (ErrorType) -> Void)?
@@ -179,7 +186,8 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
     /// Unlike ``successHandler`` and ``failureHandler``, this closure does not keep the operation alive until it is
     /// called.
     ///
-    /// If you set the closure after the operation was canceled, the closure is called immediately.
+    /// If you set the closure after the operation was canceled, the closure is enqueued immediately. The default is
+    /// `nil`.
     public final var cancellationHandler: (@Sendable (CancellationCause) -> Void)? {
         get {
             var handler: (@Sendable (CancellationCause) -> Void)?
@@ -298,14 +306,15 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
     }
 }
 
-/// A protocol that every operation with a result and an error conforms to.
+/// A protocol to which every operation with a result and an error conforms.
 ///
-/// Use this protocol in generic code that handles all such operations or names the operation's own type.
-/// ``AsyncOperation`` and ``SyncOperation`` conform to it, so your subclass has nothing to implement.
+/// Use this protocol in generic code that handles operations with any result type and error type, or that names the
+/// operation's own type. ``AsyncOperation`` and ``SyncOperation`` conform to the protocol, so your subclass has nothing
+/// to implement.
 public protocol ResultOperation: ManagedOperation {
-    /// The type of the result.
+    /// The type of the operation's result.
     associatedtype ResultType: Sendable
-    /// The type of the error.
+    /// The type of the operation's error.
     associatedtype ErrorType: Error
 
     /// The outcome of the operation.

@@ -5,7 +5,7 @@ import Foundation
 
 /// The reason why an executing operation waits without a slot in its queue.
 public struct WaitReason: Sendable, Hashable, CustomStringConvertible {
-    /// The kind of event that an operation waits for.
+    /// A kind of event for which an executing operation waits.
     ///
     /// More kinds may be added.
     public struct Kind: Sendable, Hashable, CustomStringConvertible {
@@ -14,29 +14,29 @@ public struct WaitReason: Sendable, Hashable, CustomStringConvertible {
 
         private init(_ name: String) { description = name }
 
-        /// The operation waits for the end of a pause.
+        /// The operation waits until a pause ends, for example before another attempt.
         public static let pause = Kind("pause")
-        /// The operation waits for a rate limit that delays its next request.
+        /// The operation waits because a rate limit delays its next request.
         public static let rateLimit = Kind("rateLimit")
-        /// The operation waits for a credential that is being fetched.
+        /// The operation waits for a credential that another operation fetches.
         public static let credential = Kind("credential")
         /// The operation waits for a network connection.
         public static let network = Kind("network")
-        /// The operation is paused until your code releases it.
+        /// The operation is paused until your code lets it continue.
         public static let release = Kind("release")
         /// The operation is a group and waits for its children.
         public static let children = Kind("children")
         /// The body waits on its thread for another operation.
         public static let operation = Kind("operation")
-        /// The operation waits for a run that it shares with other operations.
+        /// The operation waits for work that it shares with other operations.
         ///
         /// See ``SharedOperations``.
         public static let sharedRun = Kind("sharedRun")
-        /// The operation waits for a slot in its queue to resume its work.
+        /// The operation waits for a slot in its queue before it resumes its work.
         public static let place = Kind("place")
     }
 
-    /// The kind of event that the operation waits for.
+    /// The kind of event for which the operation waits.
     public let kind: Kind
     /// The reason as part of a sentence, such as "waiting for the network".
     public let description: String
@@ -70,11 +70,10 @@ struct OperationWait {
 
 // Operations that wait in the middle of their work, without a thread.
 extension ManagedOperation {
-    /// The reason why the operation waits in the middle of its work, or `nil` if it does not wait.
+    /// The reason why the executing operation waits without a slot, or `nil` if it does not wait.
     ///
-    /// While it waits, the operation is executing but does not occupy a slot in its ``QueueManager``, so other
-    /// operations can run. The operation gets a slot again before it resumes, and before any operation that has not
-    /// begun.
+    /// While the operation waits, it does not occupy a slot in its ``QueueManager``, so other operations can run. The
+    /// operation gets a slot again before it resumes, and takes precedence over operations that have not begun.
     public final var waitReason: WaitReason? {
         core.withLock { $0.machine.ending == nil ? $0.extras?.wait?.reason : nil }
     }

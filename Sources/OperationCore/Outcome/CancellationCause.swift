@@ -3,7 +3,7 @@
 
 /// The reason for the cancellation of an operation.
 ///
-/// A cause has a ``code`` for programs and a ``message`` for people.
+/// The ``code`` is for programs, and the ``message`` is for people.
 ///
 /// A cause may have an underlying cause. For example, if an operation is canceled because its dependency timed out, the
 /// ``underlyingCause`` is the timeout. If the dependency failed instead, ``underlyingError`` is the error of the
@@ -12,28 +12,31 @@ public struct CancellationCause: Sendable, Equatable, CustomStringConvertible {
     /// The code that identifies the cause.
     public var code: Code { storage.code }
 
-    /// A sentence that describes the event and a possible solution.
+    /// A sentence that describes why the operation was canceled, and a possible solution.
     public var message: String {
         guard let place = storage.place else { return storage.message }
         return storage.message.replacing("{group}", with: "\(place)")
     }
 
-    /// The names of the groups from which the cancellation came, from the outermost group inward, or `nil` if the
-    /// cancellation came from no group.
+    /// The names of the groups that passed on the cancellation, from the outermost group inward, or `nil` if the
+    /// cancellation did not come from a group.
     ///
-    /// The last name belongs to the group that canceled its children. For very deeply nested groups, the path omits
-    /// outer groups.
+    /// The last name belongs to the group that canceled its children. If the groups are very deeply nested, the path
+    /// omits outer groups.
     public var path: [String]? { storage.place?.names }
 
-    /// The error that led to this cancellation, such as the error of a failed dependency.
+    /// The error that led to this cancellation, such as the error of a failed dependency, or `nil` if no error led to
+    /// it.
     public var underlyingError: (any Error)? { storage.underlyingError }
 
-    /// The cancellation that led to this cancellation, such as the cancellation of a dependency.
+    /// The cancellation that led to this cancellation, such as the cancellation of a dependency, or `nil` if no other
+    /// cancellation led to it.
     ///
-    /// If a chain has more than sixteen causes, the causes in the middle are omitted and the first cause is kept.
+    /// If a chain has more than sixteen causes, causes in the middle of the chain are omitted, and the first cause is
+    /// kept.
     public var underlyingCause: CancellationCause? { storage.underlyingCause }
 
-    /// A one-line description for a log, with the code, the message and the underlying causes.
+    /// A description in one line for a log, with the code, the message and the underlying causes.
     public var description: String {
         let beneath = underlyingCause.map { " ← \($0)" } ?? underlyingError.map { " ← \($0)" } ?? ""
         return "[\(code)] \(message)\(beneath)"
@@ -44,11 +47,11 @@ public struct CancellationCause: Sendable, Equatable, CustomStringConvertible {
         left.storage === right.storage || (left.code == right.code && left.message == right.message)
     }
 
-    /// Creates a custom cause.
+    /// Creates a cause with a code and a message.
     ///
     /// - Parameters:
     ///   - code: The code that identifies the cause.
-    ///   - message: A sentence that describes the event and a possible solution.
+    ///   - message: A sentence that describes why the operation was canceled, and a possible solution.
     ///   - underlyingError: The error that led to the cancellation. The default is `nil`.
     ///   - underlyingCause: The cancellation that led to this cancellation. The default is `nil`.
     public init(
@@ -121,53 +124,55 @@ extension CancellationCause {
         /// The name of the code, which is suitable as a metric label.
         public let description: String
 
-        /// Creates a custom code.
+        /// Creates a custom code with a name.
         public init(_ name: String) {
             description = name
         }
 
-        /// A call to `cancel` canceled the operation.
+        /// A call to a `cancel` method canceled the operation.
         public static let requested = Code("requested")
-        /// The execution took longer than its `timeout`.
+        /// The body of the operation took longer than the operation's `timeout`.
         public static let timedOut = Code("timedOut")
-        /// The operation's `deadline` passed before the operation ended.
+        /// The `deadline` of the operation passed before the operation ended.
         public static let deadlinePassed = Code("deadlinePassed")
-        /// A dependency failed, and the rule of the dependency cancels its dependents.
+        /// A dependency of the operation failed, and the rule for this dependency canceled the operation.
         public static let dependencyFailed = Code("dependencyFailed")
-        /// A dependency was canceled, and the rule of the dependency cancels its dependents.
+        /// A dependency of the operation was canceled, and the rule for this dependency canceled the operation.
         public static let dependencyCancelled = Code("dependencyCancelled")
-        /// An input could not be passed on, because only some of the dependencies that provide it were removed.
+        /// The operation could not receive an input, because some of the dependencies that provide the input were
+        /// removed.
         public static let inputMissing = Code("inputMissing")
-        /// The body returned without a result and without an error.
+        /// The body returned without finishing the operation with a result or an error.
         public static let noResult = Code("noResult")
         /// The Swift task that awaited the operation was canceled.
         public static let taskCancelled = Code("taskCancelled")
-        /// A body tried to wait, but the maximum number of bodies already wait on threads.
+        /// A body called a method that waits, but the maximum number of bodies were already waiting and blocking
+        /// threads.
         public static let tooManyWaits = Code("tooManyWaits")
-        /// A body tried to wait for an operation that cannot end before that body has returned.
+        /// A body called a method that waits for an operation that cannot end before the body has returned.
         public static let waitsForItself = Code("waitsForItself")
-        /// The queue was shut down before the operation ended.
+        /// The queue of the operation was shut down before the operation ended.
         public static let shutDown = Code("shutDown")
         /// The group that contains the operation was canceled.
         public static let groupCancelled = Code("groupCancelled")
-        /// Another child of the group gave no result, and the group failed.
+        /// The group that contains the operation failed, because another child failed or was canceled.
         public static let groupFailed = Code("groupFailed")
-        /// The group has its result and no longer needs the operation.
+        /// The group that contains the operation already has its outcome and no longer needs the operation.
         public static let groupDecided = Code("groupDecided")
-        /// The group refused to run the operation.
+        /// The group did not accept the operation as a child.
         ///
-        /// The group has ended, the operation waits for that group, or the body of the group cannot wait on the calling
-        /// thread.
+        /// For example, the group has ended, the operation waits for the group, or the body of the group must not wait
+        /// on the calling thread.
         public static let groupRefused = Code("groupRefused")
-        /// A child of the group was canceled, and the body needed its result.
+        /// A child of the group was canceled, and the body of the group needed the child's result.
         public static let childCancelled = Code("childCancelled")
-        /// The body itself threw a `CancellationError`.
+        /// The body of the operation threw a `CancellationError`.
         public static let bodyCancelled = Code("bodyCancelled")
     }
 }
 
 extension CancellationCause {
-    /// The cause of an operation that was canceled by `cancel()`.
+    /// The cause of a cancellation by a call to `cancel()`.
     public static let requested = CancellationCause(code: .requested, message: "The operation was canceled.")
 
     /// Returns a cause with the code `requested` and your own message.

@@ -3,20 +3,20 @@
 
 import Foundation
 
-/// The outcome of an operation: a result, an error of the operation's own type, or a cancellation.
+/// The outcome of an operation, which is a result, an error or a cancellation.
 ///
-/// An operation has exactly one outcome, which is decided once. If an outside event, such as a timeout or a failed
-/// dependency, ends the operation, the outcome is a cancellation with a ``CancellationCause``. The outcome is also a
-/// cancellation if the operation ends without a result or an error.
+/// Each operation has exactly one outcome. If an event outside the operation's work ends the operation, such as a
+/// timeout or a failed dependency, the outcome is a cancellation with a ``CancellationCause``. The outcome is also a
+/// cancellation if the work ends without a result or an error.
 ///
 /// The author of the operation chooses the type of the error. You can use your own error type. The operations of this
 /// package use types such as ``FileOperationError``.
 ///
 /// No more cases will be added.
 public enum OperationOutcome<ResultType, ErrorType: Error> {
-    /// The operation finished with its result.
+    /// The operation succeeded with a result.
     case success(ResultType)
-    /// The operation failed with an error of its own type.
+    /// The operation failed with an error.
     case failure(ErrorType)
     /// The operation was canceled before it had a result or an error.
     case cancelled(CancellationCause)
@@ -41,9 +41,9 @@ extension OperationOutcome {
         if case .cancelled(let cause) = self { cause } else { nil }
     }
 
-    /// Returns the result.
+    /// Returns the result, or throws the error or the cancellation.
     ///
-    /// - Throws: An ``OperationFailure`` with the error or the cause of the cancellation.
+    /// - Throws: An ``OperationFailure`` with the error of the operation or the cause of its cancellation.
     public func get() throws(OperationFailure<ErrorType>) -> ResultType {
         switch self {
         case .success(let result): return result
@@ -55,21 +55,22 @@ extension OperationOutcome {
 
 /// An error that contains the error of an operation or the cause of its cancellation.
 ///
-/// `value`, `run()` and `startAndWait()` throw this error. If the `ErrorType` of an operation is `Never`, only
-/// `cancelled` is possible, and the compiler knows this.
+/// The property `value` and the methods `run()` and `startAndWait()` throw this error. If the `ErrorType` of an
+/// operation is `Never`, the only possible case is `cancelled`, and the compiler does not require code for the other
+/// case.
 ///
 /// No more cases will be added.
 public enum OperationFailure<ErrorType: Error>: Error {
-    /// The operation failed with an error of its own type.
+    /// The operation failed with an error.
     case failed(ErrorType)
-    /// The operation was canceled.
+    /// The operation was canceled for the given cause.
     case cancelled(CancellationCause)
 }
 
 extension OperationFailure: Equatable where ErrorType: Equatable {}
 
 extension OperationFailure: CustomStringConvertible {
-    /// A one-line description for a log.
+    /// A description of the error or the cause in one line, for a log.
     public var description: String {
         switch self {
         case .failed(let error): "failed: \(error)"

@@ -3,7 +3,7 @@
 
 import Foundation
 
-/// An object or a name for which operations run, and whose operations you can cancel together.
+/// An object or a name to which operations belong, so that you can cancel these operations together.
 ///
 /// When a user closes a screen, signs out or deletes a document, the results of some running operations are no longer
 /// needed. If you keep a list of these operations, you must update the list whenever an operation ends, on any thread.
@@ -38,15 +38,19 @@ public struct OperationOwner: Sendable {
 
     init(_ reference: OwnerReference) { self.init(.object(reference)) }
 
-    /// Returns an owner that holds an object weakly and compares it by identity.
+    /// Returns an owner that references an object weakly and compares it by identity.
     ///
-    /// Do not call this method in the `deinit` of the object, because the object can no longer be held weakly there. To
-    /// cancel its operations, pass the object itself to `cancelOperations(ownedBy:)`.
+    /// Do not call this method in the `deinit` of the object, because the program cannot form a weak reference to the
+    /// object there. To cancel the object's operations, pass the object itself to `cancelOperations(ownedBy:)`.
+    ///
+    /// - Parameter object: The object to which the operations belong.
     public static func object(_ object: AnyObject) -> OperationOwner {
         OperationOwner(.object(OwnerReference(object)))
     }
 
     /// Returns an owner that is identified by a name.
+    ///
+    /// - Parameter name: The name of the owner.
     public static func named(_ name: String) -> OperationOwner {
         OperationOwner(.name(name))
     }
@@ -85,7 +89,7 @@ extension OperationOwner: ExpressibleByStringLiteral, CustomStringConvertible {
     /// Creates an owner that is identified by a name.
     public init(stringLiteral name: String) { self = .named(name) }
 
-    /// The name in quotation marks, or the type of the object.
+    /// A description with the name in quotation marks, or with the type of the object.
     public var description: String {
         switch kind {
         case .object(let reference): "\(reference.type)"
@@ -95,7 +99,7 @@ extension OperationOwner: ExpressibleByStringLiteral, CustomStringConvertible {
 }
 
 extension OperationOwner {
-    /// Cancels all operations of an object, regardless of where they run.
+    /// Cancels all operations that belong to an object, regardless of where they run.
     ///
     /// The object may call this method in its `deinit`. The cost of the call depends only on the number of operations
     /// of the object. Operations that get this owner during the call might not be canceled.
@@ -110,7 +114,7 @@ extension OperationOwner {
         OwnedOperations(of: object).cancel(because: cause)
     }
 
-    /// Cancels all operations of an owner, such as a name, regardless of where they run.
+    /// Cancels all operations that belong to an owner, regardless of where they run.
     ///
     /// - Parameters:
     ///   - owner: The owner, for example a string literal, `.named(_:)` or the `owner` of an operation.
@@ -122,22 +126,22 @@ extension OperationOwner {
         OwnedOperations(of: owner).cancel(because: cause)
     }
 
-    /// Sets the owner of an operation of any kind.
+    /// Sets the owner of an operation, which may be a plain `Foundation.Operation`.
     ///
     /// For an operation of this package, this method has the same effect as setting its `owner`. This method does not
-    /// keep a plain `Foundation.Operation` alive, and OperationKit removes the owner's entry some time after the
-    /// operation has finished. OperationKit checks the owner of a plain operation before its start only if the
-    /// operation is in a ``QueueManager``.
+    /// keep a plain `Foundation.Operation` alive. Some time after the plain operation has finished, OperationKit
+    /// removes its owner. OperationKit checks whether the owner of a plain operation is gone only if the operation is
+    /// in a ``QueueManager``.
     ///
     /// - Parameters:
-    ///   - operation: The operation to give to the owner.
+    ///   - operation: The operation whose owner to set.
     ///   - owner: The owner, or `nil` to remove the operation from its owner.
     public static func mark(_ operation: Operation, as owner: OperationOwner?) {
         if let own = operation as? ManagedOperation { return own.assignedOwner = owner }
         OwnerRegistry.shared.setOwner(owner, ofPlain: operation)
     }
 
-    /// Returns the owner of an operation of any kind, or `nil` if it has none.
+    /// Returns the owner of an operation of any kind, or `nil` if the operation has no owner.
     public static func owner(of operation: Operation) -> OperationOwner? {
         if let own = operation as? ManagedOperation { return own.assignedOwner }
         return OwnerRegistry.shared.owner(ofPlain: operation)
@@ -145,7 +149,7 @@ extension OperationOwner {
 }
 
 extension OperationQueue {
-    /// Cancels the operations of an object that are in this queue.
+    /// Cancels the operations in this queue that belong to an object.
     ///
     /// Foundation can only list all operations of a queue, so the cost of the call depends on the number of operations
     /// in the queue.
@@ -160,7 +164,7 @@ extension OperationQueue {
         cancel(OwnedOperations(of: object), because: cause)
     }
 
-    /// Cancels the operations of an owner, such as a name, that are in this queue.
+    /// Cancels the operations in this queue that belong to an owner.
     ///
     /// - Parameters:
     ///   - owner: The owner, for example a string literal, `.named(_:)` or the `owner` of an operation.
@@ -183,8 +187,8 @@ extension OperationQueue {
 
 /// A token that cancels operations when it is deallocated.
 ///
-/// When an object is deallocated, the operations that it began continue. A `deinit` that cancels them is easily
-/// forgotten. Store a token in a property instead:
+/// When an object is deallocated, the operations that it started continue. It is easy to forget a `deinit` that cancels
+/// them. Store a token in a property instead:
 ///
 /// ```swift
 /// final class Feed {
@@ -198,20 +202,20 @@ extension OperationQueue {
 /// }
 /// ```
 ///
-/// When the last reference to the token is released, its operations that have no outcome are canceled with the cause
-/// `ownerGone`. A token in a property is released together with its object.
+/// When the last reference to the token is released, the token cancels its operations that have no outcome yet. The
+/// cause has the code `ownerGone`. A token in a property is released together with its object.
 public final class OperationOwnerToken: Sendable {
     private let reference: OwnerReference?
 
-    /// Creates a token that is itself the owner of the operations.
+    /// Creates a token that is the owner of the operations.
     public init() { reference = nil }
 
-    /// Creates a token for the operations of an object that holds the token.
+    /// Creates a token for the operations that belong to an object that holds the token.
     ///
-    /// No other reference should keep the token alive longer than the object, because the token cancels the operations
-    /// only when its last reference is released.
+    /// The token cancels the operations only when its last reference is released, so do not keep other references to
+    /// the token longer than the object.
     ///
-    /// - Parameter object: The owner of the operations, which the token holds weakly.
+    /// - Parameter object: The owner of the operations, which the token references weakly.
     public init(for object: AnyObject) { reference = OwnerReference(object) }
 
     deinit {
@@ -223,7 +227,7 @@ public final class OperationOwnerToken: Sendable {
         OwnedOperations(of: OperationOwner(reference)).cancel(because: .ownerGone("\(reference.type)"))
     }
 
-    /// The owner to set on the operations.
+    /// The owner that you set on the operations to cancel.
     public var owner: OperationOwner { reference.map { OperationOwner($0) } ?? .object(self) }
 
     /// Cancels the operations that currently have this token's owner.
@@ -239,7 +243,7 @@ public final class OperationOwnerToken: Sendable {
     }
 }
 
-/// The operations of one owner that have not ended, in the order in which they came.
+/// The operations of one owner that have not ended, in the order in which they arrived.
 ///
 /// Not Sendable on purpose: only touched under the lock of the registry.
 final class OwnerGroup {
@@ -277,10 +281,10 @@ final class OwnerGroup {
 }
 
 extension CommonOperationMembers {
-    /// The object or name for which the operation runs, or `nil` if there is none.
+    /// The object or name to which the operation belongs, or `nil` if the operation has no owner.
     ///
-    /// The operation holds an object weakly. You can cancel all operations of an owner together. If the owner is gone
-    /// before the operation begins, the operation is canceled with the cause `ownerGone`. The default is `nil`.
+    /// The default is `nil`. The operation references an object weakly. If the object is gone before the operation
+    /// begins, the operation is canceled with the cause `ownerGone`.
     public var owner: OperationOwner? {
         get { (self as ManagedOperation).assignedOwner }
         set { (self as ManagedOperation).assignedOwner = newValue }
@@ -304,9 +308,9 @@ extension ManagedOperation {
 }
 
 extension CancellationCause.Code {
-    /// All operations of the operation's owner were canceled.
+    /// The program canceled all operations of the owner to which the operation belongs.
     public static let ownerCancelled = Self("ownerCancelled")
-    /// The object that owned the operation was freed.
+    /// The object to which the operation belongs was freed.
     public static let ownerGone = Self("ownerGone")
 }
 

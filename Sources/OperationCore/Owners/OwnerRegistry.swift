@@ -117,7 +117,7 @@ package struct OwnerIndex {
 
     package struct Answer {
         package var members: [OwnerMembership] = []
-        /// An object that has the same address now, to be released outside every lock.
+        /// An object that has the same address now, to be released without holding a lock.
         var stranger: AnyObject?
     }
 
@@ -155,7 +155,7 @@ package struct OwnerIndex {
         if groups[key] === group { groups[key] = nil }
     }
 
-    /// Returns the memberships of an owner, in the order in which they came.
+    /// Returns the memberships of an owner, in the order in which they arrived.
     ///
     /// The result is a copy, because it is read after the lock was released. Shared storage would have to be copied by
     /// the next change.

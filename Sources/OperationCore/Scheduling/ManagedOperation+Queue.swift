@@ -20,7 +20,7 @@ struct QueuePlace {
     var slot: QueueMachine.Slot
     var level: QueueLevel
     var standing: Standing
-    /// Whether the operation asks for its categories when it gets a slot.
+    /// Whether the operation requests its categories when it gets a slot.
     var asks = false
     /// Whether the operation is the next one for its categories, but cannot begin because its group is suspended.
     var blocksOthers = false
@@ -97,7 +97,7 @@ extension ManagedOperation {
         life.isBodyBrief && core.withLock { $0.membership == nil && ($0.extras.map(\.isPlainAtStart) ?? true) }
     }
 
-    /// Starts the operation for its queue, or returns `false` without any effect if the operation may not begin
+    /// Starts the operation for its queue, or returns `false` without any effect if the operation must not begin
     /// anymore.
     @discardableResult
     func beginHosted(isChecked: Bool = false) -> Bool {
@@ -112,7 +112,7 @@ extension ManagedOperation {
             return core.machine.start(isReady: true, hasDelay: false, prepares: !isPlain)
         }
         if isToBeChecked {
-            // This check runs outside the lock, because it may free the owner, and the clock may be the user's.
+            // This check runs without holding the lock, because it may free the owner, and the clock may be the user's.
             expireIfOutOfTime()
             cancelIfOwnerIsGone()
             return beginHosted(isChecked: true)

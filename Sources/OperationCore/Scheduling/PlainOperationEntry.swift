@@ -194,7 +194,7 @@ extension QueueEngine {
             state.patrol = patrol
             return (asked, gone, patrol.isSet)
         }
-        // These are released outside the lock, because operations of the user may be freed with them.
+        // These are released without holding the lock, because operations of the user may be freed with them.
         withExtendedLifetime(gone) {}
         for entry in asked { entry.reconsider() }
         return goesOn

@@ -82,7 +82,7 @@ extension QueueEngine {
 
     /// Asks for the categories of an operation that has a slot.
     ///
-    /// If the operation may not begin now, the method gives up the slot and returns `false`. The thread holds no lock
+    /// If the operation must not begin now, the method gives up the slot and returns `false`. The thread holds no lock
     /// of the queue while it asks.
     private func askForCategories(of operation: ManagedOperation, _ key: QueueMachine.Key) -> Bool {
         if operation.askForCategories(in: self) {
@@ -239,7 +239,7 @@ extension QueueEngine {
 
     /// Ends that wait.
     ///
-    /// If there are enough threads without this one, it leaves when it asks for work.
+    /// If there are enough threads without this one, it leaves when it requests work.
     func threadDidWait() {
         state.withLock { $0.threads.workers += 1 }
     }
@@ -261,8 +261,8 @@ extension QueueEngine {
         if mustWait { turn.wait() }
     }
 
-    /// Takes a slot again for the hook of an operation that waited on a thread of another pool, and waits until there is
-    /// one.
+    /// Takes a slot again for the hook of an operation that waited on a thread of another pool, and waits until there
+    /// is one.
     ///
     /// If the operation has ended, the hook needs no slot.
     func hookDidWait(_ key: QueueMachine.Key) {

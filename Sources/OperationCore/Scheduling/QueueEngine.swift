@@ -6,7 +6,7 @@ import Foundation
 /// The engine of a queue, which applies events of ``QueueMachine`` under the queue's lock and performs the actions
 /// later.
 package final class QueueEngine: HostQueue, @unchecked Sendable {
-    // Sendable: its superclass is, and its state is behind its lock.
+    // Sendable: its superclass is, and its state is protected by its lock.
 
     struct State {
         var machine = QueueMachine()
@@ -176,7 +176,7 @@ extension QueueEngine {
         /// The waiting callers for which there is room now, and for which slots are reserved.
         var roomy: [QueueWait] = []
         var toEnd: [ManagedOperation] = []
-        /// The operations that may ask for their admission now.
+        /// The operations that may request their admission now.
         var toAdmit: [ManagedOperation] = []
         var toDelay: [ManagedOperation] = []
         /// The operations that are next for their categories, but cannot begin.
@@ -298,7 +298,7 @@ extension QueueEngine {
         case .entering, .waiting, .held, .ready: break
         case .free, .dealt, .running, .ending: return
         }
-        // The thread that asks for the categories checks the operation again afterward.
+        // The thread that requests the categories checks the operation again afterward.
         if state.machine.entries[Int(slot)].isAsking { return operation.wakeAsker() }
         state.machine.relevel(slot, place.level)
         state.machine.entries[Int(slot)].asks = place.asks

@@ -5,9 +5,9 @@
 public struct QueueError: Error, Sendable, Equatable, CustomStringConvertible {
     /// The code that identifies the error.
     public let code: Code
-    /// A sentence that describes the error, its reason and a possible solution.
+    /// A sentence that describes the error, the reason and a possible solution.
     public let message: String
-    /// The name of the queue.
+    /// The name of the queue that threw the error.
     public let queue: String
 
     /// The message and the code, for a log line.
@@ -36,23 +36,23 @@ public struct QueueError: Error, Sendable, Equatable, CustomStringConvertible {
         public static let alreadyFinished = Code("alreadyFinished")
         /// The queue has reached its capacity.
         public static let full = Code("full")
-        /// The task that waited for room in the queue was canceled.
+        /// The task that waited for space in the queue was canceled.
         public static let cancelled = Code("cancelled")
         /// The queue was shut down.
         public static let closed = Code("closed")
-        /// The value of a setting is not valid.
+        /// A setting, such as the width, has a value that is not valid.
         public static let badSetting = Code("badSetting")
-        /// A body waits for the queue that runs it.
+        /// A body called a method that waits for the queue that runs the body, so the wait would never end.
         public static let waitsForItself = Code("waitsForItself")
-        /// No queue with the name is defined, or a queue with the name is already defined.
+        /// No queue with the given name is defined, or a queue with this name is already defined.
         public static let name = Code("name")
-        /// The failed operation has no closure that can create it again.
+        /// The queue has no closure with which it could create the failed operation again.
         public static let notRemakable = Code("notRemakable")
-        /// The failure is not in the list of the queue, or was removed from the list.
+        /// The failure is not in the queue's list of failures.
         public static let notListed = Code("notListed")
-        /// The operation would wait for another operation that waits for it.
+        /// The operation would wait for another operation that already waits for it.
         public static let cycle = Code("cycle")
-        /// The operations of a chain cannot depend on each other.
+        /// An operation of the chain cannot depend on the operation before it.
         public static let chain = Code("chain")
     }
 }

@@ -37,7 +37,7 @@ struct QueueMachine {
     struct Job {
         let key: Key
         let work: Work
-        /// Whether the thread must first ask for the categories of the operation, which already has a slot.
+        /// Whether the thread must first request the categories of the operation, which already has a slot.
         var asks = false
     }
 
@@ -67,11 +67,11 @@ struct QueueMachine {
         var epoch: UInt32 = 0
         /// A number that increases with each entry in this slot, to distinguish the entries.
         var generation: UInt32 = 0
-        /// Whether the entry asks for its categories when it gets a slot.
+        /// Whether the entry requests its categories when it gets a slot.
         var asks = false
-        /// Whether the entry is held and has a slot, and a thread asks for its categories.
+        /// Whether the entry is held and has a slot, and a thread requests its categories.
         var isAsking = false
-        /// The number of times that the entry asked for its categories and gave up the slot.
+        /// The number of times that the entry requested its categories and gave up the slot.
         var refusals: UInt8 = 0
         /// Whether the entry is running and has given up its slot, because its body waits.
         var isResting = false
@@ -104,7 +104,7 @@ struct QueueMachine {
         set { lines.ageing = newValue }
     }
 
-    /// The held entries that have not asked for admission yet, because a barrier or a suspension prevented it.
+    /// The held entries that have not requested admission yet, because a barrier or a suspension prevented it.
     var unasked = SlotList()
 
     var front = QueueEpoch(number: 0)
@@ -168,7 +168,8 @@ extension QueueMachine {
         if stage == .running { running += 1 }
     }
 
-    /// Removes an entry that has ended, and returns its contents, which the caller must release outside the lock.
+    /// Removes an entry that has ended, and returns its contents, which the caller must release without holding the
+    /// lock.
     mutating func end(_ slot: Slot) -> (Work, EntryDetails?) {
         let index = Int(slot)
         leave(index, entries[index].stage)
@@ -315,7 +316,7 @@ extension QueueMachine {
 
 // Admission.
 extension QueueMachine {
-    /// Marks an entry as held by a start condition, and returns whether it may ask for its admission now.
+    /// Marks an entry as held by a start condition, and returns whether it may request its admission now.
     ///
     /// An entry behind a barrier or in a suspended queue may not ask, because it would keep a resource that it cannot
     /// use. `takeUnasked` returns the entry later.
@@ -330,10 +331,10 @@ extension QueueMachine {
         return !isSuspended
     }
 
-    /// Whether there may be entries that may ask for their admission now.
+    /// Whether there may be entries that may request their admission now.
     var hasUnasked: Bool { !unasked.isEmpty && !isSuspended }
 
-    /// Removes and returns the operations that may ask for their admission now.
+    /// Removes and returns the operations that may request their admission now.
     mutating func takeUnasked() -> [ManagedOperation] {
         guard hasUnasked else { return [] }
         return unasked.takeAll().compactMap { slot in
@@ -358,7 +359,7 @@ extension QueueMachine.Entry {
 
 // Entries that have a slot and ask for their categories. They count as held until they have the categories.
 extension QueueMachine {
-    /// Gives an entry a slot, for a thread that asks for its categories.
+    /// Gives an entry a slot, for a thread that requests its categories.
     mutating func take(asking slot: Slot) -> Job {
         let index = Int(slot)
         entries[index].stage = .held
@@ -372,7 +373,7 @@ extension QueueMachine {
     /// Returns whether a thread is asking for the categories of the entry.
     func isAsking(_ key: Key) -> Bool { entries.has(key) && entries[Int(key.slot)].isAsking }
 
-    /// Begins an entry whose categories were granted, or returns `false` without any effect if it may not begin now.
+    /// Begins an entry whose categories were granted, or returns `false` without any effect if it must not begin now.
     ///
     /// The queue may have been suspended, or its width reduced, since the entry got its slot.
     mutating func beginAsked(_ key: Key) -> Bool {
@@ -387,7 +388,7 @@ extension QueueMachine {
         return true
     }
 
-    /// Gives up the slot of an entry that asked for its categories, and returns `false` if it no longer asks.
+    /// Gives up the slot of an entry that requested its categories, and returns `false` if it no longer asks.
     mutating func stopAsking(_ key: Key) -> Bool {
         guard isAsking(key) else { return false }
         let index = Int(key.slot)

@@ -5,11 +5,11 @@ import Foundation
 
 // Controlling the queue.
 extension QueueManager {
-    /// The maximum number of operations that run at the same time, or `nil` for no maximum.
+    /// The maximum number of operations that the queue runs at the same time, or `nil` for no maximum.
     ///
-    /// You may change the width at any time. If you make the width smaller, no operation begins until enough operations
-    /// have ended. A value below one counts as one. To validate a number from outside the program, use
-    /// ``setWidth(_:)``.
+    /// You may change the width at any time. If you reduce the width below the number of running operations, no
+    /// operation begins until enough operations have ended. A value below one counts as one. To validate a number from
+    /// outside the program, use ``setWidth(_:)``.
     public var width: Int? {
         get { engine.state.withLock { $0.machine.width == .max ? nil : $0.machine.width } }
         set {
@@ -22,7 +22,7 @@ extension QueueManager {
         }
     }
 
-    /// Sets the maximum number of operations that run at the same time.
+    /// Sets the maximum number of operations that the queue runs at the same time.
     ///
     /// - Parameter width: The maximum number, or `nil` for no maximum.
     /// - Throws: A ``QueueError`` with the code `badSetting` if the number is below one. The width is unchanged in this
@@ -34,8 +34,8 @@ extension QueueManager {
 
     /// The queue on which the operations of this queue call their handlers.
     ///
-    /// The default is `nil`, which uses ``OperationDefaults/callbackQueue``. A callback queue of the operation itself,
-    /// of its base or of a group around it takes precedence. See ``TypedOperation/callbackQueue``.
+    /// The default is `nil`, which uses ``OperationDefaults/callbackQueue``. A callback queue of the operation, of its
+    /// base or of a group that contains it takes precedence. See ``TypedOperation/callbackQueue``.
     public var callbackQueue: DispatchQueue? {
         get { engine.callbackQueue }
         set { engine.callbackQueue = newValue }
@@ -46,8 +46,8 @@ extension QueueManager {
     /// While the queue is suspended, no operation begins. Running operations continue.
     ///
     /// The value is also `true` while another object suspends the queue, such as an object that waits for the network.
-    /// If you set the property, you change only your own suspension of the queue. So do not save the value and restore
-    /// it later. ``isSuspendedByUser`` returns the value that you set.
+    /// Setting the property changes only your own suspension of the queue. Therefore, do not save the value and restore
+    /// it later. ``isSuspendedByUser`` contains the value that you set.
     ///
     /// If you cancel an operation of this package while the queue is suspended, the operation still ends. A plain
     /// `Foundation.Operation` ends when the queue resumes.
@@ -58,10 +58,10 @@ extension QueueManager {
 
     /// A Boolean value that indicates whether you suspended the queue with ``isSuspended`` or ``suspend(because:)``.
     ///
-    /// The value does not depend on other objects that suspend the queue.
+    /// Other objects that suspend the queue do not affect this value.
     public var isSuspendedByUser: Bool { engine.state.withLock { $0.suspension.isAskedFor } }
 
-    /// Suspends the queue and records a reason, which ``explain(_:)`` includes in its explanation.
+    /// Suspends the queue for a reason, which ``explain(_:)`` includes in its explanation.
     ///
     /// To resume the queue, set ``isSuspended`` to `false`.
     ///
@@ -69,28 +69,28 @@ extension QueueManager {
     ///   queue.
     public func suspend(because reason: String) { engine.setSuspended(true, because: reason) }
 
-    /// The maximum number of entries that have not ended.
+    /// The maximum number of operations and closures in the queue that have not ended.
     ///
-    /// The default is `nil`, which sets no maximum. If the queue is full, it refuses further entries, and
-    /// `addWhenThereIsRoom` waits. A value below one counts as one.
+    /// The default is `nil`, which sets no maximum. If the queue is full, `add` throws an error with the code `full`,
+    /// and `addWhenThereIsRoom` waits. A value below one counts as one.
     public var capacity: Int? {
         get { engine.state.withLock { $0.capacity == .max ? nil : $0.capacity } }
         set { engine.applySettled { state, _ in state.capacity = newValue.map { max($0, 1) } ?? .max } }
     }
 
-    /// The number of starts of more urgent entries after which a less urgent entry begins.
+    /// The number of more urgent operations and closures that may begin before a less urgent one begins.
     ///
-    /// This limit ensures that no entry waits forever, even if many urgent entries are added. The default is 32. Set
-    /// the value to `nil` to disable the limit. A value below one counts as one.
+    /// This limit ensures that less urgent operations do not wait forever if many urgent operations are added. The
+    /// default is 32. Set the value to `nil` to disable the limit. A value below one counts as one.
     public var ageing: Int? {
         get { engine.state.withLock { $0.machine.ageing } }
         set { engine.applySettled { state, _ in state.machine.ageing = newValue.map { max($0, 1) } } }
     }
 
-    /// Cancels all operations that have not ended, and drops all closures that have not begun.
+    /// Cancels all operations in the queue that have not ended, and drops all closures that have not begun.
     public func cancelAll() { cancelAll(because: .requested) }
 
-    /// Cancels all unfinished operations with a cause, and drops all closures that have not begun.
+    /// Cancels all operations in the queue for a specific reason, and drops all closures that have not begun.
     ///
     /// If you call this method on a serial callback queue, no success or failure handler begins on that queue after the
     /// method has returned. This rule applies to all operations that were added before the call, including operations
@@ -99,9 +99,10 @@ extension QueueManager {
     /// - Parameter cause: The reason for the cancellation.
     public func cancelAll(because cause: CancellationCause) { engine.cancelAll(because: cause, silences: true) }
 
-    /// Blocks the calling thread until the queue is empty.
+    /// Blocks the calling thread until all operations and closures in the queue have ended.
     ///
-    /// - Throws: A ``QueueError`` if the caller is a body that the queue runs, because that body would wait for itself.
+    /// - Throws: A ``QueueError`` with the code `waitsForItself` if the caller is a body that the queue runs. The wait
+    ///   would never end, because the body would wait for itself.
     @available(*, noasync, message: "This method blocks the thread. Await drained() instead.")
     public func waitUntilAllFinished() throws(QueueError) {
         if engine.isRunningCaller { throw .waitsForItself(name) }
@@ -110,10 +111,10 @@ extension QueueManager {
         if !waiter.wait() { waiter.waitInPlace() }
     }
 
-    /// Waits until the queue is empty, or until the waiting task is canceled.
+    /// Waits until all operations and closures in the queue have ended, or until the waiting task is canceled.
     ///
-    /// Do not await this method in an operation of the queue, because neither the wait nor the operation would end
-    /// before the operation is canceled. OperationKit reports a notice of the kind `waitsForItself` in this case.
+    /// Do not await this method in an operation of the queue. The operation would wait for itself until you cancel the
+    /// operation. OperationKit reports a notice of the kind `waitsForItself` in this case.
     public func drained() async {
         if engine.isRunningCaller {
             OperationDiagnostics.report(.waitsForItself, by: name, QueueError.waitsForItself(name).message)
@@ -125,13 +126,13 @@ extension QueueManager {
     ///
     /// A closed queue accepts no more operations.
     ///
-    /// The method also waits for the whole grace period if its task is canceled, because a graceful shutdown usually
-    /// runs in such a task. With a grace period of zero, the method does not wait.
+    /// If the calling task is canceled, the method still waits for the whole grace period, because a graceful shutdown
+    /// usually runs in a canceled task. With a grace period of zero, the method does not wait.
     ///
     /// - Parameters:
-    ///   - grace: The length of the grace period.
+    ///   - grace: The duration for which running and waiting operations may continue before they are canceled.
     ///   - clock: The clock that measures the grace period. The default is the system clock.
-    /// - Returns: The operations that were canceled because they had not ended in time, including plain
+    /// - Returns: The operations that were canceled because they had not ended in the grace period, including plain
     ///   `Foundation.Operation` objects.
     @discardableResult
     public func shutDown(grace: Duration, clock: any OperationClock = .system) async -> [Operation] {
@@ -257,7 +258,7 @@ extension QueueEngine {
 
 // Canceling the operations of an owner.
 extension QueueManager {
-    /// Cancels the operations of an object that are in this queue.
+    /// Cancels the operations in this queue that belong to an object.
     ///
     /// - Parameters:
     ///   - object: The owner, which is compared by identity.
@@ -269,7 +270,7 @@ extension QueueManager {
         engine.cancel(OwnedOperations(of: object), because: cause)
     }
 
-    /// Cancels the operations of an owner, such as a name, that are in this queue.
+    /// Cancels the operations in this queue that belong to an owner.
     ///
     /// - Parameters:
     ///   - owner: The owner, for example a string literal, `.named(_:)` or the `owner` of an operation.

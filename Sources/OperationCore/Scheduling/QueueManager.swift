@@ -3,7 +3,7 @@
 
 import Foundation
 
-/// A queue that runs operations in the order of their urgency, with a limit on how many run at the same time.
+/// A queue that runs operations in the order of their urgency, and limits how many operations run at the same time.
 ///
 /// An operation begins only after all of its dependencies have ended.
 ///
@@ -16,41 +16,43 @@ import Foundation
 /// ```
 ///
 /// Use this class instead of `OperationQueue`. The cost per operation does not grow with the number of operations. The
-/// queue can tell you at any time which operations wait, run or have failed. The queue runs any `Foundation.Operation`,
+/// queue provides lists of the operations that wait, run or have failed. The queue accepts any `Foundation.Operation`,
 /// and runs the operations of this package especially fast.
 ///
 /// ### Threads
 ///
-/// Bodies run on threads of the package. There are as many threads as cores, or as many as the width of the queue if
-/// that is less. An asynchronous operation occupies its slot in the queue until it ends, but occupies a thread only
+/// Bodies run on threads of the package. The number of threads is the number of cores, or the width of the queue if the
+/// width is smaller. An asynchronous operation occupies its slot in the queue until it ends, but occupies a thread only
 /// while `main()` runs.
 ///
-/// A body can wait through a call to this package, such as `startAndWait()` or `waitUntilFinished()`. The body gives up
-/// its slot while it waits, and another thread takes over immediately, up to ``threadLimit`` threads in the process.
+/// If a body waits in a call to this package, such as `startAndWait()` or `waitUntilFinished()`, the body gives up its
+/// slot during the wait. Another thread then immediately runs other operations, up to ``threadLimit`` threads in the
+/// process.
 ///
-/// Within milliseconds, the queue detects bodies that block in other ways. The queue adds threads if an operation could
-/// begin but none does, and the processor time of the process shows idle cores. The number of threads grows to at most
-/// 64, or to the number of cores if that is greater. So 65 bodies that wait for each other with a semaphore or a latch
-/// never end on a computer with up to 64 cores, regardless of the width. If the cores are busy, the queue adds a thread
-/// only rarely. The additional threads end when the cores are busy again.
+/// Within milliseconds, the queue also detects bodies that block their threads in calls that the queue cannot observe,
+/// such as waiting for a semaphore. The queue adds threads if an operation could begin but none does, and the processor
+/// time of the process shows idle cores. The number of threads grows to at most 64, or to the number of cores if that
+/// is greater. On a computer with up to 64 cores, 65 bodies that wait for each other with a semaphore therefore never
+/// end, regardless of the width. If the cores are busy, the queue adds a thread only rarely. The additional threads end
+/// when the cores are busy again.
 ///
 /// On all platforms, the quality of service determines the order in which operations of `normal` priority begin. On
-/// Apple platforms, a thread also takes the quality of service of the operation that it runs.
+/// Apple platforms, a thread also adopts the quality of service of the operation that it runs.
 ///
 /// ### Lifetime
 ///
-/// A queue that your program no longer references still runs the operations that were added to it. If the queue is
-/// suspended at that point, your program could never resume it, so the queue cancels its operations.
+/// A queue that your program no longer references still runs the operations that were added to it. However, your
+/// program can no longer resume a suspended queue without a reference, so a suspended queue cancels its operations.
 public final class QueueManager: Sendable {
     package let engine: QueueEngine
 
-    /// The maximum number of threads of all queues in the process, including threads whose bodies wait.
+    /// The maximum number of threads that all queues in the process use together, including threads whose bodies wait.
     public static let threadLimit = WorkerPool.threadLimit
 
-    /// Creates a queue.
+    /// Creates a queue with a name and a width.
     ///
     /// - Parameters:
-    ///   - name: The name of the queue in errors and diagrams.
+    ///   - name: The name of the queue, for example for errors and diagrams. The default is `"unnamed"`.
     ///   - width: The maximum number of operations that run at the same time. The default is `nil`, which sets no
     ///     maximum. A value below one counts as one.
     public convenience init(_ name: String = "unnamed", width: Int? = nil) {
@@ -74,43 +76,45 @@ public final class QueueManager: Sendable {
 
 // Adding operations.
 extension QueueManager {
-    /// Adds an operation to the queue.
+    /// Adds an operation of this package to the queue.
     ///
-    /// - Throws: A ``QueueError`` if the operation is already in a queue, was started or has ended. The method also
-    ///   throws if the queue is full or was shut down.
+    /// - Throws: A ``QueueError`` if the operation is already in a queue or a group, was started or has ended. The
+    ///   method also throws this error if the queue is full or was shut down.
     public func add(_ operation: ManagedOperation) throws(QueueError) {
         try engine.add(operation)
     }
 
-    /// Adds a Foundation operation of any kind.
+    /// Adds a `Foundation.Operation` of any kind to the queue.
     ///
-    /// The queue reads the priority of a plain `Foundation.Operation` when you add it. Later changes of the priority
+    /// The queue reads the priority of a plain `Foundation.Operation` when you add it. Later changes to the priority
     /// have no effect.
     ///
-    /// - Throws: A ``QueueError`` if the operation is already in a queue, was started or has ended. The method also
-    ///   throws if the queue is full or was shut down.
+    /// - Throws: A ``QueueError`` if the operation is already in a queue or a group, was started or has ended. The
+    ///   method also throws this error if the queue is full or was shut down.
     @_disfavoredOverload
     public func add(_ operation: Operation) throws(QueueError) {
         if let own = operation as? ManagedOperation { return try engine.add(own) }
         try engine.add(plain: operation)
     }
 
-    /// Adds operations in their order, either all of them or none.
+    /// Adds several operations to the queue in the order of the array, and adds none of them if one cannot be added.
     ///
-    /// - Throws: A ``QueueError`` if one of the operations is already in a queue, was started or has ended. The method
-    ///   also throws if the queue has no room for all of them or was shut down.
+    /// - Throws: A ``QueueError`` if one of the operations is already in a queue or a group, was started or has ended.
+    ///   The method also throws this error if the queue was shut down or does not have enough space for all of the
+    ///   operations.
     public func add(_ operations: [ManagedOperation]) throws(QueueError) {
         try engine.add(operations)
     }
 
-    /// Adds a closure without creating an operation.
+    /// Adds a closure to the queue without creating an operation.
     ///
     /// A closure costs less than an operation. No operation can depend on a closure.
     ///
     /// - Parameters:
-    ///   - priority: The priority of the closure in the queue.
-    ///   - name: The name of the closure in diagrams.
-    ///   - body: The closure to run.
+    ///   - priority: The priority of the closure in the queue. The default is `.normal`.
+    ///   - name: The name of the closure, for example for diagrams. The default is `nil`, which uses the name
+    ///     "closure".
+    ///   - body: The closure to run. It is called on a thread of the package.
     /// - Throws: A ``QueueError`` if the queue is full or was shut down.
     public func add(
         priority: Operation.QueuePriority = .normal, name: String? = nil, _ body: @escaping @Sendable () -> Void
@@ -118,42 +122,48 @@ extension QueueManager {
         try engine.add(closure: body, level: QueueLevel(priority), name: name)
     }
 
-    /// Adds an operation that runs alone.
+    /// Adds an operation that runs while the queue runs nothing else.
     ///
-    /// The operation begins after every earlier entry of the queue has ended. Every later entry begins after the
-    /// operation has ended.
+    /// The operation begins after all earlier operations and closures in the queue have ended. All later operations and
+    /// closures begin after this operation has ended.
     ///
-    /// An earlier entry must not depend on a later entry. Otherwise, neither entry ever runs.
+    /// An earlier operation must not depend on this operation or a later operation. Otherwise, these operations would
+    /// never run.
     ///
     /// - Throws: A ``QueueError`` for the same reasons as `add`.
     public func addBarrier(_ operation: ManagedOperation) throws(QueueError) {
         try engine.add(operation, isBarrier: true)
     }
 
-    /// Adds a closure that runs alone.
+    /// Adds a closure that runs while the queue runs nothing else.
     ///
-    /// The closure begins after every earlier entry of the queue has ended. Every later entry begins after the closure
-    /// has ended.
+    /// The closure begins after all earlier operations and closures in the queue have ended. All later operations and
+    /// closures begin after this closure has ended.
     ///
+    /// - Parameter body: The closure to run. It is called on a thread of the package.
     /// - Throws: A ``QueueError`` if the queue is full or was shut down.
     public func addBarrier(_ body: @escaping @Sendable () -> Void) throws(QueueError) {
         try engine.add(closure: body, level: .normal, isBarrier: true)
     }
 
-    /// The rule for the rest of a chain after an operation of the chain ends without a result.
+    /// A rule that determines whether the rest of a chain runs after an operation of the chain fails or is canceled.
     ///
     /// More cases may be added.
     public enum ChainRule: Sendable {
-        /// The queue cancels the rest of the chain.
+        /// The queue cancels the remaining operations of the chain.
         case stopAtFailure
-        /// The rest of the chain still runs.
+        /// The queue still runs the remaining operations of the chain.
         case runThrough
     }
 
-    /// Adds operations that run one after another, in their order.
+    /// Adds operations that run one after another in the order of the array.
     ///
+    /// - Parameters:
+    ///   - operations: The operations of the chain.
+    ///   - rule: The rule that applies if an operation of the chain fails or is canceled. The default is
+    ///     ``ChainRule/stopAtFailure``.
     /// - Throws: A ``QueueError`` if an operation cannot be added, or cannot depend on the operation before it. In this
-    ///   case, the queue adds none of the operations, and none of them depends on another.
+    ///   case, the queue adds none of the operations and creates no dependencies.
     public func addChain(_ operations: [ManagedOperation], _ rule: ChainRule = .stopAtFailure) throws(QueueError) {
         try addChain(operations, rule, hasPlaces: false)
     }
@@ -183,12 +193,12 @@ extension QueueManager {
     }
 }
 
-/// A rule that cancels the dependent operation if its dependency has no result.
+/// A rule that cancels the dependent operation if its dependency failed or was canceled.
 private let cancelDependent: DependencyEdge.Judge = { upstream in
     UnsuccessfulDependency(upstream).map { .cancel($0.cause) } ?? .proceed
 }
 
-/// A name for a queue that you define once and find anywhere in the process.
+/// A name of a queue that you define once and then find anywhere in the process.
 ///
 /// ```swift
 /// extension QueueName {
@@ -213,7 +223,7 @@ public struct QueueName: Hashable, Sendable, ExpressibleByStringLiteral, CustomS
 extension QueueManager {
     private static let defined = Locked<[QueueName: QueueManager]>([:])
 
-    /// Defines a queue that ``named(_:)`` then finds by its name.
+    /// Creates a queue with a name, so that ``named(_:)`` can find it.
     ///
     /// - Parameters:
     ///   - name: The name of the queue.
@@ -240,6 +250,7 @@ extension QueueManager {
 
     /// Returns the queue that was defined with a name.
     ///
+    /// - Parameter name: The name of the queue.
     /// - Throws: A ``QueueError`` if no queue was defined with this name. The message of the error lists the names that
     ///   are defined.
     public static func named(_ name: QueueName) throws(QueueError) -> QueueManager {
@@ -251,15 +262,16 @@ extension QueueManager {
             "No queue is named \(name). Define it with `define(_:)` before you use it. Defined queues: \(known).")
     }
 
-    /// The names of all defined queues, sorted.
+    /// The names of all defined queues, in alphabetical order.
     public static var definedNames: [QueueName] {
         defined.withLock { Array($0.keys) }.sorted { $0.description < $1.description }
     }
 
-    /// Removes the definition of a queue.
+    /// Removes the definition of a queue, so that ``named(_:)`` no longer finds it.
     ///
-    /// The queue still runs the operations that it already has.
+    /// The queue still runs the operations that were added to it.
     ///
+    /// - Parameter name: The name of the queue.
     /// - Returns: The queue, or `nil` if no queue was defined with this name.
     @discardableResult
     public static func undefine(_ name: QueueName) -> QueueManager? {
@@ -272,22 +284,23 @@ extension QueueManager {
 // Waiting callers are notified in the order of their calls, and their slots are reserved from then on. For a caller
 // that adds several operations, the queue reserves slots as they become free.
 extension QueueManager {
-    /// Adds an operation as soon as the queue has room for it.
+    /// Adds an operation of this package as soon as the queue has space for it.
     ///
-    /// The queue notifies waiting callers in the order of their calls, and reserves a slot for each notified caller.
+    /// The method waits while the queue has reached its ``capacity``. The queue reserves space for waiting callers in
+    /// the order of their calls.
     ///
-    /// - Throws: A ``QueueError`` for the same reasons as `add`. The code is `cancelled` if the task is canceled while
-    ///   it waits. The operation is not added in this case.
+    /// - Throws: A ``QueueError`` for the same reasons as `add`. If the calling task is canceled while it waits, the
+    ///   code is `cancelled`, and the operation is not added.
     public func addWhenThereIsRoom(_ operation: ManagedOperation) async throws(QueueError) {
         try await engine.whenThereIsRoom(for: 1, toAdd: operation.displayName) { hasPlace throws(QueueError) in
             try engine.add(operation, hasPlace: hasPlace)
         }
     }
 
-    /// Adds a Foundation operation of any kind as soon as the queue has room for it.
+    /// Adds a `Foundation.Operation` of any kind as soon as the queue has space for it.
     ///
-    /// - Throws: A ``QueueError`` for the same reasons as `add`. The code is `cancelled` if the task is canceled while
-    ///   it waits.
+    /// - Throws: A ``QueueError`` for the same reasons as `add`. If the calling task is canceled while it waits, the
+    ///   code is `cancelled`.
     @_disfavoredOverload
     public func addWhenThereIsRoom(_ operation: Operation) async throws(QueueError) {
         if let own = operation as? ManagedOperation { return try await addWhenThereIsRoom(own) }
@@ -296,10 +309,10 @@ extension QueueManager {
         }
     }
 
-    /// Adds operations in their order, either all of them or none, as soon as the queue has room for all of them.
+    /// Adds several operations in the order of the array as soon as the queue has space for all of them.
     ///
     /// - Throws: A ``QueueError`` for the same reasons as `add`. The code is `full` if there are more operations than
-    ///   the capacity of the queue. The code is `cancelled` if the task is canceled while it waits.
+    ///   the capacity of the queue. If the calling task is canceled while it waits, the code is `cancelled`.
     public func addWhenThereIsRoom(_ operations: [ManagedOperation]) async throws(QueueError) {
         let count = operations.count
         let name = "A batch of \(count) operations"
@@ -308,14 +321,15 @@ extension QueueManager {
         }
     }
 
-    /// Adds a closure as soon as the queue has room for it.
+    /// Adds a closure as soon as the queue has space for it.
     ///
     /// - Parameters:
-    ///   - priority: The priority of the closure in the queue.
-    ///   - name: The name of the closure in diagrams.
-    ///   - body: The closure to run.
-    /// - Throws: A ``QueueError`` for the same reasons as `add`. The code is `cancelled` if the task is canceled while
-    ///   it waits.
+    ///   - priority: The priority of the closure in the queue. The default is `.normal`.
+    ///   - name: The name of the closure, for example for diagrams. The default is `nil`, which uses the name
+    ///     "closure".
+    ///   - body: The closure to run. It is called on a thread of the package.
+    /// - Throws: A ``QueueError`` for the same reasons as `add`. If the calling task is canceled while it waits, the
+    ///   code is `cancelled`.
     public func addWhenThereIsRoom(
         priority: Operation.QueuePriority = .normal, name: String? = nil, _ body: @escaping @Sendable () -> Void
     ) async throws(QueueError) {
@@ -324,14 +338,14 @@ extension QueueManager {
         }
     }
 
-    /// Creates an operation and adds it as soon as the queue has room for it.
+    /// Creates an operation with a closure, and adds the operation as soon as the queue has space for it.
     ///
-    /// If the operation fails, the queue can use the closure to create another operation. See ``add(remaking:)``.
+    /// If the operation fails, the queue can call the closure to create another operation. See ``add(remaking:)``.
     ///
     /// - Parameter make: A closure that creates a new operation each time it is called.
     /// - Returns: The operation that was added.
-    /// - Throws: A ``QueueError`` for the same reasons as `add`. The code is `cancelled` if the task is canceled while
-    ///   it waits.
+    /// - Throws: A ``QueueError`` for the same reasons as `add`. If the calling task is canceled while it waits, the
+    ///   code is `cancelled`.
     @discardableResult
     public func addWhenThereIsRoom<Made: ManagedOperation>(
         remaking make: @escaping @Sendable () -> Made
@@ -343,34 +357,42 @@ extension QueueManager {
         return operation
     }
 
-    /// Adds an operation that runs alone as soon as the queue has room for it.
+    /// Adds an operation that runs while the queue runs nothing else, as soon as the queue has space for the operation.
     ///
-    /// The operation waits for the entries that were added before the queue had room for it. See `addBarrier`.
+    /// The operation waits for the operations and closures that were added before the queue had space for it. See
+    /// `addBarrier`.
     ///
-    /// - Throws: A ``QueueError`` for the same reasons as `add`. The code is `cancelled` if the task is canceled while
-    ///   it waits.
+    /// - Throws: A ``QueueError`` for the same reasons as `add`. If the calling task is canceled while it waits, the
+    ///   code is `cancelled`.
     public func addBarrierWhenThereIsRoom(_ operation: ManagedOperation) async throws(QueueError) {
         try await engine.whenThereIsRoom(for: 1, toAdd: operation.displayName) { hasPlace throws(QueueError) in
             try engine.add(operation, isBarrier: true, hasPlace: hasPlace)
         }
     }
 
-    /// Adds a closure that runs alone as soon as the queue has room for it.
+    /// Adds a closure that runs while the queue runs nothing else, as soon as the queue has space for the closure.
     ///
-    /// The closure waits for the entries that were added before the queue had room for it.
+    /// The closure waits for the operations and closures that were added before the queue had space for it.
     ///
-    /// - Throws: A ``QueueError`` for the same reasons as `add`. The code is `cancelled` if the task is canceled while
-    ///   it waits.
+    /// - Parameter body: The closure to run. It is called on a thread of the package.
+    /// - Throws: A ``QueueError`` for the same reasons as `add`. If the calling task is canceled while it waits, the
+    ///   code is `cancelled`.
     public func addBarrierWhenThereIsRoom(_ body: @escaping @Sendable () -> Void) async throws(QueueError) {
         try await engine.whenThereIsRoom(for: 1, toAdd: "A closure") { hasPlace throws(QueueError) in
             try engine.add(closure: body, level: .normal, isBarrier: true, hasPlace: hasPlace)
         }
     }
 
-    /// Adds operations that run one after another, in their order, as soon as the queue has room for all of them.
+    /// Adds operations that run one after another in the order of the array, as soon as the queue has space for all of
+    /// them.
     ///
+    /// - Parameters:
+    ///   - operations: The operations of the chain.
+    ///   - rule: The rule that applies if an operation of the chain fails or is canceled. The default is
+    ///     ``ChainRule/stopAtFailure``.
     /// - Throws: A ``QueueError`` for the same reasons as ``addChain(_:_:)``. The code is `full` if there are more
-    ///   operations than the capacity of the queue. The code is `cancelled` if the task is canceled while it waits.
+    ///   operations than the capacity of the queue. If the calling task is canceled while it waits, the code is
+    ///   `cancelled`.
     public func addChainWhenThereIsRoom(
         _ operations: [ManagedOperation], _ rule: ChainRule = .stopAtFailure
     ) async throws(QueueError) {

@@ -149,7 +149,7 @@ extension ManagedOperation {
     final var hasOutcome: Bool { core.withLock { $0.machine.ending != nil } }
 }
 
-/// A policy for adding an operation with a key that other operations in the queue already have.
+/// A policy that determines which operations run if several operations in a queue have the same key.
 ///
 /// An operation is *present* if it was added with the key and has not ended. See
 /// ``QueueManager/addUnique(_:key:policy:)``.
@@ -158,12 +158,12 @@ public struct UniqueWorkPolicy: Sendable, Hashable, CustomStringConvertible {
 
     let kind: Kind
 
-    /// A policy that keeps the present operation and cancels the new one with the cause `alreadyPresent`.
+    /// A policy that keeps the present operation, and cancels the new operation with the cause `alreadyPresent`.
     ///
     /// If all present operations were canceled and are only winding down, the new operation runs after them.
     public static let keep = Self(kind: .keep)
-    /// A policy that cancels the present operations with the cause `replaced`, and runs the new one after they have
-    /// ended.
+    /// A policy that cancels the present operations with the cause `replaced`, and runs the new operation after they
+    /// have ended.
     public static let replace = Self(kind: .replace)
     /// A policy that runs the new operation after all present operations have ended, regardless of their outcomes.
     public static let append = Self(kind: .append)
@@ -174,7 +174,7 @@ public struct UniqueWorkPolicy: Sendable, Hashable, CustomStringConvertible {
 
 /// The operations of a queue by their keys, as a value, with a line for each key of which the first operation may run.
 ///
-/// The table knows no locks. Removed values go to the trash, to be released outside the lock.
+/// The table uses no locks. Removed values go to the trash, and the caller releases them without holding the lock.
 package struct UniqueWorkTable<Work: AnyObject, Turn: AnyObject> {
     /// An operation in a line, and the turn for which it waits unless it is the first.
     package struct Member {
@@ -308,7 +308,7 @@ package struct UniqueWorkKey: Hashable, @unchecked Sendable {
 }
 
 extension QueueManager {
-    /// Adds an operation, and lets only one operation with the same key run at a time in this queue.
+    /// Adds an operation with a key, and ensures that the queue runs only one operation with this key at a time.
     ///
     /// ```swift
     /// let queue = QueueManager("sync")
@@ -320,14 +320,14 @@ extension QueueManager {
     /// what happens to the present operations and to the new operation.
     ///
     /// - Parameters:
-    ///   - operation: A new operation.
-    ///   - key: Any hashable value, which applies to this queue only. Its `==` and `hash(into:)` are called under a
-    ///     lock, so they must do nothing but compare and hash.
+    ///   - operation: The operation to add.
+    ///   - key: Any hashable value, which applies to this queue only. Its `==` and `hash(into:)` are called while the
+    ///     queue holds a lock, so they must do nothing but compare and hash.
     ///   - policy: The policy that decides which operation runs.
-    /// - Returns: `false` if the operation was canceled and has ended because the queue keeps a present operation.
+    /// - Returns: `false` if the queue kept a present operation and canceled the new operation, which has then ended.
     ///   Otherwise, `true`.
-    /// - Throws: A ``QueueError`` for the same reasons as `add`. The code is `cycle` if a present operation that stays
-    ///   waits for the new operation.
+    /// - Throws: A ``QueueError`` for the same reasons as `add`. The code is `cycle` if the queue keeps a present
+    ///   operation that waits for the new operation.
     @discardableResult
     public func addUnique(
         _ operation: ManagedOperation, key: some Hashable & Sendable, policy: UniqueWorkPolicy
@@ -337,15 +337,20 @@ extension QueueManager {
         }
     }
 
-    /// Adds an operation with a key as soon as the queue has room.
+    /// Adds an operation with a key as soon as the queue has space, and ensures that only one operation with this key
+    /// runs at a time.
     ///
-    /// This method works like ``addUnique(_:key:policy:)``. The policy applies to the operations that are present when
-    /// the queue has room.
+    /// This method works like ``addUnique(_:key:policy:)``. The policy applies to the operations that are present at
+    /// the time when the queue has space.
     ///
-    /// - Returns: `false` if the operation was canceled and has ended because the queue keeps a present operation.
+    /// - Parameters:
+    ///   - operation: The operation to add.
+    ///   - key: Any hashable value, which applies to this queue only.
+    ///   - policy: The policy that decides which operation runs.
+    /// - Returns: `false` if the queue kept a present operation and canceled the new operation, which has then ended.
     ///   Otherwise, `true`.
-    /// - Throws: A ``QueueError`` for the same reasons as ``addUnique(_:key:policy:)``. The code is `cancelled` if the
-    ///   task is canceled while it waits.
+    /// - Throws: A ``QueueError`` for the same reasons as ``addUnique(_:key:policy:)``. If the calling task is canceled
+    ///   while it waits, the code is `cancelled`.
     @discardableResult
     public func addUniqueWhenThereIsRoom(
         _ operation: ManagedOperation, key: some Hashable & Sendable, policy: UniqueWorkPolicy
@@ -363,7 +368,7 @@ extension QueueManager {
 }
 
 extension CancellationCause.Code {
-    /// The queue keeps another operation with the same key.
+    /// The queue already contained an operation with the same key, and the policy for unique work was `keep`.
     public static let alreadyPresent = Self("alreadyPresent")
 }
 

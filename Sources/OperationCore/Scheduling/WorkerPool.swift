@@ -181,9 +181,9 @@ package final class WorkerSeat: ThreadSeat {
     @exclusivity(unchecked) var operation: ManagedOperation?
     /// The entry that the thread has taken but not begun, while it releases the previous one.
     @exclusivity(unchecked) var unbegun: QueueMachine.Key?
-    /// Whether the body has returned, so that no code of the user runs before the thread asks for more work.
+    /// Whether the body has returned, so that no code of the user runs before the thread requests more work.
     @exclusivity(unchecked) var isConcluding = false
-    /// Whether the entry has ended, which is reported to the queue when the thread asks for the next entry.
+    /// Whether the entry has ended, which is reported to the queue when the thread requests the next entry.
     @exclusivity(unchecked) var hasEnded = false
     @exclusivity(unchecked) var ending = LifecycleMachine.Ending.success
     /// The operations of the same queue that changed after the body returned.
@@ -351,7 +351,7 @@ struct DealingPace {
     /// The total duration of a body, in nanoseconds, from which each entry is requested separately.
     static let shortBody: UInt64 = 1_500
 
-    /// Updates the pace when the thread asks for more work, after it ran `count` entries since the last request.
+    /// Updates the pace when the thread requests more work, after it ran `count` entries since the last request.
     mutating func note(_ now: UInt64, ran count: Int) {
         let isShort = (now &- last) / UInt64(max(count, 1)) < Self.shortBody
         last = now

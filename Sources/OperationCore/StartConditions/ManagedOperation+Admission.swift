@@ -3,7 +3,7 @@
 
 import Foundation
 
-// The shell of AdmissionMachine, which performs its steps outside every lock.
+// The shell of AdmissionMachine, which performs its steps without holding a lock.
 extension ManagedOperation {
     /// Asks for admission if nothing else keeps the body from beginning, and returns whether it was granted
     /// immediately.
@@ -50,12 +50,13 @@ extension ManagedOperation {
         case .throttle:
             guard let rule = core.withLock({ $0.admission?.throttle }) else { return true }
             let isGranted = askThrottle(rule, ticket)
-            // If another thread withdrew the ticket meanwhile, it may have handed in the ticket before it was in use.
+            // If another thread withdrew the ticket in the meantime, it may have handed in the ticket before it was in
+            // use.
             if !isCurrent(ticket) { rule.registry.leave(ticket, rule.key) }
             return isGranted
         case .categories:
             let (categories, host) = core.withLock { ($0.admission?.categories ?? [], $0.host) }
-            // An operation in a queue asks for its categories when it has a slot.
+            // An operation in a queue requests its categories when it has a slot.
             let isGranted =
                 host.map { CategoryRegistry.lineUp(ticket, for: categories, in: $0) }
                 ?? CategoryRegistry.ask(ticket, for: categories)
@@ -73,7 +74,7 @@ extension ManagedOperation {
     private func pass(_ step: AdmissionMachine.Step, _ ticket: AdmissionTicket) -> AdmissionMachine.Action? {
         let (old, action) = core.withLock { core -> (AdmissionLeftovers?, AdmissionMachine.Action?) in
             guard let admission = core.admission, admission.ticket == ticket else { return (nil, nil) }
-            // A dependency was added meanwhile. Its end begins another round.
+            // A dependency was added in the meantime. Its end begins another round.
             if let old = core.withdrawOutdatedAdmission() { return (old, nil) }
             return (nil, admission.machine.passed(step, round: ticket.round))
         }
@@ -101,7 +102,7 @@ extension ManagedOperation {
     final func seekAdmissionForQueue() {
         if let original { return original.seekAdmissionForQueue() }
         let isGranted = seekAdmission()
-        // An operation that has its outcome asks for nothing, and its queue has to end it.
+        // An operation that has its outcome requests no admission, and its queue has to end it.
         let host = core.withLock { isGranted || $0.machine.ending != nil ? $0.host : nil }
         host?.reconsider(self)
     }
@@ -149,7 +150,7 @@ extension ManagedOperation {
 
     /// Waits for the categories for a limited time, and returns whether the operation holds them.
     ///
-    /// Other operations were faster too often, so this one keeps its slot meanwhile.
+    /// Other operations were faster too often, so this one keeps its slot in the meantime.
     private func waitWithSlot(_ ticket: AdmissionTicket, _ time: Duration) -> Bool {
         let semaphore = ticket.prepareToWait()
         CategoryRegistry.beginWaitingWithSlot(ticket)
@@ -160,14 +161,14 @@ extension ManagedOperation {
 
     /// Gives back the categories or the call, because the body cannot begin now.
     ///
-    /// The operation asks again when it can.
+    /// The operation requests admission again when it can.
     final func yieldCategories() {
         let ticket = core.withLock { core -> AdmissionTicket? in
             guard !core.machine.isStarted, let admission = core.admission, admission.machine.yield() else { return nil }
             return admission.ticket
         }
         guard let ticket else { return }
-        // The operation must not ask again before this call, which would withdraw the new request.
+        // The operation must not request admission again before this call, which would withdraw the new request.
         CategoryRegistry.leave(ticket)
         core.withLock { core in
             if let admission = core.admission, admission.ticket == ticket {
@@ -210,7 +211,7 @@ extension ManagedOperation {
             guard admission.machine.currentStep == .conditions else { return }
             admission.evaluation = exchange(&task, with: nil)
         }
-        // The round was withdrawn meanwhile, or the conditions already have a verdict.
+        // The round was withdrawn in the meantime, or the conditions already have a verdict.
         task?.cancel()
     }
 
@@ -260,9 +261,9 @@ extension ManagedOperation {
         setAdmission("condition \"\(condition.name)\"") { $0.conditions.append(condition) }
     }
 
-    /// Changes a setting that only counts until the operation asks for admission.
+    /// Changes a setting that only counts until the operation requests admission.
     ///
-    /// - Parameter change: Makes the change and returns what it replaced, which is released outside the lock.
+    /// - Parameter change: Makes the change and returns what it replaced, which is released without holding the lock.
     private func setAdmission<Replaced>(
         _ name: @autoclosure () -> String, _ change: (OperationAdmission) -> Replaced
     ) {
@@ -284,24 +285,26 @@ extension ManagedOperation {
 extension CommonOperationMembers {
     private var operation: ManagedOperation { self }
 
-    /// The conditions of the operation, in the order in which they are evaluated.
+    /// The conditions that must be satisfied before the body runs, in the order in which they are evaluated.
     ///
-    /// The body runs only if all conditions are satisfied. The default is an empty array.
+    /// The default is an empty array.
     public var conditions: [OperationCondition] { operation.conditions }
 
-    /// Adds a condition after the conditions that the operation already has.
+    /// Adds a condition to the end of the operation's list of conditions.
     ///
-    /// The conditions are evaluated one after another when the dependencies have ended. Add a condition before the
-    /// operation is started or added to a queue. A later call has no effect and causes a notice.
+    /// OperationKit evaluates the conditions one after another when the dependencies have ended. Add a condition before
+    /// the operation is started or added to a queue. A later call has no effect and causes a notice.
+    ///
+    /// - Parameter condition: The condition to add.
     public func addCondition(_ condition: OperationCondition) { operation.addCondition(condition) }
 
-    /// Adds a condition that calls a closure.
+    /// Adds a condition that is checked by a closure.
     ///
     /// Add a condition before the operation is started or added to a queue. A later call has no effect and causes a
     /// notice.
     ///
     /// - Parameters:
-    ///   - name: A short description of what the condition checks.
+    ///   - name: A short description of the requirement that the condition checks.
     ///   - evaluate: The closure that checks the condition. It is called in a task that is canceled with the operation.
     public func addCondition(
         _ name: String,
@@ -313,13 +316,14 @@ extension CommonOperationMembers {
     /// The categories that the operation holds while it runs.
     ///
     /// The operation waits until it can hold all categories. The default is an empty array. Set this property before
-    /// the operation is started or added to a queue. A category that occurs twice counts once.
+    /// the operation is started or added to a queue. If a category occurs more than once in the array, it counts only
+    /// once.
     public var categories: [OperationCategory] {
         get { operation.categories }
         set { operation.categories = newValue }
     }
 
-    /// The rule for the minimum time between two runs with the same key.
+    /// The rule for the minimum time between operations with the same key.
     ///
     /// The default is `nil`, which disables throttling. Set this property before the operation is started or added to a
     /// queue.
@@ -328,9 +332,9 @@ extension CommonOperationMembers {
         set { operation.throttle = newValue }
     }
 
-    /// The moment at which the key of ``throttle`` may run again, or `nil` if it may run now.
+    /// The moment at which an operation with the key of ``throttle`` may begin next, or `nil` if it may begin now.
     ///
-    /// The clock of the rule's register measures this moment. While an operation with the key runs, the value is
-    /// ``OperationInstant/distantFuture``.
+    /// The moment is a time on the clock of the rule's ``ThrottleRule/registry``. While an operation with the key runs,
+    /// the value is ``OperationInstant/distantFuture``. The value is also `nil` if the operation has no throttle rule.
     public var nextRun: OperationInstant? { operation.throttle.flatMap { $0.registry.nextRun(of: $0.key) } }
 }

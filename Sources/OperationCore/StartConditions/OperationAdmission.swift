@@ -27,7 +27,7 @@ final class OperationAdmission: StartGate {
         return steps
     }
 
-    /// Ends the round, and returns what must be given back outside the lock.
+    /// Ends the round, and returns what must be given back without holding the lock.
     func withdraw() -> AdmissionLeftovers? {
         let steps = machine.withdraw()
         guard let ticket = exchange(&ticket, with: nil), !steps.isEmpty else { return nil }
@@ -80,7 +80,7 @@ struct AdmissionLeftovers {
 
     /// Gives back the grants, and withdraws the requests.
     ///
-    /// Called outside every lock, because the task and the clock may be user code.
+    /// Called without holding a lock, because the task and the clock may be user code.
     func giveBack() {
         evaluation?.cancel()
         if steps.contains(.categories) { CategoryRegistry.leave(ticket) }
@@ -92,7 +92,7 @@ extension ManagedOperation.Core {
     /// The gate, because there is no other kind.
     var admission: OperationAdmission? { extras?.gate.map { unsafeDowncast($0, to: OperationAdmission.self) } }
 
-    /// Whether the operation may take a slot, with which it asks for its categories.
+    /// Whether the operation may take a slot, with which it requests its categories.
     var isCalled: Bool {
         guard let admission, machine.ending == nil else { return false }
         return admission.machine.isCalled(epoch: node?.additions ?? 0)
@@ -120,7 +120,7 @@ extension ManagedOperation.Core {
 ///
 /// The categories come last, after the start delay. An operation in a queue asks for them in two steps. First it waits
 /// in line, and is *called* when the categories seem to be free. A called operation waits for a slot and holds no
-/// category. When it has the slot, it asks for the categories. If other operations were faster, it gives up the slot
+/// category. When it has the slot, it requests the categories. If other operations were faster, it gives up the slot
 /// and waits to be called again.
 ///
 /// Steps that the operation does not need are left out. Each pass through the steps is a *round*, and a grant for an
@@ -153,7 +153,7 @@ package struct AdmissionMachine: Sendable, Equatable {
     private var phase = Phase.idle
     private var steps: [Step] = []
     private var epoch = 0
-    /// Whether the operation waits for the start delay before it asks for the categories.
+    /// Whether the operation waits for the start delay before it requests the categories.
     private var isDelayed = false
     /// The number of the present or last round.
     package private(set) var round: UInt32 = 0
@@ -174,7 +174,7 @@ package struct AdmissionMachine: Sendable, Equatable {
     /// Whether a dependency was added since the round began.
     package func isStale(epoch: Int) -> Bool { phase != .idle && self.epoch != epoch }
 
-    /// Whether the operation asks for its categories as soon as it has a slot.
+    /// Whether the operation requests its categories as soon as it has a slot.
     package func isCalled(epoch: Int) -> Bool { phase == .called && self.epoch == epoch }
 
     /// Whether only the categories are left, which the operation asks for after the start delay.
@@ -216,7 +216,7 @@ package struct AdmissionMachine: Sendable, Equatable {
         return true
     }
 
-    /// Notes that the operation has a slot, and returns whether it may ask for its categories.
+    /// Notes that the operation has a slot, and returns whether it may request its categories.
     package mutating func ask(epoch: Int) -> Bool {
         guard isCalled(epoch: epoch) else { return false }
         phase = .taking(.categories)
@@ -346,11 +346,11 @@ extension ManagedOperation {
 }
 
 extension CancellationCause.Code {
-    /// A condition of the operation failed.
+    /// A condition of the operation was not satisfied.
     public static let conditionFailed = Self("conditionFailed")
-    /// The operation came too early for its throttle rule, and the rule drops early operations.
+    /// The operation could not begin yet because of its throttle rule, and the rule drops early operations.
     public static let throttled = Self("throttled")
-    /// Another operation with the same key replaced the operation.
+    /// Another operation with the same key replaced this operation.
     public static let replaced = Self("replaced")
 }
 

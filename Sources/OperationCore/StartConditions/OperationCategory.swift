@@ -11,30 +11,31 @@
 /// operation.start()
 /// ```
 ///
-/// Operations that have the same category object share its limit, in any queue or in none. The name is only for
-/// display. Two categories with the same name are independent.
+/// Operations that have the same category object share its limit, whether or not they are in a queue. The name is only
+/// for display, so categories with the same name are independent.
 ///
-/// An operation asks for all of its categories in one step, when its dependencies have ended and its conditions,
-/// throttle and delay allow it. The operation gets either all of its categories or none, so it never holds one category
-/// while it waits for another. When the operation has ended, it releases its categories.
+/// An operation requests all of its categories in one step, when its dependencies have ended and its conditions,
+/// throttle and delay allow the operation to begin. The operation gets either all of its categories or none, so it
+/// never holds one category while it waits for another. When the operation has ended, it releases its categories.
 ///
-/// Each category has a waiting list. An operation gets its categories when it is the first of its queue in each of
-/// their lists, and each category has room. So an operation that waits for two categories keeps its position in both
-/// lists, even if one category is free.
+/// Each category has one waiting list for each queue. An operation gets its categories when it is first in its queue's
+/// list of each category, and each of these categories is below its limit. An operation that waits for several
+/// categories keeps its position in all of their lists, even if one of the categories is available.
 ///
 /// An operation in a ``QueueManager`` gets its categories together with its slot. The operation holds no category while
-/// it waits for a slot, and gives up the slot if it does not get its categories. After more than eight later operations
-/// got theirs first, the operation keeps its slot and waits for the categories, for up to 16 seconds each time.
+/// it waits for a slot, and gives up the slot if it does not get its categories. If more than eight later operations
+/// have acquired their categories first, the operation keeps its slot and waits for its categories, for up to 16
+/// seconds each time.
 public final class OperationCategory: Sendable {
-    /// The name of the category for display.
+    /// The name of the category, for display.
     public let name: String
     /// The maximum number of operations that hold the category at the same time.
     public let limit: Int
 
-    /// Creates a category.
+    /// Creates a category with a name and a limit.
     ///
     /// - Parameters:
-    ///   - name: The name of the category for display.
+    ///   - name: The name of the category, for display.
     ///   - limit: The maximum number of operations that hold the category at the same time. The default is `1`, and a
     ///     value below 1 counts as 1.
     public init(_ name: String, limit: Int = 1) {
@@ -42,32 +43,32 @@ public final class OperationCategory: Sendable {
         self.limit = max(limit, 1)
     }
 
-    /// The operations that hold the category now, in the order in which they acquired it.
+    /// The operations that currently hold the category, in the order in which they acquired it.
     public var holders: [ManagedOperation] { CategoryRegistry.holders(of: self) }
 
-    /// The number of operations that wait for the category now.
+    /// The number of operations that currently wait for the category.
     public var waitingCount: Int { CategoryRegistry.waitingCount(for: self) }
 
-    /// The operations that wait for the category, in the order in which they came.
+    /// The operations that wait for the category, in the order in which they arrived.
     package var waiters: [ManagedOperation] { CategoryRegistry.waiters(for: self) }
 }
 
 extension OperationCategory: CustomStringConvertible {
-    /// The name, and the limit if it is above 1.
+    /// A description with the name, and with the limit if it is above 1.
     public var description: String { limit == 1 ? name : "\(name) (\(limit) at a time)" }
 }
 
 extension OperationCategory: Hashable {
-    /// Returns a Boolean value that indicates whether two values are the same object.
+    /// Returns a Boolean value that indicates whether two categories are the same object.
     public static func == (left: OperationCategory, right: OperationCategory) -> Bool { left === right }
 
-    /// Hashes the identity of the object.
+    /// Hashes the identity of the category object.
     public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
 }
 
 /// The parties that hold and wait for categories, as a pure value.
 ///
-/// A party asks for all its categories in one step and gets all of them or none, so no party holds one category while
+/// A party requests all its categories in one step and gets all of them or none, so no party holds one category while
 /// it waits for another.
 ///
 /// A party that can begin as soon as it holds its categories waits in the line of each category. It is served when it
@@ -77,9 +78,9 @@ extension OperationCategory: Hashable {
 /// *called*. The first called party that comes with a slot is served, and the others wait to be called again. Every
 /// queue's first party has to be called, because any of the queues may be full or suspended.
 ///
-/// So parties that came later may be served earlier. A party that was *passed over* in this way too often is called even
-/// if it cannot be served yet. When it comes with a slot, it keeps the slot for some time (`patience`) and waits with it.
-/// Parties that can begin as soon as they are served are served in the order in which they came.
+/// So parties that came later may be served earlier. A party that was *passed over* in this way too often is called
+/// even if it cannot be served yet. When it comes with a slot, it keeps the slot for some time (`patience`) and waits
+/// with it. Parties that can begin as soon as they are served are served in the order in which they arrived.
 package struct CategoryMachine<Key: Hashable, Party: Hashable> {
     /// A category that a party asks for, and its limit.
     package struct Demand {
@@ -148,7 +149,7 @@ package struct CategoryMachine<Key: Hashable, Party: Hashable> {
     /// The parties that hold a category, in the order in which they acquired it.
     package func holders(of key: Key) -> [Party] { lines[key]?.holders.all ?? [] }
 
-    /// The parties that wait for a category, in the order in which they came.
+    /// The parties that wait for a category, in the order in which they arrived.
     package func waiting(for key: Key) -> [Party] { lines[key]?.waiting.all ?? [] }
 
     package func waitingCount(for key: Key) -> Int { lines[key]?.waiting.count ?? 0 }

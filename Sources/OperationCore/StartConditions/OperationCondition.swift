@@ -15,16 +15,15 @@ import Foundation
 /// operation.addCondition(.dependenciesSucceeded)
 /// ```
 ///
-/// If a condition of an operation fails, the operation is canceled with the cause `conditionFailed`, and its body does
-/// not run.
+/// If a condition fails, the operation is canceled with the cause `conditionFailed`, and the body does not run.
 public struct OperationCondition: Sendable {
-    /// The result of a condition.
+    /// The result of evaluating a condition.
     ///
     /// No more cases will be added.
     public enum Verdict: Sendable, Equatable {
-        /// The operation may begin.
+        /// The condition is satisfied, so the operation may begin.
         case satisfied
-        /// The operation must not begin, for the given reason.
+        /// The condition is not satisfied for the given reason, so the operation must not begin.
         ///
         /// Write the reason as the end of a sentence, such as "less than a megabyte is free".
         case failed(String)
@@ -32,9 +31,9 @@ public struct OperationCondition: Sendable {
 
     /// The information about an operation that its conditions receive.
     ///
-    /// The context does not keep the operation alive, and the closure of a condition should not do so either.
+    /// The context does not keep the operation alive. The closure of a condition should not keep it alive either.
     public struct Context: Sendable {
-        /// The name of the operation, or the name of its type if it has no name.
+        /// The name of the operation, or the name of the operation's type if the operation has no name.
         public let operation: String
         /// The dependencies of the operation, all of which have ended.
         public let dependencies: [Operation]
@@ -45,42 +44,50 @@ public struct OperationCondition: Sendable {
         }
     }
 
-    /// A short description of what the condition checks.
+    /// A short description of the requirement that the condition checks.
     public let name: String
     private let evaluator: @Sendable (Context) async -> Verdict
 
-    /// Creates a condition.
+    /// Creates a condition with a closure that checks it.
     ///
     /// - Parameters:
-    ///   - name: A short description of what the condition checks, such as `"room on disk"`.
+    ///   - name: A short description of the requirement that the condition checks, such as `"room on disk"`.
     ///   - evaluate: The closure that checks the condition. It is called in a task that is canceled with the operation.
-    ///     It may be called again if a dependency was added while it ran.
+    ///     If a dependency was added while the closure ran, the closure may be called again.
     public init(_ name: String, _ evaluate: @escaping @Sendable (Context) async -> Verdict) {
         self.name = name
         evaluator = evaluate
     }
 
-    /// Calls the closure of the condition, and returns its verdict.
+    /// Evaluates the condition in the current task, and returns the verdict.
+    ///
+    /// - Parameter context: The information about the operation.
     public func evaluate(_ context: Context) async -> Verdict { await evaluator(context) }
 }
 
 // Combined conditions. To combine many, use `all` and `any`, which need no nesting.
 extension OperationCondition {
-    /// Returns a condition that is satisfied if both conditions are satisfied.
+    /// Returns a condition that is satisfied if both this condition and another condition are satisfied.
     ///
-    /// If the first condition fails, the second condition is not evaluated.
+    /// If this condition fails, the other condition is not evaluated.
+    ///
+    /// - Parameter other: The condition that is evaluated second.
     public func and(_ other: OperationCondition) -> OperationCondition {
         .all([self, other], name: "\(name) and \(other.name)")
     }
 
-    /// Returns a condition that is satisfied if at least one of the two conditions is satisfied.
+    /// Returns a condition that is satisfied if this condition or another condition is satisfied.
     ///
-    /// If the first condition is satisfied, the second condition is not evaluated.
+    /// If this condition is satisfied, the other condition is not evaluated.
+    ///
+    /// - Parameter other: The condition that is evaluated second.
     public func or(_ other: OperationCondition) -> OperationCondition {
         .any([self, other], name: "\(name) or \(other.name)")
     }
 
     /// Returns a condition that is satisfied if another condition fails.
+    ///
+    /// - Parameter other: The condition to negate.
     public static func not(_ other: OperationCondition) -> OperationCondition {
         OperationCondition("not \(other.name)") { context in
             await other.evaluate(context) == .satisfied ? .failed("\(other.name) is satisfied") : .satisfied
@@ -89,7 +96,7 @@ extension OperationCondition {
 
     /// Returns a condition that is satisfied if all of the given conditions are satisfied.
     ///
-    /// The conditions are evaluated in order, up to the first one that fails. If the array is empty, the combined
+    /// The conditions are evaluated in order, up to the first condition that fails. If the array is empty, the combined
     /// condition is satisfied.
     ///
     /// - Parameters:
@@ -106,7 +113,7 @@ extension OperationCondition {
 
     /// Returns a condition that is satisfied if at least one of the given conditions is satisfied.
     ///
-    /// The conditions are evaluated in order, up to the first one that is satisfied. If the array is empty, the
+    /// The conditions are evaluated in order, up to the first condition that is satisfied. If the array is empty, the
     /// combined condition fails.
     ///
     /// - Parameters:
@@ -126,7 +133,7 @@ extension OperationCondition {
 
 // Predefined conditions.
 extension OperationCondition {
-    /// A condition that is satisfied if no dependency failed or was canceled.
+    /// A condition that is satisfied if no dependency of the operation failed or was canceled.
     ///
     /// For a plain `Foundation.Operation`, only a cancellation counts, because a plain operation reports no error.
     public static let dependenciesSucceeded = OperationCondition("dependencies succeeded") { context in
@@ -138,9 +145,7 @@ extension OperationCondition {
         return .satisfied
     }
 
-    /// A condition that is satisfied if no dependency was canceled.
-    ///
-    /// The condition ignores failed dependencies.
+    /// A condition that is satisfied if no dependency of the operation was canceled, even if one failed.
     public static let noDependencyCancelled = OperationCondition("no dependency was canceled") { context in
         let cancelled = context.dependencies.first(where: \.isCancelled)
         return cancelled.map { .failed("\($0.displayName) was canceled") } ?? .satisfied

@@ -1,7 +1,8 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-/// A register that records the last run of each key and keeps the next run from beginning too early.
+/// An object that records when operations with the same key ran, and prevents the next operation from beginning too
+/// early.
 ///
 /// ```swift
 /// let refresh = TaskOperation { try await Task.sleep(for: .milliseconds(1)) }
@@ -10,9 +11,9 @@
 /// print(OperationThrottle.shared.nextRun(of: "refresh feed") == nil)  // false: it runs just now
 /// ```
 ///
-/// A key may run again when its last run has ended and the interval of that run has passed. While an operation with the
-/// key runs, no other operation with the key begins. A run counts only if its body begins. An operation that is
-/// canceled earlier does not delay the next run.
+/// After an operation with a key has ended and the interval of its rule has passed, the next operation with the key may
+/// begin. While an operation with the key runs, no other operation with the key begins. An operation that is canceled
+/// before its body begins does not delay the next operation.
 public final class OperationThrottle: Sendable {
     private struct State {
         var machine = ThrottleMachine<AdmissionTicket>()
@@ -25,35 +26,40 @@ public final class OperationThrottle: Sendable {
         let timer: any OperationTimer
     }
 
-    /// The shared register of the process, which uses the system clock.
+    /// The shared throttle of the process, which uses the system clock.
     public static let shared = OperationThrottle()
 
     /// The clock that measures the intervals.
     public let clock: any OperationClock
     private let state = Locked(State())
 
-    /// Creates a separate register, for example for a test with a manual clock.
+    /// Creates a throttle with its own keys and clock, for example for a test with a manual clock.
     ///
     /// - Parameter clock: The clock that measures the intervals. The default is the system's monotonic clock.
     public init(clock: any OperationClock = .system) {
         self.clock = clock
     }
 
-    /// Returns the moment on ``clock`` at which the key may run again, or `nil` if it may run now.
+    /// Returns the moment on ``clock`` at which an operation with a key may begin next, or `nil` if it may begin now.
     ///
-    /// While an operation with the key runs, this moment is unknown, and the method returns
-    /// ``OperationInstant/distantFuture``.
+    /// While an operation with the key runs, the method returns ``OperationInstant/distantFuture``.
+    ///
+    /// - Parameter key: The key of the throttle rules.
     public func nextRun(of key: String) -> OperationInstant? {
         let now = clock.now
         return state.withLock { $0.machine.nextRun(of: key, now: now) }
     }
 
-    /// Returns the operation with the key that is running or about to run, or `nil` if there is none.
+    /// Returns the operation with a key that is running or about to run, or `nil` if there is none.
+    ///
+    /// - Parameter key: The key of the throttle rules.
     public func runner(of key: String) -> ManagedOperation? {
         state.withLock { $0.machine.runner(of: key) }?.operation
     }
 
-    /// Returns the number of operations that wait for the key.
+    /// Returns the number of operations that wait until the throttle lets an operation with the key begin.
+    ///
+    /// - Parameter key: The key of the throttle rules.
     public func waitingCount(of key: String) -> Int { state.withLock { $0.machine.waiting(for: key).count } }
 
     /// The operations that wait for the key, in the order in which they will run.
@@ -106,8 +112,8 @@ extension OperationThrottle {
     }
 
     private func schedule(_ key: String, _ due: OperationInstant) {
-        // The clock may be user code, so this is outside the lock. The timer may fire, or another thread may set one,
-        // before this one is stored.
+        // The clock may be user code, so this is without holding the lock. The timer may fire, or another thread may
+        // set one, before this one is stored.
         let timer = clock.schedule(at: due) { [weak self] in self?.alarmDidGoOff(key, due) }
         let isStored = state.withLock { state in
             guard state.alarms[key] == nil, state.machine.alarm(for: key) == due else { return false }
@@ -129,46 +135,49 @@ extension OperationThrottle {
     }
 }
 
-/// A rule for the minimum time between two runs with the same key.
+/// A rule for the minimum time between executions of operations with the same key.
 public struct ThrottleRule: Sendable {
-    /// An action to take for an operation that comes before its key may run.
+    /// A value that determines how OperationKit handles an operation that would begin too early.
     ///
     /// More values may be added.
     public struct Early: Hashable, Sendable, CustomStringConvertible {
-        /// The name of the value.
+        /// The name of the value as a string.
         public let description: String
 
         private init(_ name: String) { description = name }
 
-        /// The operation is canceled with the cause `throttled`.
+        /// A value that cancels the early operation with the cause `throttled`.
         ///
-        /// The message of the cause states when the key may run again, or that an operation with the key is running.
+        /// The message of the cause states when an operation with the key may begin, or that an operation with the key
+        /// is running.
         public static let drop = Early("drop")
-        /// The operation waits behind the operations that already wait.
+        /// A value that adds the early operation to the end of the list of operations that wait for the key.
         public static let wait = Early("wait")
-        /// The operation replaces the operations that already wait, and cancels them with the cause `replaced`.
+        /// A value that lets the early operation wait, and cancels all operations that already wait for the key.
         public static let replace = Early("replace")
     }
 
-    /// The key that is shared by all runs that must not overlap.
+    /// The key of all operations that must not run at the same time.
     public let key: String
-    /// The minimum time from the end of this operation's run to the next run with the key.
+    /// The minimum time from the end of this operation to the beginning of the next operation with the key.
     ///
-    /// A negative interval counts as zero. If the interval is zero, the rule only prevents runs with the same key from
-    /// overlapping.
+    /// A negative interval counts as zero. If the interval is zero, the rule only prevents operations with the same key
+    /// from running at the same time.
     public let interval: Duration
-    /// The action to take if the operation comes before its key may run.
+    /// The value that determines how OperationKit handles the operation if it would begin too early.
     public let early: Early
-    /// The register that records the runs of the key.
+    /// The throttle that records the executions for the key.
     public let registry: OperationThrottle
 
-    /// Creates a rule.
+    /// Creates a rule for all operations with the same key.
     ///
     /// - Parameters:
-    ///   - key: The key that is shared by all runs that must not overlap.
-    ///   - interval: The minimum time from the end of this operation's run to the next run with the key.
-    ///   - early: The action to take if the operation comes before its key may run. The default is ``Early/drop``.
-    ///   - registry: The register that records the runs of the key. The default is ``OperationThrottle/shared``.
+    ///   - key: The key of all operations that must not run at the same time.
+    ///   - interval: The minimum time from the end of this operation to the beginning of the next operation with the
+    ///     key.
+    ///   - early: The value that determines how OperationKit handles the operation if it would begin too early. The
+    ///     default is ``Early/drop``.
+    ///   - registry: The throttle that records the executions for the key. The default is ``OperationThrottle/shared``.
     public init(key: String, interval: Duration, early: Early = .drop, in registry: OperationThrottle = .shared) {
         self.key = key
         self.interval = max(interval, .zero)

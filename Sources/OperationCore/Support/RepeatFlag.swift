@@ -6,12 +6,12 @@
 //
 // | use | which thread does the work | when the call returns |
 // | --- | --- | --- |
-// | `RepeatFlag` | one thread at a time, so the work may call observers | another thread may still be about to do the work |
+// | `RepeatFlag` | one thread at a time, so the work may call observers | another thread may have to do the work |
 // | `applyLatest` | each thread, perhaps several at the same time | the caller itself has done the work |
 
 /// A flag that lets one thread at a time do work that several threads request.
 ///
-/// Several threads change a state, and each change must be followed by work outside the lock, such as notifying
+/// Several threads change a state, and each change must be followed by work without holding the lock, such as notifying
 /// observers or suspending a task. If each thread did the work itself, the thread with the older state could come last.
 /// If a thread skipped the work because another thread is doing it, the change could be lost, because the other thread
 /// may have read the state before.

@@ -110,7 +110,7 @@ package class ThreadSeat {
     /// Whether the thread no longer counts as one of the queue's threads.
     @exclusivity(unchecked) final var hasLeft = false
 
-    /// Notes that a body of this thread has returned, so that no code of the user runs before the thread asks for more
+    /// Notes that a body of this thread has returned, so that no code of the user runs before the thread requests more
     /// work.
     func bodyDidReturn(of operation: Operation) {}
 
@@ -141,8 +141,8 @@ package protocol ThreadLender: Sendable {
 
 /// A wait of one task, which ends with an event or with the cancellation of the task.
 ///
-/// The code that sees either of them calls `end()`. Until then, the waiting task can perform short work, so that the work
-/// needs no other thread.
+/// The code that sees either of them calls `end()`. Until then, the waiting task can perform short work, so that the
+/// work needs no other thread.
 package final class TaskWait: Sendable {
     package typealias Work = @Sendable () -> Void
 

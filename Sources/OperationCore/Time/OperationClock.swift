@@ -3,31 +3,38 @@
 
 import Dispatch
 
-/// The source of time for timeouts, deadlines, delays and waits.
+/// A source of time for timeouts, deadlines, delays and waits.
 ///
-/// All waits in OperationKit use a clock that you can replace. For example, a test can let an hour pass in a
-/// microsecond with the `ManualClock` of `OperationTestKit`.
+/// You can replace the clock of each wait in OperationKit. For example, with the `ManualClock` of `OperationTestKit`, a
+/// test can simulate an hour in a microsecond.
 public protocol OperationClock: Sendable {
-    /// The current moment, which never goes backward.
+    /// The current time, which never decreases.
     var now: OperationInstant { get }
 
-    /// Calls `action` once at `instant`, or as soon as possible afterward, unless the returned timer is canceled first.
+    /// Calls a closure once at a given time or as soon as possible afterward, unless the returned timer is canceled
+    /// first.
     ///
-    /// The clock calls each action on a thread of its choice, and must hold no lock during the call. It may call
-    /// several actions at the same time. The clock must release an action after it has called or canceled the action.
+    /// The clock may call closures on any thread, and may call several closures at the same time. The clock must not
+    /// hold a lock during a call. The clock must release the closure after it has called the closure or canceled the
+    /// timer.
+    ///
+    /// - Parameters:
+    ///   - instant: The time at which to call the closure.
+    ///   - action: The closure to call.
+    /// - Returns: A timer that can cancel the call.
     func schedule(at instant: OperationInstant, _ action: @escaping @Sendable () -> Void) -> any OperationTimer
 }
 
-/// An action that an ``OperationClock`` will call later.
+/// A timer for a closure that an ``OperationClock`` calls later.
 public protocol OperationTimer: Sendable {
-    /// Cancels the action and releases it.
+    /// Cancels the call, and releases the closure.
     ///
-    /// This method has no effect if the action was already called or canceled.
+    /// This method has no effect if the closure was already called or the timer was already canceled.
     func cancel()
 }
 
 extension OperationClock {
-    /// Calls `action` once after `duration`, unless the returned timer is canceled first.
+    /// Calls a closure once after a given duration, unless the returned timer is canceled first.
     public func schedule(
         after duration: Duration, _ action: @escaping @Sendable () -> Void
     ) -> any OperationTimer {
@@ -36,26 +43,26 @@ extension OperationClock {
 }
 
 extension OperationClock where Self == SystemClock {
-    /// The system's monotonic clock, which is independent of the date and stops while the machine sleeps.
+    /// The system's monotonic clock, which is independent of the date and stops while the system sleeps.
     public static var system: SystemClock { .shared }
 }
 
-/// A moment on an ``OperationClock``, given as the time since the clock's zero.
+/// A time on an ``OperationClock``, given as the duration since the clock's zero.
 ///
 /// Arithmetic never overflows. A sum or difference that is out of range becomes the nearest value in the range.
 public struct OperationInstant: InstantProtocol, Sendable, Hashable, CustomStringConvertible {
-    /// The time since the clock's zero.
+    /// The duration since the clock's zero.
     public let offset: Duration
 
-    /// Creates the moment that is `offset` after the clock's zero.
+    /// Creates the time that is `offset` after the clock's zero.
     public init(offset: Duration) {
         self.offset = offset
     }
 
-    /// A moment that never comes.
+    /// A time that the clock never reaches.
     public static let distantFuture = OperationInstant(offset: .seconds(Int64.max))
 
-    /// Returns the moment that is `duration` after this moment, but not later than ``distantFuture``.
+    /// Returns the time that is `duration` after this time, but not later than ``distantFuture``.
     public func advanced(by duration: Duration) -> OperationInstant {
         // Each clamped value is within ± Int64.max seconds, so the sum fits in the 128 bits of a Duration. Only the sum
         // must be clamped again.
@@ -63,7 +70,7 @@ public struct OperationInstant: InstantProtocol, Sendable, Hashable, CustomStrin
         return OperationInstant(offset: sum.clamped)
     }
 
-    /// Returns the time from this moment to `other`.
+    /// Returns the duration from this time to `other`.
     public func duration(to other: OperationInstant) -> Duration {
         (other.offset.clamped - offset.clamped).clamped
     }
@@ -73,7 +80,7 @@ public struct OperationInstant: InstantProtocol, Sendable, Hashable, CustomStrin
         left.offset < right.offset
     }
 
-    /// The offset in seconds, as a string.
+    /// A description with the offset in seconds.
     public var description: String { "\(offset)" }
 }
 
@@ -94,10 +101,10 @@ extension Duration {
     }
 }
 
-/// The system's monotonic clock.
+/// A clock that uses the system's monotonic time.
 ///
-/// The clock uses `DispatchTime` (`CLOCK_MONOTONIC` on Linux). All actions of the process share one timer source. Each
-/// action is called on a global queue.
+/// The clock uses `DispatchTime` (`CLOCK_MONOTONIC` on Linux). All timers of the process use the same timer source. The
+/// clock calls each closure on a global queue.
 public final class SystemClock: OperationClock {
     /// The only instance of the clock.
     public static let shared = SystemClock()
@@ -113,12 +120,12 @@ public final class SystemClock: OperationClock {
         source.value.activate()
     }
 
-    /// The time since the system started, not counting the time for which the system slept.
+    /// The time since the system started, not counting the time during which the system slept.
     public var now: OperationInstant {
         OperationInstant(offset: .nanoseconds(Int64(clamping: DispatchTime.now().uptimeNanoseconds)))
     }
 
-    /// Calls `action` on a global queue at `instant`, unless the returned timer is canceled first.
+    /// Calls a closure on a global queue at a given time, unless the returned timer is canceled first.
     public func schedule(
         at instant: OperationInstant, _ action: @escaping @Sendable () -> Void
     ) -> any OperationTimer {
@@ -132,8 +139,8 @@ public final class SystemClock: OperationClock {
     }
 
     fileprivate func cancel(_ id: UInt64) {
-        // The action is released here, outside the lock. The source keeps its time and may fire once with nothing to
-        // do.
+        // The action is released here, without holding the lock. The source keeps its time and may fire once with
+        // nothing to do.
         _ = heap.withLock { $0.remove(id) }
     }
 

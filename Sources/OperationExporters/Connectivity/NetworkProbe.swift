@@ -18,7 +18,7 @@ import OperationNetworking
 public struct NetworkProbe: Sendable {
     /// A conclusion about the network that a probe draws from a response.
     ///
-    /// Future versions add no cases.
+    /// Future versions will not add cases.
     public enum Verdict: Sendable, Hashable {
         /// The response came from the server that the probe contacted.
         case reached

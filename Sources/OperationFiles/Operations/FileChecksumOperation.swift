@@ -13,7 +13,7 @@ import OperationCore
 public final class FileChecksumOperation: FileOperation<FileChecksum>, @unchecked Sendable {
     // Sendable: it adds only constants.
 
-    /// The file to read.
+    /// The URL of the file to read.
     public let url: URL
     /// The algorithm of the checksum.
     public let algorithm: ChecksumAlgorithm
@@ -21,7 +21,7 @@ public final class FileChecksumOperation: FileOperation<FileChecksum>, @unchecke
     /// Creates an operation that computes the checksum of a file.
     ///
     /// - Parameters:
-    ///   - url: The file to read.
+    ///   - url: The URL of the file to read.
     ///   - algorithm: The algorithm of the checksum. The default is SHA-256.
     public init(_ url: URL, algorithm: ChecksumAlgorithm = .sha256) {
         self.url = url

@@ -4,13 +4,13 @@
 import Foundation
 @_spi(Subclassing) import OperationCore
 
-/// The base class of all file operations.
+/// The base class of all operations on files.
 ///
-/// A file operation reports its progress and can be canceled between chunks. The operation blocks the thread that
-/// starts it, so start the operation in a queue or with `run()`. You cannot subclass this class outside the package.
+/// A file operation reports its progress. The operation blocks the thread that starts it, so add the operation to a
+/// queue or call `run()`. You cannot subclass this class outside the package.
 ///
-/// A canceled operation notifies its handlers immediately. It ends when its current system call has returned and its
-/// unfinished work has been cleaned up.
+/// If you cancel the operation, its cancellation handler is called immediately. The operation ends when its current
+/// system call has returned and the operation has removed its temporary files.
 public class FileOperation<ResultType: Sendable>: SyncOperation<ResultType, FileOperationError>, MeasuredOperation,
     @unchecked Sendable
 {
@@ -29,14 +29,14 @@ public class FileOperation<ResultType: Sendable>: SyncOperation<ResultType, File
         super.init()
     }
 
-    /// A closure that is called on `callbackQueue` with the progress of the work.
+    /// A closure that is called on the `callbackQueue` with the progress of the work.
     ///
-    /// The operation reports its progress after each mebibyte or hundredth of the total, whichever is larger, after
-    /// each hundred items, and when the work is complete.
+    /// The operation reports its progress after each mebibyte or after each hundredth of the total, whichever is
+    /// larger. The operation also reports its progress after each hundred items, and when the work is complete.
     ///
     /// If the callback queue is serial, the reports arrive in increasing order, before the handler for the outcome is
     /// called. Before a success, the last report shows complete progress. After a cancellation, no further call begins.
-    /// The operation releases the closure when it ends.
+    /// The operation releases the closure when the operation ends. The default is `nil`.
     public final var progressHandler: (@Sendable (FileProgress) -> Void)? {
         get { settings.withLock { $0.progressHandler } }
         set {
@@ -62,7 +62,7 @@ public class FileOperation<ResultType: Sendable>: SyncOperation<ResultType, File
         return self
     }
 
-    /// The completed fraction of the bytes, or `nil` while the total is unknown.
+    /// The completed fraction of the bytes, between zero and one, or `nil` while the total is unknown.
     public final var completedFraction: Double? { settings.withLock { $0.fraction } }
 
     /// The system calls, which tests can replace.
@@ -71,7 +71,7 @@ public class FileOperation<ResultType: Sendable>: SyncOperation<ResultType, File
         set { settings.withLock { $0.files = newValue } }
     }
 
-    /// Performs the file operation.
+    /// Performs the work of the file operation.
     public final override func main() {
         let work = FileWork(
             files: files,
@@ -122,11 +122,11 @@ public class FileOperation<ResultType: Sendable>: SyncOperation<ResultType, File
     }
 }
 
-/// The progress of a file operation.
+/// The progress of a file operation, in bytes and in items.
 public struct FileProgress: Sendable, Hashable {
     /// The number of bytes that were read or written.
     public let completedBytes: Int64
-    /// The total number of bytes, or `nil` while it is unknown, as for directories and devices.
+    /// The total number of bytes, or `nil` while the total is unknown, as for directories and devices.
     ///
     /// When the operation succeeds, this value equals ``completedBytes``.
     public let totalBytes: Int64?
@@ -140,7 +140,7 @@ public struct FileProgress: Sendable, Hashable {
         self.completedItems = completedItems
     }
 
-    /// The completed fraction, between zero and one, or `nil` while the total is unknown.
+    /// The completed fraction of the bytes, between zero and one, or `nil` while the total is unknown.
     public var fraction: Double? {
         guard let totalBytes else { return nil }
         return totalBytes > 0 ? min(Double(completedBytes) / Double(totalBytes), 1) : 1

@@ -11,22 +11,23 @@ import OperationCore
 /// print(try await read.run().count)
 /// ```
 ///
-/// The operation follows symbolic links. The operation reads devices and files without a known length, such as the
-/// files in `/proc`, until their end. If the data exceeds the options' `maximumSize`, the operation fails with the code
-/// `tooLarge`. The operation refuses directories, pipes and sockets.
+/// The operation follows symbolic links. The operation reads devices until their end, and also files whose length is
+/// unknown, such as the files in `/proc`. If the data exceeds the ``FileReadOptions/maximumSize``, the operation fails
+/// with the code `tooLarge`. The operation does not read directories, pipes or sockets.
 public final class FileReadOperation: FileOperation<Data>, @unchecked Sendable {
     // Sendable: it adds only constants.
 
-    /// The file to read.
+    /// The URL of the file to read.
     public let url: URL
-    /// The options for the range and the size of the data.
+    /// The options that determine the range and the maximum size of the data.
     public let options: FileReadOptions
 
     /// Creates an operation that reads a file.
     ///
     /// - Parameters:
-    ///   - url: The file to read.
-    ///   - options: The range and the maximum size of the data.
+    ///   - url: The URL of the file to read.
+    ///   - options: The options that determine the range and the maximum size of the data. By default, the operation
+    ///     reads the whole file if it is not larger than 256 MiB.
     public init(_ url: URL, options: FileReadOptions = FileReadOptions()) {
         self.url = url
         self.options = options
@@ -67,11 +68,15 @@ public struct FileReadOptions: Sendable, Hashable {
 
     /// The maximum number of bytes to read.
     ///
-    /// This limit protects your program from endless files. The default is 256 MiB. If the file or the range is larger,
+    /// The default is 256 MiB. This limit protects your program from endless files. If the file or the range is larger,
     /// the operation fails with the code `tooLarge` and returns no data.
     public var maximumSize: Int
 
-    /// Creates options with the given values.
+    /// Creates options for reading a file.
+    ///
+    /// - Parameters:
+    ///   - range: The range of bytes to read. The default is `nil`, which reads all bytes.
+    ///   - maximumSize: The maximum number of bytes to read. The default is 256 MiB.
     public init(range: Range<Int64>? = nil, maximumSize: Int = 256 * 1024 * 1024) {
         self.range = range
         self.maximumSize = maximumSize

@@ -6,7 +6,7 @@ import OperationCore
 
 /// An operation that removes a file, a symbolic link, or a directory with its contents.
 ///
-/// The result indicates whether an item existed at the URL.
+/// The result is `true` if the operation removed an item, and `false` if no item existed at the URL.
 ///
 /// ```swift
 /// let url = FileManager.default.temporaryDirectory.appendingPathComponent("\(UUID())")
@@ -16,11 +16,11 @@ import OperationCore
 ///
 /// If the URL names a symbolic link, the operation removes the link and not its target. The operation ignores a slash
 /// at the end of the URL, even after the name of a file. Directories can be nested to any depth. If the operation is
-/// canceled or fails, the items that it has not removed yet remain.
+/// canceled or fails, items that the operation has not removed yet remain.
 public final class FileRemoveOperation: FileOperation<Bool>, @unchecked Sendable {
     // Sendable: it adds only constants.
 
-    /// The item to remove.
+    /// The URL of the item to remove.
     public let url: URL
     /// A Boolean value that indicates whether the operation also succeeds if the item does not exist.
     ///
@@ -30,7 +30,7 @@ public final class FileRemoveOperation: FileOperation<Bool>, @unchecked Sendable
     /// Creates an operation that removes the item at a URL.
     ///
     /// - Parameters:
-    ///   - url: The item to remove.
+    ///   - url: The URL of the item to remove.
     ///   - ignoresMissing: A Boolean value that indicates whether the operation also succeeds if the item does not
     ///     exist. The default is `false`.
     public init(_ url: URL, ignoresMissing: Bool = false) {

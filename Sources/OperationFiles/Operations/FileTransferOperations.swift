@@ -14,29 +14,29 @@ import OperationCore
 /// print(try await copy.run().path)
 /// ```
 ///
-/// The operation makes the copy under a temporary name next to the destination and then renames it. So a file or
-/// directory appears at the destination either complete or not at all. The operation copies symbolic links as links and
-/// never follows them. The copy keeps the permissions and the modification times of files and directories. It does not
-/// keep owners, access control lists and extended attributes. Hard links become separate files. The operation refuses
-/// pipes, sockets and devices.
+/// The operation creates the copy under a temporary name next to the destination, and then renames the copy. Therefore,
+/// the destination never contains an incomplete copy. The operation copies symbolic links as links and never follows
+/// them. The copy has the same permissions and modification times as the original, but not the same owner, access
+/// control lists or extended attributes. Hard links become separate files. The operation does not copy pipes, sockets
+/// or devices.
 public final class FileCopyOperation: FileOperation<URL>, @unchecked Sendable {
     // Sendable: it adds only constants.
 
-    /// The item to copy.
+    /// The URL of the item to copy.
     public let source: URL
     /// The URL of the copy itself, not of the directory that contains it.
     ///
     /// This URL is also the result of the operation.
     public let destination: URL
-    /// The options of the copy.
+    /// The options of the copy operation.
     public let options: FileTransferOptions
 
-    /// Creates an operation that copies an item.
+    /// Creates an operation that copies a file, a link or a directory.
     ///
     /// - Parameters:
-    ///   - source: The item to copy.
+    ///   - source: The URL of the item to copy.
     ///   - destination: The URL of the copy itself, not of the directory that contains it.
-    ///   - options: The options of the copy.
+    ///   - options: The options of the copy operation. By default, the destination must not exist.
     public init(from source: URL, to destination: URL, options: FileTransferOptions = FileTransferOptions()) {
         self.source = source
         self.destination = destination
@@ -71,28 +71,28 @@ public final class FileCopyOperation: FileOperation<URL>, @unchecked Sendable {
 /// operation copies the item like ``FileCopyOperation``, and then removes the original. If that removal fails, the copy
 /// is complete, and the error has the action `removing`.
 ///
-/// If the source itself changes during the copy, the copy is complete and the original remains. The error then has the
-/// action `removing` and the code `changedMeanwhile`. This check does not cover changes inside a directory, so do not
-/// change a directory while it is moved to another file system. Otherwise, the operation may remove such a change with
-/// the original.
+/// If another program changes the source during the copy, the copy is complete and the original remains. The error then
+/// has the action `removing` and the code `changedMeanwhile`. This check does not cover changes inside a directory. If
+/// you change the contents of a directory while the operation moves it to another file system, your changes can be
+/// lost.
 public final class FileMoveOperation: FileOperation<URL>, @unchecked Sendable {
     // Sendable: it adds only constants.
 
-    /// The item to move.
+    /// The URL of the item to move.
     public let source: URL
     /// The new URL of the item itself, not of the directory that contains it.
     ///
     /// This URL is also the result of the operation.
     public let destination: URL
-    /// The options of the move.
+    /// The options of the move operation.
     public let options: FileTransferOptions
 
-    /// Creates an operation that moves an item.
+    /// Creates an operation that moves a file, a link or a directory.
     ///
     /// - Parameters:
-    ///   - source: The item to move.
+    ///   - source: The URL of the item to move.
     ///   - destination: The new URL of the item itself, not of the directory that contains it.
-    ///   - options: The options of the move.
+    ///   - options: The options of the move operation. By default, the destination must not exist.
     public init(from source: URL, to destination: URL, options: FileTransferOptions = FileTransferOptions()) {
         self.source = source
         self.destination = destination
@@ -109,31 +109,39 @@ public final class FileMoveOperation: FileOperation<URL>, @unchecked Sendable {
     }
 }
 
-/// The options of a copy or a move.
+/// Options for an operation that copies or moves an item.
 public struct FileTransferOptions: Sendable, Hashable {
     /// The rule for an item that already exists at the destination.
     ///
     /// The default is `refuse`.
     public var existingItem: ExistingItemRule
 
-    /// A Boolean value that indicates whether the operation creates missing directories of the destination.
+    /// A Boolean value that indicates whether the operation creates the missing directories in the path of the
+    /// destination.
     ///
     /// The default is `false`.
     public var createsDirectories: Bool
 
-    /// A Boolean value that indicates whether all data is written to the disk before the operation succeeds.
+    /// A Boolean value that indicates whether the operation writes all data to the disk before it succeeds.
     ///
     /// The default is `true`, so that the data survives a power failure. If the value is `false`, copying a directory
-    /// of many small files is several times faster.
+    /// with many small files is several times faster.
     public var isDurable: Bool
 
-    /// Creates options with the given values.
+    /// Creates options for copying or moving an item.
+    ///
+    /// - Parameters:
+    ///   - existingItem: The rule for an item that already exists at the destination. The default is `refuse`.
+    ///   - createsDirectories: A Boolean value that indicates whether the operation creates missing directories. The
+    ///     default is `false`.
+    ///   - isDurable: A Boolean value that indicates whether the operation writes all data to the disk before it
+    ///     succeeds. The default is `true`.
     public init(existingItem: ExistingItemRule = .refuse, createsDirectories: Bool = false, isDurable: Bool = true) {
         self.existingItem = existingItem
         self.createsDirectories = createsDirectories
         self.isDurable = isDurable
     }
 
-    /// The default options, except that an item at the destination may be replaced.
+    /// Options that replace an item at the destination, and otherwise have the default values.
     public static let replacing = FileTransferOptions(existingItem: .replace)
 }

@@ -6,8 +6,8 @@ import Foundation
 
 /// An operation that writes data to a file in one step.
 ///
-/// Even if the operation fails, other programs find either the complete new file or the previous state. The exception
-/// is ``FileWriteOptions/Mode/inPlace``, which does not write in one step.
+/// Other programs see either the complete new file or the previous state, even if the operation fails. However, an
+/// operation with the mode ``FileWriteOptions/Mode/inPlace`` does not write in one step.
 ///
 /// ```swift
 /// let url = FileManager.default.temporaryDirectory.appendingPathComponent("greeting-\(UUID()).txt")
@@ -20,25 +20,26 @@ import Foundation
 /// the target of the link does not change. To write through the link, use ``FileWriteOptions/Mode/inPlace``, or resolve
 /// the URL first.
 ///
-/// If the operation is canceled before it renames the file, it leaves nothing behind. If you cancel the operation
-/// later, the file may already be written.
+/// If you cancel the operation before it renames the file, the operation removes the temporary file. If you cancel the
+/// operation later, the destination may already contain the new file.
 public final class FileWriteOperation: FileOperation<URL>, @unchecked Sendable {
-    // Sendable: the data is behind its lock.
+    // Sendable: the data is protected by its lock.
 
     /// The URL of the file.
     ///
     /// This URL is also the result of the operation.
     public let url: URL
-    /// The options of the write.
+    /// The options of the write operation.
     public let options: FileWriteOptions
     private let content: Locked<Data>
 
     /// Creates an operation that writes a file.
     ///
     /// - Parameters:
-    ///   - data: The data to write. You can also set ``data`` later, for example from a dependency.
+    ///   - data: The data to write. The default is empty data. You can also set ``data`` later, for example with the
+    ///     result of a dependency.
     ///   - url: The URL of the file.
-    ///   - options: The options of the write.
+    ///   - options: The options of the write operation. By default, the operation replaces an existing file.
     public init(_ data: Data = Data(), to url: URL, options: FileWriteOptions = FileWriteOptions()) {
         content = Locked(data)
         self.url = url
@@ -48,7 +49,8 @@ public final class FileWriteOperation: FileOperation<URL>, @unchecked Sendable {
 
     /// The data to write.
     ///
-    /// A change after the operation has begun has no effect. The operation releases the data when it ends.
+    /// Set the data before the operation begins. Later changes have no effect. The operation releases the data when the
+    /// operation ends.
     public var data: Data {
         get { content.withLock { $0 } }
         set {
@@ -97,31 +99,41 @@ public final class FileWriteOperation: FileOperation<URL>, @unchecked Sendable {
     }
 }
 
-/// The options of a write operation.
+/// Options for an operation that writes a file.
 public struct FileWriteOptions: Sendable, Hashable {
-    /// The way in which the new content replaces the old content.
+    /// The mode that determines how the new content replaces the old content.
     ///
     /// The default is ``Mode/replacing``.
     public var mode: Mode
 
-    /// A Boolean value that indicates whether the operation creates missing directories of the destination.
+    /// A Boolean value that indicates whether the operation creates the missing directories in the path of the
+    /// destination.
     ///
     /// The default is `false`.
     public var createsDirectories: Bool
 
     /// The permission bits of the file, before the `umask` of the process is applied.
     ///
-    /// The default is `nil`. The file then gets the permissions of the file that it replaces, or else 0o644 without the
-    /// bits of the `umask`. Choose 0o600 for secrets. A file that is written in place keeps its permissions.
+    /// The default is `nil`. In this case, the file gets the permissions of the file that it replaces. If no file
+    /// exists, the file gets the permissions 0o644 without the bits of the `umask`. Choose 0o600 for secrets. A file
+    /// that is written in place keeps its permissions.
     public var permissions: UInt16?
 
-    /// A Boolean value that indicates whether the file and its name are written to the disk before the operation
+    /// A Boolean value that indicates whether the operation writes the file and its name to the disk before it
     /// succeeds.
     ///
     /// The default is `true`, so that the file survives a power failure.
     public var isDurable: Bool
 
-    /// Creates options with the given values.
+    /// Creates options for writing a file.
+    ///
+    /// - Parameters:
+    ///   - mode: The mode that determines how the new content replaces the old content. The default is `replacing`.
+    ///   - createsDirectories: A Boolean value that indicates whether the operation creates missing directories. The
+    ///     default is `false`.
+    ///   - permissions: The permission bits of the file. The default is `nil`.
+    ///   - isDurable: A Boolean value that indicates whether the operation writes the file to the disk before it
+    ///     succeeds. The default is `true`.
     public init(
         mode: Mode = .replacing, createsDirectories: Bool = false, permissions: UInt16? = nil, isDurable: Bool = true
     ) {
@@ -131,29 +143,30 @@ public struct FileWriteOptions: Sendable, Hashable {
         self.isDurable = isDurable
     }
 
-    /// The default options, except that the file must not exist yet.
+    /// Options that require that the file does not exist yet, and otherwise have the default values.
     public static let creatingNew = FileWriteOptions(mode: .creatingNew)
 
-    /// The way in which new content replaces the content at the destination.
+    /// A mode that determines how new content replaces the content at the destination.
     public struct Mode: Hashable, Sendable {
         private let name: String
 
-        /// Replaces the file in one step, so that readers see the old or the new content, and a failure keeps the old
-        /// content.
+        /// A mode that replaces the file in one step, so that other programs see either the old or the new content.
         ///
-        /// If the destination is a symbolic link, the link itself is replaced. The target of the link is not changed.
+        /// If the operation fails, the file keeps the old content. If the destination is a symbolic link, the new file
+        /// replaces the link, and the target of the link does not change.
         public static let replacing = Mode(name: "replacing")
 
-        /// Creates the file in one step, and fails with the code `alreadyExists` if an item exists at the destination.
+        /// A mode that creates the file in one step, and makes the operation fail with the code `alreadyExists` if an
+        /// item exists at the destination.
         ///
         /// If several operations create the same file at the same time, exactly one succeeds.
         public static let creatingNew = Mode(name: "creatingNew")
 
-        /// Writes into the existing file, for devices and for files that must keep their identity.
+        /// A mode that writes into the existing file, for devices and for files that must keep their identity.
         ///
-        /// This mode follows symbolic links and is not atomic. The old content is lost immediately, and a failure
-        /// leaves a part of the new content. After a failure, the operation removes the file only if it created the
-        /// file.
+        /// This mode follows symbolic links and is not atomic. The old content is lost immediately. If the operation
+        /// fails or is canceled, it removes a file that it created. A file that already existed then contains only a
+        /// part of the new content.
         public static let inPlace = Mode(name: "inPlace")
     }
 }

@@ -14,27 +14,29 @@ public struct AuthenticationOptions: Sendable {
     ///
     /// The default is an empty string.
     public var name = ""
-    /// The origins to which the realm sends its credential.
+    /// The origins to which OperationKit sends the credential.
     ///
-    /// The default is `nil`. For an operation of a ``NetworkBase``, the realm then adds the credential only to requests
-    /// to the origin of the base. For other operations, the realm adds the credential to requests to all origins.
+    /// The default is `nil`. For an operation of a ``NetworkBase``, the authenticator then adds the credential only to
+    /// requests to the origin of the base. For other operations, the authenticator adds the credential to requests to
+    /// all origins.
     ///
-    /// The realm compares only the scheme, the host and the port of a URL. If a URL in this array does not specify a
-    /// scheme and a host, the realm's operations fail with ``NetworkError/Code/invalidURL``.
+    /// The authenticator compares only the scheme, the host and the port of a URL. If a URL in this array does not
+    /// specify a scheme and a host, operations that use the authenticator fail with ``NetworkError/Code/invalidURL``.
     ///
     /// To send the credential to an origin other than the base, for example with ``Endpoint/at(_:allowsOtherOrigin:)``,
     /// list all origins in this array.
     public var origins: [URL]?
     /// A closure that returns whether a response rejects the credential.
     ///
-    /// The default closure returns `true` for the status code 401. The realm calls the closure for each response to a
-    /// request that contains the credential. The call can happen on any thread.
+    /// The default closure returns `true` for the status code 401. The authenticator calls the closure, on any thread,
+    /// for each response to a request that contains the credential.
     public var isRejected: @Sendable (ResponseHead) -> Bool = { $0.status == 401 }
-    /// The time before a credential's expiration at which the realm stops using the credential and refreshes it.
+    /// The time before a credential's expiration at which the authenticator stops using the credential and refreshes
+    /// it.
     ///
     /// The default is 60 seconds. This time allows for the duration of a request and for differences between clocks. If
-    /// the lifetime of a new credential is shorter than this value, the realm uses the credential until the server
-    /// rejects it.
+    /// the lifetime of a new credential is shorter than this value, the authenticator uses the credential until the
+    /// server rejects it.
     public var leeway = Duration.seconds(60)
     /// The maximum duration of a refresh of the credential.
     ///
@@ -50,28 +52,28 @@ public struct AuthenticationOptions: Sendable {
     public var refreshWindow = Duration.seconds(30)
     /// A closure that returns whether another refresh may succeed after a refresh failed with an error.
     ///
-    /// If the closure returns `false`, all requests that need the credential fail until the realm gets another
-    /// credential. The default closure returns `true` in these cases:
+    /// If the closure returns `false`, all requests that need the credential fail until the authenticator gets
+    /// another credential. The default closure returns `true` in these cases:
     ///
     /// - The network or the server failed, as in ``RetryRule/standard``.
     /// - The refresh was canceled.
     /// - A queue did not accept the refresh.
     ///
-    /// The realm does not call the closure for a refresh that timed out, because another refresh may always succeed
-    /// after a timeout.
+    /// The authenticator does not call the closure for a refresh that timed out, because another refresh may always
+    /// succeed after a timeout.
     public var mayPass: @Sendable (any Error) -> Bool = { AuthenticationOptions.isPassing($0) }
     /// The minimum time between a temporary failure of a refresh and the next refresh.
     ///
     /// The default is 10 seconds. During this time, requests that need a new credential fail with the error of the
-    /// failed refresh. If the server specifies a longer time in the `Retry-After` header, the realm uses that time, but
-    /// at most ten minutes.
+    /// failed refresh. If the server specifies a longer time in the `Retry-After` header, the authenticator
+    /// uses that time, but at most ten minutes.
     public var pauseAfterFailure = Duration.seconds(10)
-    /// The pace at which paused operations resume after the realm gets a new credential.
+    /// The pace at which paused operations resume after the authenticator gets a new credential.
     ///
     /// The default is ``PostponementPace/standard``.
     public var pace = PostponementPace.standard
-    /// A closure that the realm calls with each authentication event, in the order of the events, on a serial queue of
-    /// the realm.
+    /// A closure that the authenticator calls with each authentication event, in the order of the events, on a serial
+    /// queue.
     ///
     /// The default is `nil`.
     public var eventHandler: (@Sendable (AuthenticationEvent) -> Void)?
@@ -85,10 +87,10 @@ public struct AuthenticationOptions: Sendable {
     /// Creates options with the default values.
     public init() {}
 
-    /// Adds a closure that the realm calls on the main actor with each authentication event, in the order of the
-    /// events.
+    /// Adds a closure that the authenticator calls on the main actor with each authentication event, in the order of
+    /// the events.
     ///
-    /// The realm also calls the ``eventHandler`` and the closures that you added earlier.
+    /// The authenticator also calls the ``eventHandler`` and the closures that you added earlier.
     ///
     /// - Parameter body: The closure to call with each event.
     public mutating func onMainActor(event body: @escaping @MainActor (AuthenticationEvent) -> Void) {
@@ -152,8 +154,8 @@ extension OperationFailure: EndOfOperation {
 ///
 /// An authenticator solves these problems. When the server rejects the credential, the authenticator pauses the
 /// operation, which releases its slot in the queue. The authenticator then refreshes the credential once. During the
-/// refresh, it sends no request with the old credential. After the refresh, each paused operation creates its request
-/// again and sends it.
+/// refresh, OperationKit does not send requests with the old credential. After the refresh, each paused operation
+/// creates its request again and sends the new request.
 ///
 /// ```swift
 /// struct Token: Decodable, Sendable { let access: String, refresh: String, lifetime: Double }
@@ -186,12 +188,12 @@ public final class Authenticator<Credential: Sendable>: Sendable {
     ///   - options: The options of the authenticator.
     ///   - lifetime: A closure that returns how long a new credential is valid, or `nil` if the lifetime is unknown.
     ///     The default closure returns `nil`.
-    ///   - apply: A closure that adds a credential to a request. The realm calls the closure as the last step before
-    ///     the request is sent.
+    ///   - apply: A closure that adds a credential to a request. The authenticator calls the closure as the last step
+    ///     before the session sends the request.
     ///   - refresh: A closure that fetches a new credential. The closure receives the last credential, which may have
     ///     expired. Store the new credential before you return it. Only one refresh runs at a time, in a separate task
     ///     that does not depend on the waiting operations. Network operations that you create within the closure do not
-    ///     wait for this realm. If the closure is `nil`, operations wait until you call ``set(_:)``.
+    ///     wait for this refresh. If the closure is `nil`, operations wait until you call ``set(_:)``.
     public init(
         _ credential: Credential? = nil, options: AuthenticationOptions = .standard,
         lifetime: @escaping @Sendable (Credential) -> Duration? = { _ in nil },
@@ -209,12 +211,12 @@ public final class Authenticator<Credential: Sendable>: Sendable {
         if let credential { realm.set(credential) }
     }
 
-    /// The current credential, or `nil` if the realm has no usable credential.
+    /// The current credential, or `nil` if the authenticator has no usable credential.
     public var credential: Credential? { realm.credential as? Credential }
 
     /// Sets a new credential, for example after a user signs in.
     ///
-    /// If a refresh is running, the realm cancels it. Operations that wait for a credential resume.
+    /// If a refresh is running, the authenticator cancels it. Operations that wait for a credential resume.
     public func set(_ credential: Credential) { realm.set(credential) }
 
     /// Removes the credential, for example after a user signs out.
@@ -237,7 +239,7 @@ public final class Authenticator<Credential: Sendable>: Sendable {
     public var postponedCount: Int { realm.postponedCount }
 }
 
-/// An event that describes a change in the state of a realm's credential.
+/// An event that describes a change in the state of an authenticator's credential.
 public struct AuthenticationEvent: Sendable, CustomStringConvertible {
     /// A kind of authentication event.
     ///
@@ -248,15 +250,15 @@ public struct AuthenticationEvent: Sendable, CustomStringConvertible {
 
         private init(_ name: String) { description = name }
 
-        /// The realm began to refresh the credential.
+        /// The authenticator began to refresh the credential.
         ///
-        /// After this event, the realm sends no request with the old credential.
+        /// After this event, OperationKit does not send requests with the old credential.
         public static let refreshBegan = Kind("refreshBegan")
-        /// The realm needs a credential, but the authenticator has no closure that fetches credentials.
+        /// A request needs a credential, but the authenticator has no closure that fetches credentials.
         ///
         /// Set a credential with ``Authenticator/set(_:)``, for example after the user signs in.
         public static let credentialWanted = Kind("credentialWanted")
-        /// The realm has a new credential.
+        /// The authenticator has a new credential.
         public static let credentialCame = Kind("credentialCame")
         /// A refresh of the credential failed or timed out.
         public static let refreshFailed = Kind("refreshFailed")

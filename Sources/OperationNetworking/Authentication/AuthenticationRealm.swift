@@ -346,10 +346,10 @@ extension AuthenticationRealm {
 
 extension Authenticator {
     /// Changes the request of an operation that waits for a credential, and sends the request without the credential of
-    /// this realm.
+    /// this authenticator.
     ///
-    /// After this call, the realm no longer adds its credential to requests of the operation. Add another credential in
-    /// the `change` closure. If the server rejects a request, the operation fails.
+    /// After this call, the authenticator no longer adds its credential to requests of the operation. Add another
+    /// credential in the `change` closure. If the server rejects a request, the operation fails.
     ///
     /// - Parameters:
     ///   - operation: An operation in ``postponed``.

@@ -11,7 +11,7 @@ import OperationCore
 public struct Connectivity: Sendable, Hashable {
     /// A status that indicates whether requests can leave this device.
     ///
-    /// Future versions add no cases.
+    /// Future versions will not add cases.
     public enum Status: String, Sendable, Hashable {
         /// The network is available.
         case satisfied
@@ -125,7 +125,7 @@ public protocol ConnectivityMonitor: AnyObject, Sendable {
     /// To end the observation, cancel or release the returned token. The token keeps a strong reference to the monitor.
     ///
     /// - Parameter body: The closure to call with each state.
-    /// - Returns: A token that ends the observation.
+    /// - Returns: A token that ends the observation when you cancel or release the token.
     func observe(_ body: @escaping @Sendable (Connectivity) -> Void) -> ConnectivityObservation
 }
 
@@ -234,7 +234,7 @@ public final class ConnectivityBoard: Sendable {
     /// - Parameters:
     ///   - monitor: The monitor that owns this board.
     ///   - body: The closure to call with each state.
-    /// - Returns: A token that ends the observation.
+    /// - Returns: A token that ends the observation when you cancel or release the token.
     public func observe(
         for monitor: any ConnectivityMonitor, _ body: @escaping @Sendable (Connectivity) -> Void
     ) -> ConnectivityObservation {

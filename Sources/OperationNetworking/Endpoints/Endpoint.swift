@@ -30,7 +30,7 @@ import Foundation
 public struct Endpoint<ResultType: Sendable>: Sendable {
     /// The HTTP method of the request.
     public var method: String
-    /// The path that the operation appends to the URL of the base, without percent-encoding.
+    /// The unencoded path, which the operation percent-encodes and appends to the URL of the base.
     ///
     /// If you set this property, the path replaces a URL that you set with ``at(_:allowsOtherOrigin:)``.
     public var path: String {
@@ -77,7 +77,7 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
     /// - Parameters:
     ///
     ///   - method: The HTTP method of the request.
-    ///   - path: The path that the operation appends to the URL of the base, without percent-encoding.
+    ///   - path: The unencoded path, which the operation percent-encodes and appends to the URL of the base.
     ///   - query: The query parameters of the request.
     ///   - headers: The headers of the request, in addition to the headers of the base.
     ///   - accepts: The value of the `Accept` header. The default is `*/*`, which accepts responses of any content
@@ -139,7 +139,8 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
     /// - The operation sends the existing headers of the endpoint, except secret headers. The secret headers are the
     ///   default values of ``RedirectPolicy/secretHeaders``. The operation always sends headers that you add to the
     ///   endpoint after this call.
-    /// - A realm adds its credential to the request only if ``AuthenticationOptions/origins`` contains that origin.
+    /// - An authenticator adds its credential to the request only if ``AuthenticationOptions/origins`` contains that
+    ///   origin.
     ///
     /// - Parameters:
     ///   - url: An absolute URL, or a URL that is relative to the base.
@@ -301,7 +302,7 @@ extension Endpoint {
     /// For example, the closure can return a thumbnail, or an image of a type from another library.
     ///
     /// - Parameters:
-    ///   - path: The path that the operation appends to the URL of the base, without percent-encoding.
+    ///   - path: The unencoded path, which the operation percent-encodes and appends to the URL of the base.
     ///   - query: The query parameters of the request.
     ///   - decode: A closure that decodes the image. The operation calls the closure on the thread on which it
     ///     evaluates the response.

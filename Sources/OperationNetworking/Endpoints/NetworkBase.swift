@@ -281,7 +281,7 @@ extension NetworkBase {
     /// Creates an operation that sends a GET request to a path of the service and decodes the response.
     ///
     /// - Parameters:
-    ///   - path: The path to append to the URL of the base, without percent-encoding.
+    ///   - path: The unencoded path, which OperationKit percent-encodes and appends to the URL of the base.
     ///   - query: The query parameters. The query does not contain parameters whose value is `nil`.
     ///   - headers: The headers of the request, which replace headers of the base that have the same name.
     ///   - type: The type of the result.
@@ -322,7 +322,7 @@ extension NetworkBase {
     ///
     /// - Parameters:
     ///   - value: The value to encode.
-    ///   - path: The path to append to the URL of the base, without percent-encoding.
+    ///   - path: The unencoded path, which OperationKit percent-encodes and appends to the URL of the base.
     ///   - query: The query parameters. The query does not contain parameters whose value is `nil`.
     ///   - method: The HTTP method. The default is `POST`.
     ///   - headers: The headers of the request, which replace headers of the base that have the same name.
@@ -338,7 +338,7 @@ extension NetworkBase {
     ///
     /// - Parameters:
     ///   - body: The body to send.
-    ///   - path: The path to append to the URL of the base, without percent-encoding.
+    ///   - path: The unencoded path, which OperationKit percent-encodes and appends to the URL of the base.
     ///   - query: The query parameters. The query does not contain parameters whose value is `nil`.
     ///   - method: The HTTP method. The default is `POST`.
     ///   - headers: The headers of the request, which replace headers of the base that have the same name.
@@ -353,7 +353,7 @@ extension NetworkBase {
     /// Creates an operation that sends a DELETE request to a path of the service and decodes the response.
     ///
     /// - Parameters:
-    ///   - path: The path to append to the URL of the base, without percent-encoding.
+    ///   - path: The unencoded path, which OperationKit percent-encodes and appends to the URL of the base.
     ///   - query: The query parameters. The query does not contain parameters whose value is `nil`.
     ///   - headers: The headers of the request, which replace headers of the base that have the same name.
     ///   - type: The type of the result.
@@ -383,8 +383,8 @@ extension NetworkOperation {
     /// - The operation adds missing ``NetworkBase/headers`` to each request to the origin of ``NetworkBase/url``. The
     ///   operation does not send these headers to another origin, even if a hook changes the URL of the request,
     ///   because a header might be a credential.
-    /// - A realm without ``AuthenticationOptions/origins`` adds its credential only to requests to the origin of
-    ///   ``NetworkBase/url``.
+    /// - An authenticator without ``AuthenticationOptions/origins`` adds its credential only to requests to the origin
+    ///   of ``NetworkBase/url``.
     /// - The operation uses the session of the base, unless you created the operation with another session, such as
     ///   `.shared`.
     /// - The operation uses the ``NetworkBase/options`` of the base, unless you set options for the operation or the
@@ -439,7 +439,7 @@ extension NetworkBase {
     /// settings for operations, such as ``realms``, ``retry``, ``offline`` and ``log``, have no effect.
     ///
     /// - Parameters:
-    ///   - path: The path to append to the URL of the base, without percent-encoding.
+    ///   - path: The unencoded path, which OperationKit percent-encodes and appends to the URL of the base.
     ///   - query: The query parameters. The query does not contain parameters whose value is `nil`.
     ///   - headers: The headers of the request, which replace headers of the base that have the same name.
     /// - Throws: A ``NetworkError`` if the request is not valid, if the transfer fails, or if the rules reject the
@@ -472,7 +472,7 @@ extension NetworkBase {
     /// ``ServerSentEvents``.
     ///
     /// - Parameters:
-    ///   - path: The path to append to the URL of the base, without percent-encoding.
+    ///   - path: The unencoded path, which OperationKit percent-encodes and appends to the URL of the base.
     ///   - query: The query parameters. The query does not contain parameters whose value is `nil`.
     ///   - headers: The headers of the request, which replace headers of the base that have the same name.
     ///   - silence: The time without data after which the sequence opens a new connection. The default is `nil`, which

@@ -158,19 +158,19 @@ extension NetworkError.Code {
     /// If the body of a response reports that the credential is not valid, your code can throw an error with this code.
     /// Throw the error in an evaluator, a rule of `validate(_:)` or a ``ResponseRules/decodeError`` closure.
     ///
-    /// The realm then refreshes the credential, as after the status code 401, and the operation sends the request
-    /// again. If your code throws the error again, or if the request contained no credential of a realm, the operation
-    /// fails with the thrown error.
+    /// The authenticator then refreshes the credential, as after the status code 401, and the operation sends the
+    /// request again. If your code throws the error again, or if no authenticator added a credential to the request,
+    /// the operation fails with the thrown error.
     public static let credentialRejected = Self("credentialRejected")
-    /// The realm could not refresh the credential.
+    /// The authenticator could not refresh the credential.
     ///
     /// The ``NetworkError/cause`` contains the reason.
     public static let refreshFailed = Self("refreshFailed")
-    /// The realm did not finish the refresh of the credential in time.
+    /// The authenticator did not finish the refresh of the credential in time.
     public static let refreshTimedOut = Self("refreshTimedOut")
-    /// The realm refreshed the credential too often in a short time.
+    /// The authenticator refreshed the credential too often in a short time.
     public static let tooManyRefreshes = Self("tooManyRefreshes")
-    /// The realm has no credential, because the program signed the user out.
+    /// The authenticator has no credential, because the program signed the user out.
     public static let signedOut = Self("signedOut")
 }
 

@@ -408,7 +408,7 @@ extension NetworkError {
     ///
     /// - The operation has no ``Retry``.
     /// - The error belongs to an earlier attempt, after which the operation made another attempt.
-    /// - The error is about a wait for the network, a refresh or a rejected credential.
+    /// - An ``OfflinePolicy`` or an ``Authenticator`` made the operation fail.
     public var retryEnd: RetryReason? {
         get { details?.retryEnd }
         set { change { $0.retryEnd = newValue } }

@@ -232,8 +232,8 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
 
     /// Changes the request of an attempt synchronously before the operation sends it.
     ///
-    /// The operation calls this method after each call of ``makeRequest()``, and sends the request that the method
-    /// returns. The default implementation returns the request unchanged.
+    /// The operation calls this method after each call to ``makeRequest()``, and continues with the request that the
+    /// method returns. The default implementation returns the request unchanged.
     ///
     /// If the body is in memory, `request` contains the body, and the method can sign, replace or remove it. If the
     /// body is a file or a stream, `request` does not contain the body, and the operation sends it unless the method

@@ -371,10 +371,10 @@ public struct LoopbackAddress: Hashable, Sendable, CustomStringConvertible {
     /// If the server also listens on ``ipv4``, both addresses use the same port.
     public static let ipv6 = LoopbackAddress(kind: .ipv6, port: 0)
 
-    /// Returns the IPv4 address 127.0.0.1 with a port, or with a free port if `port` is 0.
+    /// Returns the IPv4 address 127.0.0.1 with the specified port, or with a free port if `port` is 0.
     public static func ipv4(port: UInt16) -> LoopbackAddress { LoopbackAddress(kind: .ipv4, port: port) }
 
-    /// Returns the IPv6 address `::1` with a port, or with a free port if `port` is 0.
+    /// Returns the IPv6 address `::1` with the specified port, or with a free port if `port` is 0.
     public static func ipv6(port: UInt16) -> LoopbackAddress { LoopbackAddress(kind: .ipv6, port: port) }
 
     /// Returns the address of a Unix domain socket at a path.

@@ -169,7 +169,7 @@ public struct SessionRecordingError: Error, Hashable, Sendable, CustomStringConv
 public struct RecordedExchange: Sendable, Hashable {
     /// A way in which an exchange ended.
     ///
-    /// Future versions add no cases.
+    /// Future versions will not add cases.
     public enum End: Sendable, Hashable {
         /// The server sent a complete response.
         case complete

@@ -15,12 +15,12 @@
 /// }
 /// ```
 ///
-/// Events come in the order of the changes and are numbered without gaps. You can apply events to a snapshot with
-/// ``QueueSnapshot/apply(_:)``. The sequence stores unread events up to a maximum number. A reader that is too slow
-/// receives the number of missed events and a new snapshot, and continues from that snapshot.
+/// The sequence contains the events in the order of the changes and numbers them without gaps. You can apply events to
+/// a snapshot with ``QueueSnapshot/apply(_:)``. The sequence stores unread events up to a maximum number. If a reader
+/// is too slow, the reader receives the number of missed events and a new snapshot, and continues from that snapshot.
 ///
-/// Neither the sequence nor an iterator keeps the queue alive. The loop ends when the queue is freed and all of its
-/// entries have ended, or when the task of the loop is canceled.
+/// Neither the sequence nor an iterator keeps the queue alive. A loop over the sequence ends when the queue is freed
+/// and all of its entries have ended, or when the task of the loop is canceled.
 public struct QueueEvents: AsyncSequence, Sendable {
     let engine: WeakEngine
     let capacity: Int
@@ -28,12 +28,11 @@ public struct QueueEvents: AsyncSequence, Sendable {
     /// Creates an iterator that begins with the current state of the queue.
     public func makeAsyncIterator() -> Iterator { Iterator(subscription: QueueSubscription(engine, capacity)) }
 
-    /// An iterator that returns each update in turn.
+    /// An iterator that returns the updates of a queue one after another.
     public struct Iterator: AsyncIteratorProtocol {
         fileprivate let subscription: QueueSubscription
 
-        /// Waits for the next update and returns it, or returns `nil` after the last update or when the task is
-        /// canceled.
+        /// Waits for the next update and returns it, or returns `nil` after the last update or if the task is canceled.
         public mutating func next() async -> QueueUpdate? { await subscription.next() }
     }
 }
@@ -77,29 +76,34 @@ private final class QueueSubscription: Sendable {
 
 /// An event that describes a change to a queue.
 public struct QueueEvent: Sendable, CustomStringConvertible {
-    /// A change to a queue.
+    /// A change to a queue or to one of its entries.
     ///
     /// More cases may be added.
     public enum Change: Sendable {
-        /// An entry was added with an initial state.
-        case added(QueueEntry, QueueEntry.State)
-        /// An entry that is not running changed its state, for example to `ready` when its dependencies have ended.
-        case moved(QueueEntry, QueueEntry.State)
-        /// An entry began.
-        case started(QueueEntry)
-        /// A running entry now waits without a slot, for example for a network or before another attempt.
+        /// An entry was added to the queue.
         ///
-        /// This change may be repeated with another reason.
+        /// The associated values are the entry and its first state.
+        case added(QueueEntry, QueueEntry.State)
+        /// The state of an entry that is not running changed, for example to `ready` when its dependencies had ended.
+        case moved(QueueEntry, QueueEntry.State)
+        /// The queue began to run an entry.
+        case started(QueueEntry)
+        /// A running entry gave up its slot in order to wait, for example for a network connection or before another
+        /// attempt.
+        ///
+        /// The change is repeated if the entry then waits for another reason.
         case rested(QueueEntry, WaitReason)
-        /// An entry that waited has a slot again and resumes.
+        /// A running entry that waited has a slot again and resumes its work.
         case wentOn(QueueEntry)
         /// An entry ended and was removed.
         case ended(QueueEntry, QueueEntry.Ending)
-        /// The queue was suspended, so no entry begins.
+        /// The queue was suspended, so it does not begin any entries.
         case suspended
-        /// The queue was resumed, so entries may begin again.
+        /// The queue was resumed, so it can begin entries again.
         case resumed
-        /// The maximum number of operations that run at the same time changed, where `nil` means no maximum.
+        /// The width of the queue changed.
+        ///
+        /// The associated value is the new width, or `nil` for no maximum.
         case widthChanged(Int?)
         /// The queue was shut down and accepts no more entries.
         case closed
@@ -120,7 +124,7 @@ public struct QueueEvent: Sendable, CustomStringConvertible {
         }
     }
 
-    /// A string with the number and the change.
+    /// A description with the number and the change.
     public var description: String {
         switch change {
         case .added(let entry, let state): "\(number) added \(entry), \(state)"
@@ -353,11 +357,13 @@ final class QueueFeed: Sendable {
 ///
 /// No more cases will be added.
 public enum QueueUpdate: Sendable {
-    /// The state of the queue before the events that follow.
+    /// The state of the queue at the beginning of the sequence, before any event.
     case snapshot(QueueSnapshot)
-    /// A change that follows the previous update without a gap.
+    /// An event that follows the previous update without a gap.
     case event(QueueEvent)
-    /// The number of events that a slow reader missed, and the state of the queue from which the reader continues.
+    /// The reader was too slow and missed events.
+    ///
+    /// The associated values are the number of missed events and the current state of the queue.
     case missed(UInt64, QueueSnapshot)
 
     /// The snapshot, or `nil` if the update is an event.

@@ -3,7 +3,7 @@
 
 import Foundation
 
-/// An explanation of why an operation does not run, as structured values and as readable text.
+/// An explanation of why an operation does not run, with structured values and a readable description.
 ///
 /// ```swift
 /// let queue = QueueManager("uploads")
@@ -15,10 +15,10 @@ import Foundation
 /// // (not started, and in no queue that would start it).
 /// ```
 ///
-/// The explanation describes the moment at which it was created. The dependencies are checked one after another, so
-/// their states may have changed in the meantime.
+/// The explanation describes the moment at which it was created. The queue checks the dependencies one after another,
+/// so the states of some of them may have changed when the explanation is complete.
 public struct QueueExplanation: Sendable, CustomStringConvertible {
-    /// The operation that the explanation is about.
+    /// The operation that the explanation describes.
     public let operation: Operation
     /// The name of the queue that created the explanation.
     public let queue: String
@@ -26,8 +26,8 @@ public struct QueueExplanation: Sendable, CustomStringConvertible {
     public let standing: OperationStanding
     /// The reasons why the operation does not run.
     ///
-    /// The array is empty if there is no reason, or if the operation is not in the queue and does not wait for the
-    /// width of its group.
+    /// The array is empty if nothing prevents the operation from running. The array is also empty if the operation is
+    /// not in the queue, unless the operation waits for the width of its group.
     public let reasons: [Reason]
 
     /// A reason why an operation does not run.
@@ -36,60 +36,67 @@ public struct QueueExplanation: Sendable, CustomStringConvertible {
     public enum Reason: Sendable {
         /// The operation waits for another operation that has not ended.
         case dependency(Dependency)
-        /// The operation waits for a delay or another start condition.
+        /// The operation waits because of a delay or another start condition.
         case hold(Hold)
         /// The queue is suspended, possibly with a reason.
         ///
         /// See ``QueueManager/suspend(because:)``.
         case suspended(because: String?)
-        /// The operation is a barrier, or is behind a barrier.
+        /// The operation is a barrier or was added after a barrier, and earlier entries have not ended.
         case barrier(BarrierWait)
-        /// These entries occupy all slots of the queue.
+        /// The queue has reached its width.
+        ///
+        /// The associated values are the width and the entries that occupy the slots.
         case width(Int, holders: [QueueEntry])
-        /// These entries occupy all threads that the queue may currently have.
+        /// The queue currently has no free thread.
+        ///
+        /// The associated values are the number of threads and the entries that occupy them.
         case threads(Int, holders: [QueueEntry])
-        /// The queues of the process already have the maximum number of threads, and all of them are busy.
+        /// All queues of the process together have reached the maximum number of threads, which is the associated
+        /// value, and all of these threads are busy.
         case threadLimit(Int)
-        /// This many ready entries are more urgent.
+        /// More urgent entries are ready and begin first.
+        ///
+        /// The associated value is the number of these entries.
         case turn(ahead: Int)
-        /// A plain operation reports that it is not ready.
+        /// The operation is a plain `Foundation.Operation` whose `isReady` property is `false`.
         case ownReadiness
-        /// The operation began and was suspended.
+        /// The operation began and was then suspended.
         case operationSuspended
-        /// The operation began and waits without a slot in the middle of its work.
+        /// The operation began, and gave up its slot in order to wait before it continues its work.
         case resting(WaitReason)
         /// The operation was canceled, and its body is still running.
         case windingDown
     }
 
-    /// An operation that another operation waits for.
+    /// An operation that must end before another operation can begin.
     public struct Dependency: Sendable {
         /// The operation that has not ended.
         public let operation: Operation
-        /// The state of that operation.
+        /// The state of the operation that has not ended.
         public let standing: OperationStanding
     }
 
-    /// A start condition that holds back an entry whose dependencies have ended.
+    /// A start condition that prevents an entry from beginning after its dependencies have ended.
     public struct Hold: Sendable {
-        /// The kind of condition.
+        /// The kind of start condition.
         ///
         /// The kinds are `delay`, `condition`, `throttle`, `category`, `group` (a suspended group), `groupWidth` and
         /// `admission`. More kinds may be added.
         public let kind: String
-        /// A clause that describes the condition, such as "its startDelay has not elapsed".
+        /// A clause that describes the start condition, such as "its startDelay has not elapsed".
         public let detail: String
-        /// The operations that hold the resource that the entry needs, in any queue.
+        /// The operations, in any queue, that hold the resource that the entry needs.
         public let holders: [Operation]
     }
 
-    /// A barrier for which an entry waits.
+    /// A wait for earlier entries that is caused by a barrier.
     public struct BarrierWait: Sendable {
         /// A Boolean value that indicates whether the entry itself is a barrier.
         public let isBarrier: Bool
-        /// The barriers before the entry, in no particular order.
+        /// The barriers that were added before the entry, in no particular order.
         public let barriers: [QueueEntry]
-        /// All entries that must end before this one, including the barriers, in no particular order.
+        /// All entries that must end before the entry begins, including the barriers, in no particular order.
         public let ahead: [QueueEntry]
     }
 }
@@ -98,9 +105,13 @@ public struct QueueExplanation: Sendable, CustomStringConvertible {
 ///
 /// More cases may be added.
 public enum OperationStanding: Sendable, Hashable, CustomStringConvertible {
-    /// The operation is in the ``QueueManager`` with this name.
+    /// The operation is in a ``QueueManager``.
+    ///
+    /// The associated values are the name of the queue and the state of the entry.
     case inQueue(String, QueueEntry.State)
-    /// The operation is a child of the group with this name, and is not in a queue yet.
+    /// The operation is a child of a group and is not in a queue yet.
+    ///
+    /// The associated value is the name of the group.
     case inGroup(String)
     /// The operation is in an `OperationQueue`, which can be detected only on Linux.
     case inOperationQueue
@@ -108,12 +119,12 @@ public enum OperationStanding: Sendable, Hashable, CustomStringConvertible {
     case executing
     /// The operation was started, is in no known queue, and waits for dependencies that have not ended.
     case startedAndWaiting
-    /// The operation was not started and is in no known queue, so it will not begin unless you start it.
+    /// The operation was not started and is in no known queue, so it does not begin before you start it.
     case notStarted
     /// The operation has ended.
     case ended(QueueEntry.Ending)
 
-    /// A string that describes the state.
+    /// A description of the state.
     public var description: String {
         switch self {
         case .inQueue(let queue, let state): "\(state) in queue \(queue)"
@@ -130,7 +141,7 @@ public enum OperationStanding: Sendable, Hashable, CustomStringConvertible {
 }
 
 extension QueueExplanation {
-    /// A string that contains the whole explanation.
+    /// A description of the operation's state and of all reasons.
     public var description: String {
         let subject = "\(operation.displayName) \(verb)"
         if reasons.isEmpty { return subject + "." }
@@ -151,7 +162,7 @@ extension QueueExplanation {
 }
 
 extension QueueExplanation.Reason: CustomStringConvertible {
-    /// A string that describes the reason, as part of a sentence.
+    /// A description of the reason that can be part of a sentence.
     public var description: String {
         switch self {
         case .dependency(let dependency): "it depends on \(dependency.operation.displayName) (\(dependency.standing))"
@@ -211,7 +222,7 @@ extension QueueExplanation.Hold {
 }
 
 extension QueueExplanation.BarrierWait: CustomStringConvertible {
-    /// A string that describes the barrier, as part of a sentence.
+    /// A description of the barrier that can be part of a sentence.
     public var description: String {
         isBarrier
             ? "it is a barrier, and \(names(ahead)) must end first"

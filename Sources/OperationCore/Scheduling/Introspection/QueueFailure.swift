@@ -3,20 +3,20 @@
 
 import Foundation
 
-/// An operation that failed in a queue, with its error.
+/// A failure of an operation in a queue, with the operation and its error.
 public struct QueueFailure: Sendable, Identifiable, CustomStringConvertible {
     /// The number of the failure, which increases with each failure of the queue.
     public let id: UInt64
-    /// The operation that failed.
+    /// The operation that failed in the queue.
     public let operation: ManagedOperation
-    /// The error of the operation.
+    /// The error with which the operation failed.
     public let error: any Error
-    /// The time of the failure.
+    /// The time at which the operation failed.
     public let date: Date
-    /// A Boolean value that indicates whether the queue can create another operation like this one.
+    /// A Boolean value that indicates whether the queue can create the operation again with a closure.
     public let canRunAgain: Bool
 
-    /// The name of the operation and the error in one line.
+    /// A description with the name of the operation and the error in one line.
     public var description: String { "\(operation.displayName) failed: \(error)" }
 }
 
@@ -39,7 +39,7 @@ struct FailureList {
     /// The failures in their order.
     var all: [Item] { items.values.sorted { $0.number < $1.number } }
 
-    // The caller must release the results of these methods outside the lock.
+    // The caller must release the results of these methods without holding the lock.
 
     mutating func add(_ entry: QueueMachine.Entry) -> [Item] {
         guard case .operation(let operation) = entry.work else { return [] }
@@ -111,12 +111,11 @@ extension QueueError {
 
 // Failures, and running failed operations again.
 extension QueueManager {
-    /// Creates an operation with a closure, adds it, and keeps the closure so that you can run a failed operation
-    /// again.
+    /// Creates an operation with a closure, adds the operation, and stores the closure so that you can run a failed
+    /// operation again.
     ///
-    /// In the closure, set everything that the operation needs, such as handlers, dependencies and a timeout. The
-    /// closure is called immediately, and again each time that you run the operation again. The closure must return a
-    /// new operation each time.
+    /// In the closure, set everything that the operation needs, such as handlers, dependencies and a timeout. The queue
+    /// calls the closure immediately on the calling thread, and once more each time that you run the operation again.
     ///
     /// ```swift
     /// let queue = QueueManager("uploads")
@@ -127,8 +126,8 @@ extension QueueManager {
     ///
     /// - Parameter make: A closure that creates a new operation each time it is called.
     /// - Returns: The operation that was added.
-    /// - Throws: A ``QueueError`` if the operation is already in a queue, was started or has ended. The method also
-    ///   throws if the queue is full or was shut down.
+    /// - Throws: A ``QueueError`` if the operation is already in a queue or a group, was started or has ended. The
+    ///   method also throws this error if the queue is full or was shut down.
     @discardableResult
     public func add<Made: ManagedOperation>(
         remaking make: @escaping @Sendable () -> Made
@@ -138,11 +137,11 @@ extension QueueManager {
         return operation
     }
 
-    /// The last failed operations that were not run again, with the oldest first.
+    /// The failures of operations that were not run again, in the order in which they occurred.
     ///
-    /// The list contains at most ``failureLimit`` failures. It holds strong references to the operations. An operation
-    /// that references the queue, for example in a property, keeps the queue in memory as long as the operation is in
-    /// the list.
+    /// The list contains at most the last ``failureLimit`` failures, and keeps their operations alive. An operation
+    /// that references the queue, for example in a property, keeps the queue alive as long as the operation is in the
+    /// list.
     public var failures: [QueueFailure] {
         engine.state.withLock { $0.failures.all }.compactMap { item in
             guard let error = item.operation.anyError else { return nil }
@@ -152,7 +151,7 @@ extension QueueManager {
         }
     }
 
-    /// The maximum number of failures in the list.
+    /// The maximum number of failures in the queue's list.
     ///
     /// The default is 1,000. If the value is 0, the queue keeps no failures.
     public var failureLimit: Int {
@@ -163,21 +162,22 @@ extension QueueManager {
         }
     }
 
-    /// The number of failures that were removed because the list exceeded its limit.
+    /// The number of failures that the queue removed because the list exceeded its limit.
     public var forgottenFailureCount: Int { engine.state.withLock { $0.failures.forgottenCount } }
 
-    /// Removes all failures from the list.
+    /// Removes all failures from the queue's list.
     public func removeAllFailures() {
         let removed = engine.state.withLock { $0.failures.removeAll() }
         withExtendedLifetime(removed) {}
     }
 
-    /// Creates a failed operation again, adds it to the queue, and removes the failure from the list.
+    /// Creates a failed operation again, adds the new operation to the queue, and removes the failure from the list.
     ///
-    /// - Parameter failure: The failure whose operation is run again.
+    /// - Parameter failure: The failure of the operation to run again.
     /// - Returns: The new operation.
-    /// - Throws: A ``QueueError`` if the operation cannot be created again, if the failure is not in the list, or if
-    ///   the queue cannot add the operation. If the queue cannot add the operation, the failure stays in the list.
+    /// - Throws: A ``QueueError`` with the code `notRemakable` if the operation cannot be created again, or with the
+    ///   code `notListed` if the failure is not in the list. If the queue cannot add the new operation, the method
+    ///   throws the same error as `add`, and the failure stays in the list.
     @discardableResult
     public func runAgain(_ failure: QueueFailure) throws(QueueError) -> ManagedOperation {
         let (name, operationName) = (engine.name, failure.operation.displayName)
@@ -197,7 +197,8 @@ extension QueueManager {
         }
     }
 
-    /// Creates all failed operations again, adds them in their order, and removes their failures from the list.
+    /// Creates all failed operations again, adds the new operations in the order of the failures, and removes the
+    /// failures from the list.
     ///
     /// The failures of operations that cannot be created again stay in the list.
     ///
@@ -211,7 +212,7 @@ extension QueueManager {
             do throws(QueueError) {
                 made.append(try runAgain(failure))
             } catch {
-                // Another thread has run the operation again in the meantime.
+                // Another thread ran the operation again in the meantime.
                 if error.code != .notListed { throw error }
             }
         }

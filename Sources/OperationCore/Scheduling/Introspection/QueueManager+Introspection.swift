@@ -5,15 +5,15 @@ import Foundation
 
 // The entries of the queue.
 extension QueueManager {
-    /// The numbers of entries in each state, and of ended entries by outcome.
+    /// The numbers of entries in each state, and the numbers of ended entries for each outcome.
     ///
     /// The cost of reading this property does not depend on the number of entries.
     public var counts: QueueCounts { engine.counts }
 
-    /// The entries and settings of the queue at this moment.
+    /// The current entries, counts and settings of the queue.
     ///
-    /// The cost of reading this property grows with the number of entries, and the queue is blocked in the meantime. If
-    /// you need only numbers, read ``counts``.
+    /// The cost of reading this property grows with the number of entries, and the queue is blocked during the access.
+    /// If you need only numbers, read ``counts``.
     public var snapshot: QueueSnapshot { engine.snapshot }
 
     /// An asynchronous sequence that begins with the current state of the queue and continues with its changes.
@@ -37,8 +37,8 @@ extension QueueManager {
     ///
     /// The explanation includes the dependencies and limits for which the operation waits, and the operations that
     /// occupy the slots. The operation may be of any kind, inside or outside this queue. The cost grows with the number
-    /// of entries, and the queue is blocked in the meantime. So use this method to investigate a problem, not for every
-    /// operation.
+    /// of entries, and the queue is blocked during the call. Therefore, use this method to investigate a problem, and
+    /// not for every operation.
     ///
     /// - Parameter operation: The operation to explain.
     public func explain(_ operation: Operation) -> QueueExplanation { engine.explain(operation) }
@@ -46,12 +46,12 @@ extension QueueManager {
 
 // Progress.
 extension QueueManager {
-    /// The progress of the queue, which counts the ended entries and all entries that were ever added.
+    /// The progress of the queue, in which each entry that was ever added is one unit of work.
     ///
-    /// Both numbers only increase, and the completed number never exceeds the total. The fraction decreases if more
-    /// entries are added than end. Canceling the progress cancels all operations that have not ended, and drops all
-    /// closures that have not begun. After the first access, the threads that change the queue and a global queue
-    /// update the progress. Its observers are called on these threads.
+    /// The number of completed units and the total number only increase. The fraction decreases if you add entries
+    /// faster than entries end. Canceling the progress cancels all operations that have not ended, and drops all
+    /// closures that have not begun. After the first access, the progress is updated on a global queue and on the
+    /// threads that change the queue. Observers of the progress are called on these threads.
     public var progress: Progress { engine.progress }
 }
 

@@ -5,9 +5,9 @@
 public struct QueueRecord: Sendable {
     /// The name of the queue.
     public let queue: String
-    /// The operations and closures, in the order in which they were added.
+    /// The recorded operations and closures, in the order in which they were added.
     public let runs: [QueueRun]
-    /// The number of runs that were removed because the record exceeded its limit.
+    /// The number of operations and closures that were removed because the record exceeded its limit.
     public let forgottenCount: Int
 
     package init(queue: String, runs: [QueueRun], forgottenCount: Int = 0) {
@@ -17,17 +17,17 @@ public struct QueueRecord: Sendable {
     }
 }
 
-/// An operation or closure in the record of a queue.
+/// A recorded operation or closure with its times.
 public struct QueueRun: Sendable, Identifiable {
-    /// The number of the run, in the order in which the operations and closures were added.
+    /// The number of the operation or closure, which increases in the order in which the entries were added.
     public let id: Int
     /// The name of the operation or closure.
     public package(set) var name: String
     /// The time at which the entry was added or the recording began, whichever is later.
     public package(set) var added: OperationInstant
-    /// The duration for which the entry waited for dependencies.
+    /// The duration for which the entry waited for its dependencies.
     public package(set) var waitingForDependencies = Duration.zero
-    /// The duration for which a delay or another start condition held the entry back.
+    /// The duration for which the entry waited because of a delay or another start condition.
     public package(set) var held = Duration.zero
     /// The duration for which the entry was ready and waited for a slot.
     public package(set) var waitingForPlace = Duration.zero
@@ -37,15 +37,17 @@ public struct QueueRun: Sendable, Identifiable {
     public package(set) var ended: OperationInstant?
     /// The way in which the entry ended, or `nil` if the entry has not ended.
     public package(set) var ending: QueueEntry.Ending?
-    /// The time at which the handler was enqueued on the callback queue, or `nil` if there is no handler.
+    /// The time at which the operation enqueued its handler on the callback queue, or `nil` if the operation has no
+    /// handler.
     public package(set) var handlerEnqueued: OperationInstant?
     /// The time at which the handler began, or `nil` if no handler was called.
     public package(set) var handlerBegan: OperationInstant?
-    /// The number of the lane in which the entry ran, counted from 0.
+    /// The number of the lane in which a diagram shows the entry, counted from zero, or `nil` if the entry did not
+    /// begin.
     ///
-    /// Two runs at the same time never have the same lane.
+    /// Entries that ran at the same time never have the same lane.
     public package(set) var lane: Int?
-    /// The runs in the record that the entry waited for.
+    /// The identifiers of the recorded entries that this entry waited for.
     public package(set) var dependencies: [QueueRun.ID] = []
     /// The identity of the object, which another object may get after the end of this one.
     package var object: ObjectIdentifier?
@@ -56,13 +58,14 @@ public struct QueueRun: Sendable, Identifiable {
         self.added = added
     }
 
-    /// The duration for which the entry executed, or `nil` if it did not begin or has not ended.
+    /// The duration for which the entry ran, or `nil` if the entry did not begin or has not ended.
     public var executing: Duration? {
         guard let started, let ended else { return nil }
         return started.duration(to: ended)
     }
 
-    /// The duration for which the handler waited on the callback queue, or `nil` if no handler was called.
+    /// The duration for which the handler waited on the callback queue before it was called, or `nil` if no handler was
+    /// called.
     public var handlerDelay: Duration? {
         guard let handlerEnqueued, let handlerBegan else { return nil }
         return handlerEnqueued.duration(to: handlerBegan)

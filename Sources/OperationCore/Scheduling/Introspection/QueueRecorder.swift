@@ -219,22 +219,23 @@ final class WeakReference: Sendable {
     }
 }
 
-/// The settings for the recording of a queue.
+/// The settings with which a queue records its operations and closures.
 public struct QueueRecording: Sendable {
     /// The maximum number of operations and closures in the record.
     ///
-    /// The default is 10,000. The oldest runs are removed first.
+    /// The default is 10,000. The queue removes the oldest entries first.
     public var limit: Int
     /// The clock that measures the times in the record.
     ///
     /// The default is the system clock.
     public var clock: any OperationClock
 
-    /// Creates settings with the given values.
+    /// Creates settings for the recording of a queue.
     ///
     /// - Parameters:
-    ///   - limit: The maximum number of operations and closures in the record. A value below one counts as one.
-    ///   - clock: The clock that measures the times in the record.
+    ///   - limit: The maximum number of operations and closures in the record. The default is 10,000, and a value below
+    ///     one counts as one.
+    ///   - clock: The clock that measures the times in the record. The default is the system clock.
     public init(limit: Int = 10_000, clock: any OperationClock = .system) {
         self.limit = max(limit, 1)
         self.clock = clock
@@ -315,8 +316,8 @@ extension QueueEngine {
 extension QueueManager {
     /// The settings for the recording of the queue, or `nil` if the queue is not recorded.
     ///
-    /// The default is `nil`. Assigning settings starts a new recording. After you assign `nil`, the
-    /// previous record stays readable.
+    /// The default is `nil`, which disables recording. If you assign settings, a new recording begins. If you assign
+    /// `nil`, the recording ends, and ``record`` still contains its record.
     public var recording: QueueRecording? {
         get { engine.recording.recorder?.settings }
         set { engine.setRecording(newValue) }

@@ -5,21 +5,22 @@ import Foundation
 
 /// The entries, counts and settings of a queue at one moment.
 ///
-/// A snapshot keeps its operations alive. If you apply subsequent events to a snapshot, it equals a later snapshot.
+/// A snapshot keeps its operations alive. If you apply all events between two snapshots to the first snapshot, the
+/// first snapshot then equals the second snapshot.
 public struct QueueSnapshot: Sendable, Equatable, CustomStringConvertible {
     /// The name of the queue.
     public let queue: String
-    /// The number of the last event before the snapshot.
+    /// The number of the last event before the snapshot was created.
     ///
-    /// This number does not increase while the events have no reader.
+    /// This number does not increase while no code reads the queue's events.
     public private(set) var number: UInt64
-    /// The numbers of entries in each state, and of ended entries by outcome.
+    /// The numbers of entries in each state, and the numbers of ended entries for each outcome.
     public private(set) var counts: QueueCounts
-    /// The maximum number of operations that run at the same time, or `nil` for no maximum.
+    /// The maximum number of operations that the queue runs at the same time, or `nil` for no maximum.
     public private(set) var width: Int?
     /// A Boolean value that indicates whether the queue is suspended.
     public private(set) var isSuspended: Bool
-    /// A Boolean value that indicates whether the queue was shut down.
+    /// A Boolean value that indicates whether the queue was shut down and accepts no more entries.
     public private(set) var isClosed: Bool
     private var standings: [QueueEntry: QueueEntry.State]
     private var reasons: [QueueEntry: WaitReason]
@@ -29,33 +30,37 @@ public struct QueueSnapshot: Sendable, Equatable, CustomStringConvertible {
 
     /// The entries that wait for dependencies, in no particular order.
     public var waiting: [QueueEntry] { entries(.waiting) }
-    /// The entries that wait for a delay or another start condition, in no particular order.
+    /// The entries that wait because of a delay or another start condition, in no particular order.
     public var held: [QueueEntry] { entries(.held) }
     /// The entries that could begin if a slot were free, in no particular order.
     public var ready: [QueueEntry] { entries(.ready) }
-    /// The entries that have begun and not ended, in no particular order.
+    /// The entries that have begun and have not ended, in no particular order.
     public var running: [QueueEntry] { entries(.running) }
 
-    /// The running entries that wait without a slot, in no particular order.
+    /// The running entries that gave up their slot in order to wait, in no particular order.
     public var resting: [QueueEntry] { Array(reasons.keys) }
 
     /// Returns the entries in a state, in no particular order.
+    ///
+    /// - Parameter state: The state of the entries to return.
     public func entries(_ state: QueueEntry.State) -> [QueueEntry] {
         standings.compactMap { $0.value == state ? $0.key : nil }
     }
 
-    /// Returns the state of an entry, or `nil` if the entry is not in the queue.
+    /// Returns the state of an entry, or `nil` if the entry is not in the snapshot.
     public func state(of entry: QueueEntry) -> QueueEntry.State? { standings[entry] }
 
-    /// Returns the reason why a running entry waits without a slot, or `nil` if it does not wait.
+    /// Returns the reason why a running entry waits without a slot, or `nil` if the entry does not wait.
     public func waitReason(of entry: QueueEntry) -> WaitReason? { reasons[entry] }
 
-    /// A string with the name and the counts.
+    /// A description with the name and the counts of the queue.
     public var description: String { "queue \(queue): \(counts)\(isSuspended ? "; suspended" : "")" }
 
-    /// Applies the change of an event to the snapshot.
+    /// Applies the change that an event describes to the snapshot.
     ///
-    /// An event from before the snapshot has no effect.
+    /// If the event occurred before the snapshot was created, the method has no effect.
+    ///
+    /// - Parameter event: The event to apply.
     public mutating func apply(_ event: QueueEvent) {
         guard event.number > number else { return }
         number = event.number
@@ -109,9 +114,9 @@ extension QueueSnapshot {
     }
 }
 
-/// An entry of a queue, which is an operation of any kind or a closure.
+/// An operation of any kind or a closure in a queue.
 public struct QueueEntry: Sendable, Identifiable, Hashable, CustomStringConvertible {
-    /// An identifier that distinguishes an entry from all other entries of its queue.
+    /// An identifier that distinguishes an entry from all other entries of the same queue.
     public struct ID: Sendable, Hashable {
         package let slot: Int32
         package let generation: UInt32
@@ -121,13 +126,13 @@ public struct QueueEntry: Sendable, Identifiable, Hashable, CustomStringConverti
     ///
     /// More cases may be added.
     public enum State: String, Sendable, Hashable, CaseIterable {
-        /// Dependencies of the entry have not ended.
+        /// The entry waits for dependencies that have not ended.
         case waiting
-        /// The entry waits for a delay or another start condition.
+        /// The entry waits because of a delay or another start condition.
         case held
-        /// The entry begins as soon as a slot is free.
+        /// The entry can begin as soon as a slot is free.
         case ready
-        /// The entry has begun.
+        /// The entry has begun and has not ended.
         case running
         /// The entry was canceled before it began, and is about to end.
         case ending
@@ -139,17 +144,17 @@ public struct QueueEntry: Sendable, Identifiable, Hashable, CustomStringConverti
     public enum Ending: String, Sendable, Hashable, CaseIterable {
         /// The entry ended with a result.
         ///
-        /// Closures, and plain operations that were not canceled, always end in this way.
+        /// A closure always ends in this way, and so does a plain operation that was not canceled.
         case success
         /// The entry ended with an error.
         case failure
-        /// The entry was canceled.
+        /// The entry was canceled before it had a result or an error.
         case cancelled
     }
 
     /// The identifier of the entry in its queue.
     public let id: ID
-    /// The operation, or `nil` for a closure.
+    /// The operation, or `nil` if the entry is a closure.
     public let operation: Operation?
     private let closureName: String?
 
@@ -159,20 +164,21 @@ public struct QueueEntry: Sendable, Identifiable, Hashable, CustomStringConverti
         closureName = entry.details?.name
     }
 
-    /// The reason why the operation now waits without a slot in the middle of its work, or `nil` if it does not wait.
+    /// The reason why the running operation waits without a slot, or `nil` if the operation does not wait.
     ///
-    /// OperationKit reads the value from the operation, which may have resumed since the entry was listed.
+    /// The value comes from the operation itself, which may have resumed since you received the entry.
     public var waitReason: WaitReason? { (operation as? ManagedOperation)?.waitReason }
 
     /// The name of the operation or closure.
     ///
-    /// The default is the type of the operation, or "closure" for a closure.
+    /// If an operation has no name, this property is the name of its type. If a closure has no name, this property is
+    /// "closure".
     public var name: String { operation?.displayName ?? closureName ?? "closure" }
 
-    /// The name of the entry.
+    /// The same text as ``name``.
     public var description: String { name }
 
-    /// Returns a Boolean value that indicates whether two values are the same entry.
+    /// Returns a Boolean value that indicates whether two values identify the same entry.
     public static func == (left: QueueEntry, right: QueueEntry) -> Bool { left.id == right.id }
 
     /// Hashes the identifier of the entry.
@@ -204,7 +210,7 @@ extension QueueEntry.Ending {
 }
 
 extension QueueMachine.Work {
-    /// The operation, or `nil` for a closure.
+    /// The operation, or `nil` if the entry is a closure.
     var operation: Operation? {
         switch self {
         case .operation(let operation): operation
@@ -214,17 +220,17 @@ extension QueueMachine.Work {
     }
 }
 
-/// The numbers of entries of a queue in each state, and of ended entries by outcome.
+/// The numbers of a queue's entries in each state, and the numbers of its ended entries for each outcome.
 public struct QueueCounts: Sendable, Hashable, CustomStringConvertible {
     /// The number of entries that wait for dependencies.
     public internal(set) var waiting = 0
-    /// The number of entries that wait for a delay or another start condition.
+    /// The number of entries that wait because of a delay or another start condition.
     public internal(set) var held = 0
     /// The number of entries that could begin if a slot were free.
     public internal(set) var ready = 0
-    /// The number of entries that have begun and not ended.
+    /// The number of entries that have begun and have not ended.
     public internal(set) var running = 0
-    /// The number of running entries that wait without a slot, for example for a network.
+    /// The number of running entries that gave up their slot in order to wait, for example for a network connection.
     public internal(set) var resting = 0
     /// The number of entries that were canceled before they began, and are about to end.
     public internal(set) var ending = 0
@@ -237,12 +243,12 @@ public struct QueueCounts: Sendable, Hashable, CustomStringConvertible {
 
     /// The number of entries that have not ended.
     public var unended: Int { waiting + held + ready + running + ending }
-    /// The number of entries that have ended.
+    /// The number of entries that have ended since the queue was created.
     public var ended: Int { finished + failed + cancelled }
-    /// The number of all entries that were ever added.
+    /// The number of entries that were ever added to the queue.
     public var added: Int { unended + ended }
 
-    /// A string with all numbers.
+    /// A description with all numbers.
     public var description: String {
         "\(waiting) waiting, \(held) held, \(ready) ready, \(running) running, \(ending) ending; \(finished) finished, "
             + "\(failed) failed, \(cancelled) canceled"

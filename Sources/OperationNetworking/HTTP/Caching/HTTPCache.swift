@@ -34,7 +34,7 @@ public final class HTTPCache: Sendable {
     /// Creates a cache in a folder, and creates the folder if necessary.
     ///
     /// - Parameters:
-    ///   - folder: The folder in which the cache stores responses. Use the folder only for caches.
+    ///   - folder: The folder in which the cache stores responses. Do not store other files in the folder.
     ///   - limits: The limits on the size of the cache. If the cache exceeds the limits, it removes the least recently
     ///     used responses.
     ///   - now: A closure that returns the current date. The cache calls the closure on its own queue. The default

@@ -10,7 +10,7 @@ public struct Cookie: Hashable, Sendable, Codable {
     /// A ``CookieJar`` stores this value but ignores it when sending cookies, because only browsers send requests on
     /// behalf of other sites. A jar rejects a cookie from a server if the value is `none` and the cookie is not secure.
     ///
-    /// Future versions add no cases.
+    /// Future versions will not add cases.
     public enum SameSite: String, Sendable, Codable {
         /// A browser sends the cookie only with requests from the cookie's own site.
         case strict

@@ -171,7 +171,7 @@ public protocol BodyProducer: AnyObject, Sendable {
 
 /// The result of a call to a ``BodyProducer``.
 ///
-/// Future versions add no cases.
+/// Future versions will not add cases.
 public enum BodyPortion: Sendable, Hashable {
     /// The producer wrote this number of bytes, which is at least 1.
     case bytes(Int)
