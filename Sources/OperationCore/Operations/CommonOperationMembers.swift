@@ -1,7 +1,8 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-/// A protocol with the members of operations whose names your subclass may also use for its own properties.
+/// A protocol that provides properties and methods to every operation, and that lets a subclass declare properties with
+/// the same names.
 ///
 /// Unlike a member of a superclass, a member of a protocol extension does not prevent your subclass from having a
 /// property of the same name. ``ManagedOperation`` is the only type that declares conformance, so all operations of

@@ -17,7 +17,7 @@ import Foundation
 ///
 /// Use this class instead of `OperationQueue`. The cost per operation does not grow with the number of operations. The
 /// queue provides lists of the operations that wait, run or have failed. The queue accepts any `Foundation.Operation`,
-/// and runs the operations of this package especially fast.
+/// and runs the operations of this package faster than plain operations.
 ///
 /// ### Threads
 ///

@@ -171,12 +171,13 @@ extension QueueManager {
         withExtendedLifetime(removed) {}
     }
 
-    /// Creates a failed operation again, adds the new operation to the queue, and removes the failure from the list.
+    /// Creates a new operation to replace a failed one, adds the new operation to the queue, and removes the failure
+    /// from the list.
     ///
     /// - Parameter failure: The failure of the operation to run again.
     /// - Returns: The new operation.
-    /// - Throws: A ``QueueError`` with the code `notRemakable` if the operation cannot be created again, or with the
-    ///   code `notListed` if the failure is not in the list. If the queue cannot add the new operation, the method
+    /// - Throws: A ``QueueError`` with the code `notRemakable` if the method cannot replace the operation, or with
+    ///   the code `notListed` if the failure is not in the list. If the queue cannot add the new operation, the method
     ///   throws the same error as `add`, and the failure stays in the list.
     @discardableResult
     public func runAgain(_ failure: QueueFailure) throws(QueueError) -> ManagedOperation {
@@ -197,10 +198,10 @@ extension QueueManager {
         }
     }
 
-    /// Creates all failed operations again, adds the new operations in the order of the failures, and removes the
-    /// failures from the list.
+    /// Creates new operations to replace all failed ones, adds the new operations in the order of the failures, and
+    /// removes the failures from the list.
     ///
-    /// The failures of operations that cannot be created again stay in the list.
+    /// If the method cannot replace an operation, the failure of that operation stays in the list.
     ///
     /// - Returns: The new operations.
     /// - Throws: A ``QueueError`` if the queue cannot add one of the operations. The failure of that operation and the
