@@ -169,6 +169,10 @@ open class ManagedOperation: Operation, @unchecked Sendable {
     /// The queue holds its lock when it reads this value.
     @_spi(Subclassing) open var isBodyBrief: Bool { false }
 
+    /// A Boolean value that indicates whether a task can run the body, because the body takes only a moment, does not
+    /// block, and calls no code of the user.
+    @_spi(Subclassing) open var beginsInTask: Bool { false }
+
     /// Stops the body of an operation that was canceled while it ran.
     package func stopBody(because cause: CancellationCause) {}
 

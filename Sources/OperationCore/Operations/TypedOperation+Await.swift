@@ -58,9 +58,10 @@ extension TypedOperation {
 
     /// Starts the operation, waits until its outcome is decided, and returns its result.
     ///
-    /// The body begins on a global queue. However, a network operation of one of the package's own classes begins on
-    /// the thread of the calling task, because starting it does not block the thread. If this operation belongs to an
-    /// endpoint and receives a response of at most 64 KiB, the waiting task also decodes the response.
+    /// The body begins on a global queue. However, on Linux, a request without a body begins on the thread of the
+    /// calling task if it has no hook, observer or dependency. If an endpoint decodes a response of at most 64 KiB, the
+    /// waiting task can also decode the response. In this case, the result type's initializers have the task-local
+    /// values of the task, and this method returns only after the decoding, even if the operation is canceled earlier.
     ///
     /// If you cancel the waiting task, the operation is canceled, too. If the task is already canceled, the body never
     /// begins.
@@ -79,6 +80,7 @@ extension TypedOperation {
     ///
     /// - Throws: An ``OperationFailure`` with the error of the operation or the cause of its cancellation.
     @discardableResult
+    @concurrent
     public final func run() async throws(OperationFailure<ErrorType>) -> ResultType {
         if Task.isCancelled { cancelIfUndecided(because: .taskCancelled) }
         guard canBeginInTask else {
@@ -88,6 +90,8 @@ extension TypedOperation {
         }
         // Waking another thread would cost more than the start.
         startIfNeeded()
+        // A dependency that was just added may have delayed the start.
+        keepTaskContext()
         return try await outcomeWithWork.get()
     }
 
@@ -168,9 +172,9 @@ extension TypedOperation {
 }
 
 extension ManagedOperation {
-    /// Whether the calling task can start the operation, because the start runs no code of the user and does not block.
+    /// Whether the calling task can start the operation.
     fileprivate var canBeginInTask: Bool {
-        guard original == nil, isBodyBrief else { return false }
+        guard original == nil, beginsInTask else { return false }
         return core.withLock { core in
             core.extras == nil && core.node == nil && core.host == nil && core.parent == nil
         }
@@ -181,6 +185,10 @@ extension ManagedOperation {
     /// - Parameter work: A closure that returns quickly and does not block, because it runs on a thread of Swift's
     ///   cooperative pool.
     package final func performInWaitingTask(_ work: @escaping @Sendable () -> Void) -> Bool {
-        core.withLock { $0.extras?.taskWait }?.perform(work) ?? false
+        // The end of an operation with dependents or mapped operations runs code of the user.
+        let wait = core.withLock { core in
+            core.node == nil && core.extras?.maps == nil ? core.extras?.taskWait : nil
+        }
+        return wait?.perform(work) ?? false
     }
 }

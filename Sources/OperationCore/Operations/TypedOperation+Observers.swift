@@ -11,6 +11,7 @@ extension ManagedOperation {
     /// A waiter is notified as soon as the outcome is decided.
     ///
     /// - Returns: A value with which you can remove the observer.
+    @discardableResult
     package final func addObserver(
         isWaiter: Bool, _ tell: @escaping @Sendable (ManagedOperation) -> Void
     ) -> OutcomeObservation {

@@ -53,7 +53,11 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
     /// A closure that creates the body of the request from the settings of the base.
     ///
     /// The operation calls the closure each time it creates the request, which happens at least once for each attempt.
-    public var makeBody: @Sendable (NetworkBase) throws -> RequestBody
+    public var makeBody: @Sendable (NetworkBase) throws -> RequestBody {
+        didSet { sendsNoBody = false }
+    }
+    /// Whether it is certain that the request has no body, so that no code of the user creates it.
+    private(set) var sendsNoBody = false
     /// A closure that decodes the result from the body and headers of the response, using the settings of the base.
     ///
     /// The operation calls the closure on the thread on which it evaluates the response.
@@ -270,12 +274,13 @@ extension Endpoint where ResultType: Decodable {
     /// Creates an endpoint that decodes its result with ``DecodedBody``.
     private static func reading(
         _ method: String, _ path: String, _ query: [String: (any Sendable)?],
-        makeBody: @escaping @Sendable (NetworkBase) throws -> RequestBody = { _ in .none }
+        makeBody: (@Sendable (NetworkBase) throws -> RequestBody)? = nil
     ) -> Self {
-        var endpoint = Endpoint(method, path, query: query, accepts: readable, makeBody: makeBody) {
+        var endpoint = Endpoint(method, path, query: query, accepts: readable, makeBody: makeBody ?? { _ in .none }) {
             try DecodedBody.read($0, $1.contentType, $2.makeDecoder)
         }
         endpoint.read = { try DecodedBody.read($0, $1.contentType, $2.makeDecoder) }
+        endpoint.sendsNoBody = makeBody == nil
         return endpoint
     }
 

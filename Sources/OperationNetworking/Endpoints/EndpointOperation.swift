@@ -95,7 +95,12 @@ open class EndpointOperation<ResultType: Sendable>: NetworkDataOperation<ResultT
 
     package override var isPlain: Bool { type(of: self) == EndpointOperation<ResultType>.self }
 
-    package override var decodesByItself: Bool { isPlain && given?.endpoint.read != nil }
+    package override var decodesByItself: Bool {
+        guard isPlain, let endpoint = given?.endpoint else { return false }
+        return endpoint.read != nil && endpoint.emptyResult == nil
+    }
+
+    override var sendsNoBody: Bool { given?.endpoint.sendsNoBody ?? false }
 
     override var makesResultByEvaluator: Bool { false }
 

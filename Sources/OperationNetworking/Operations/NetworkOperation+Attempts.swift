@@ -119,7 +119,8 @@ extension NetworkOperation: AttemptHost {
     package var errorBodyBytes: Int { responseRules.errorBodyBytes }
 
     package var evaluatesBriefly: Bool {
-        decodesByItself && settings.withLock { $0.validators.isEmpty && $0.emptyResult == nil }
+        decodesByItself
+            && settings.withLock { $0.validators.isEmpty && $0.emptyResult == nil && $0.rules.decodeError == nil }
     }
 
     package func evaluate(_ answer: Answer) throws -> @Sendable () -> Void {

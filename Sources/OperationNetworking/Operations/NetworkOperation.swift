@@ -533,6 +533,13 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
 
     @_spi(Subclassing) public final override var isBodyBrief: Bool { isBrief }
 
+    @_spi(Subclassing) public final override var beginsInTask: Bool {
+        isBrief && sendsNoBody && !networkAttempts.isObserved.load(ordering: .relaxed)
+    }
+
+    /// Whether it is certain that the request has no body, so that no code of the user creates it.
+    var sendsNoBody: Bool { settings.withLock { $0.draft.sendsNoBody } }
+
     /// Whether an attempt begins within a moment, without any code of the user.
     package var isBrief: Bool { false }
     /// Whether the operation's class is one of this package's own classes, without overridden hooks.

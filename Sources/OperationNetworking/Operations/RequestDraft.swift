@@ -23,6 +23,15 @@ struct RequestDraft: Sendable {
     /// The options that were set on the operation, or nil if none were set.
     var options: TransferOptions?
 
+    /// Whether it is certain that the request has no body.
+    var sendsNoBody: Bool {
+        switch head {
+        case .none, .foundation: false
+        case .url: body.isNone
+        case .checked(let request): body.isNone && request.body.isNone
+        }
+    }
+
     /// Creates the request, or returns nil if there is none.
     func request() throws(NetworkError) -> NetworkRequest? {
         switch head {

@@ -180,7 +180,10 @@ public struct ContentTypeRule: Sendable, Hashable {
         // A body without a content type cannot be rejected because of its type.
         guard let type = type.map(Self.bare), !type.isEmpty else { return true }
         guard case .only(let types) = kind else {
-            if requested.contains(where: { $0 == "*/*" || $0 == type }) { return true }
+            // A list of types is not compared as a whole.
+            if !type.utf8.contains(UInt8(ascii: ",")), requested.contains(where: { $0 == "*/*" || $0 == type }) {
+                return true
+            }
             let wanted = requested.flatMap { $0.split(separator: ",").map(String.init) }
             return wanted.isEmpty || wanted.contains { Self.matches(type, Self.bare($0)) }
         }

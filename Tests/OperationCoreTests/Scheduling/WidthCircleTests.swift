@@ -151,9 +151,11 @@ struct WidthCircleTests {
         "A map whose sequence waits for a sibling fails if the map fills the width of the group",
         arguments: [Call.value, .run, .scope])
     func asynchronousSource(call: Call) async throws {
-        let page = named("page", Closure { 1 })
+        let (page, isAdded) = (named("page", Closure { 1 }), Gate())
         let group = GroupOperation<[Int], GroupFailure>(width: 1) { outer in
             let numbers = AsyncThrowingStream<Int, any Error> {
+                // The wait must not start the operation before it is a child.
+                if call != .scope { await isAdded.passage() }
                 switch call {
                 case .startAndWait, .value: _ = try await page.value
                 case .run: _ = try await page.run()
@@ -166,6 +168,7 @@ struct WidthCircleTests {
             if call != .scope {
                 try outer.add(map)
                 try outer.add(page)
+                isAdded.open()
                 return try await map.value
             }
             return try await outer.run(map)

@@ -162,13 +162,16 @@ struct FileProgressTests {
     }
 
     @Test @MainActor func `progress is reported on the main actor before the result`() async throws {
-        let events = EventRecorder<String>()
+        let (events, isWritten) = (EventRecorder<String>(), Gate())
         let write = FileWriteOperation(Data(count: 3 << 20), to: folder["new"])
             .onMainActor(progress: { events.record("\($0.fraction ?? 0)") })
-            .onMainActor(success: { _ in events.record("written") })
+            .onMainActor(success: { _ in
+                events.record("written")
+                isWritten.open()
+            })
         write.callbackQueue = DispatchQueue(label: "elsewhere")
         _ = try await write.run()
-        await withCheckedContinuation { continuation in DispatchQueue.main.async { continuation.resume() } }
+        await isWritten.passage()
         #expect(events.events.suffix(2) == ["1.0", "written"])
         #expect(events.events.count >= 3)
     }

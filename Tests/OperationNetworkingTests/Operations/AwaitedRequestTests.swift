@@ -44,6 +44,34 @@ struct AwaitedRequestTests {
         #expect(value.text.utf8.count == 100_000 && notes.events.isEmpty)
     }
 
+    @Test func `a closure of the user does not run in the waiting task`() async throws {
+        struct Refusal: Error {}
+        let bench = try OperationBench()
+        bench.server.route("/*") { _ in .json("{}", status: 404) }
+        let notes = EventRecorder<Bool>()
+        var base = bench.base
+        base.rules.decodeError = { _, _ in
+            notes.record(NotedValue.note != nil)
+            return Refusal()
+        }
+        await NotedValue.$note.withValue({}) { [base] in
+            _ = try? await base.get("none", as: NotedValue.self).run()
+        }
+        #expect(notes.events == [false])
+    }
+
+    @Test func `a request that another operation depends on is decoded on another thread`() async throws {
+        let bench = try bench()
+        let notes = EventRecorder<Int>()
+        let operation = bench.base.get("name", as: NotedValue.self)
+        let dependent = ClosureOperation { 1 }
+        dependent.addDependency(operation)
+        dependent.start()
+        _ = try await NotedValue.$note.withValue({ notes.record(1) }) { try await operation.run() }
+        #expect(notes.events.isEmpty)
+        #expect(try await dependent.value == 1)
+    }
+
     @Test func `a cancellation during the evaluation decides the outcome immediately`() async throws {
         let bench = try bench()
         let (isDecoding, mayEnd) = (Gate(), Gate())

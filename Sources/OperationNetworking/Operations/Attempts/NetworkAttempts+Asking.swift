@@ -191,22 +191,19 @@ extension NetworkAttempts {
                 head: state.head, error: error, elapsed: state.story.elapsed(at: now),
                 advances: state.story.advances, earlier: state.story.records)
         }
-        let end = StepEnd()
-        ask(policies[...], report, host, end)
-        return end.take() ?? .none
+        ask(policies[...], report, host)
+        return .none
     }
 
-    private func ask(
-        _ policies: ArraySlice<any AttemptPolicy>, _ report: AttemptReport, _ host: any AttemptHost, _ end: StepEnd
-    ) {
-        guard let policy = policies.first else { return take(AttemptAnswer(.fail), report, host, end) }
+    private func ask(_ policies: ArraySlice<any AttemptPolicy>, _ report: AttemptReport, _ host: any AttemptHost) {
+        guard let policy = policies.first else { return take(AttemptAnswer(.fail), report, host) }
         policy.decide(report, for: host) { [weak self] answer in
             guard let self, let (host, _) = running() else { return }
-            if let answer { take(answer, report, host, end) } else { ask(policies.dropFirst(), report, host, end) }
+            if let answer { take(answer, report, host) } else { ask(policies.dropFirst(), report, host) }
         }
     }
 
-    private func take(_ answer: AttemptAnswer, _ report: AttemptReport, _ host: any AttemptHost, _ end: StepEnd) {
+    private func take(_ answer: AttemptAnswer, _ report: AttemptReport, _ host: any AttemptHost) {
         let (awaits, isAside) = state.withLock { ($0.machine.awaitsDecision(report.number), $0.machine.isAside) }
         guard awaits else { return }
         if !isAside { note(.decided(answer), report.number, host) }
@@ -227,11 +224,7 @@ extension NetworkAttempts {
             note(.decided(answer), report.number, host)
             return perform(action)
         }
-        guard isAside else {
-            // Another attempt begins after the policies returned. A wait begins before, because they report it.
-            if action != .takePlace || end.isLate(action) { perform(action) }
-            return
-        }
+        guard isAside else { return perform(action) }
         performElsewhere(action) { self.note(.decided(answer), report.number, host) }
     }
 }

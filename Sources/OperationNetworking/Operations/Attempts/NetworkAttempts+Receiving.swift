@@ -272,7 +272,7 @@ package protocol AttemptHost: AnyNetworkOperation {
     func accepts(_ head: ResponseHead) -> Bool
     /// The maximum number of body bytes that an error contains.
     var errorBodyBytes: Int { get }
-    /// Whether the evaluation calls no closure and no override of the user, except for the initializers of decoded types.
+    /// Whether the evaluation runs no code of the user except the decoding initializers of the result type.
     var evaluatesBriefly: Bool { get }
     /// Creates the result, and returns a closure that passes it to the operation.
     func evaluate(_ answer: Answer) throws -> @Sendable () -> Void

@@ -25,7 +25,9 @@ extension NetworkAttempts {
                 return left
             }
             withExtendedLifetime(left) {}
-            return host.adaptsRequests ? adapt(request, host, number) : prepared(request, number)
+            guard host.adaptsRequests else { return prepared(request, number) }
+            adapt(request, host, number)
+            return .none
         } catch {
             return failed(NetworkError.ofHook(error), .checking, number)
         }
@@ -77,20 +79,15 @@ extension NetworkAttempts {
         withExtendedLifetime((task, brakes, collector, draft, error)) {}
     }
 
-    /// Calls the asynchronous hook, and returns the next action if the hook did not suspend its task.
-    private func adapt(_ request: NetworkRequest, _ host: any AttemptHost, _ number: Int) -> AttemptMachine.Action {
+    private func adapt(_ request: NetworkRequest, _ host: any AttemptHost, _ number: Int) {
         let round = state.withLock { $0.machine.round }
-        let end = StepEnd()
-        let adaptation = beginTask {
-            let action: AttemptMachine.Action
+        let adaptation = Task {
             do {
-                action = self.prepared(try self.withKey(try await host.adaptRequest(request)), number)
+                perform(prepared(try withKey(try await host.adaptRequest(request)), number))
             } catch {
-                action = self.failed(NetworkError.ofHook(error), .checking, number)
+                perform(failed(NetworkError.ofHook(error), .checking, number))
             }
-            if end.isLate(action) { self.perform(action) }
         }
-        if let action = end.take() { return action }
         let isOver = state.withLock { state in
             // Another round has its own adaptation.
             guard state.machine.phase == .preparing, state.machine.attempt == number, state.machine.round == round
@@ -99,15 +96,6 @@ extension NetworkAttempts {
             return false
         }
         if isOver { adaptation.cancel() }
-        return .none
-    }
-
-    /// Creates a task that begins on the calling thread, if the system supports this.
-    ///
-    /// Most hooks do not suspend, so that no other thread needs to be woken.
-    private func beginTask(_ body: @escaping @Sendable () async -> Void) -> Task<Void, Never> {
-        if #available(macOS 26, iOS 26, tvOS 26, watchOS 26, visionOS 26, *) { return Task.immediate(operation: body) }
-        return Task(operation: body)
     }
 
     private func prepared(_ request: NetworkRequest, _ number: Int) -> AttemptMachine.Action {
@@ -330,38 +318,5 @@ extension NetworkAttempts {
         for policy in left.policies { policy.forget() }
         for gate in left.gates { gate.forget() }
         left.observation?.note(step(left.received), 0, by: operation)
-    }
-}
-
-/// The end of a step that calls a hook or a policy.
-///
-/// If the step ends before the call returns, the calling thread performs the next action after the call. Otherwise, many
-/// attempts that fail immediately would need a deep stack. If the step ends later, the thread that ends it performs the
-/// action.
-final class StepEnd: Sendable {
-    private enum State {
-        case running
-        case ended(AttemptMachine.Action)
-        case isLate
-    }
-
-    private let state = Locked(State.running)
-
-    /// Records the next action, and returns whether the caller of this method must perform it.
-    func isLate(_ action: AttemptMachine.Action) -> Bool {
-        state.withLock { state in
-            if case .isLate = state { return true }
-            state = .ended(action)
-            return false
-        }
-    }
-
-    /// Returns the next action, or `nil` if the step has not ended.
-    func take() -> AttemptMachine.Action? {
-        state.withLock { state in
-            if case .ended(let action) = state { return action }
-            state = .isLate
-            return nil
-        }
     }
 }

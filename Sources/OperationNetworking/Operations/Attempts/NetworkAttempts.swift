@@ -139,10 +139,19 @@ public final class NetworkAttempts: Sendable {
 
     /// Evaluates the response on another thread than that of the session.
     private func evaluateElsewhere() {
-        let evaluation = { @Sendable in self.perform(self.evaluate()) }
         let (host, count) = state.withLock { ($0.host, $0.received) }
-        if let host, count <= Self.mostBytesInTask, host.evaluatesBriefly, host.performInWaitingTask(evaluation) { return }
-        EvaluationPool.shared.run(evaluation)
+        if let host, count <= Self.mostBytesInTask, host.evaluatesBriefly, host.performInWaitingTask(evaluateInTask) {
+            return
+        }
+        EvaluationPool.shared.run { self.perform(self.evaluate()) }
+    }
+
+    /// Evaluates the response in the task that waits for the operation.
+    ///
+    /// After a failure, policies, closures of the user and other attempts follow, so the task does not perform these steps.
+    private func evaluateInTask() {
+        let action = evaluate()
+        if action == .conclude { perform(action) } else { performElsewhere(action) }
     }
 
     /// The number of bytes that the task that waits for the operation decodes itself, which takes about a millisecond.
