@@ -92,8 +92,7 @@ class DependencyNode: @unchecked Sendable {
 
     /// Notes that some dependents no longer wait for this operation.
     final func forgetCutEdges(_ count: Int) {
-        let forgotten = links.withLock { $0.noteCutDownstream(count) }
-        withExtendedLifetime(forgotten) {}
+        links.release { $0.noteCutDownstream(count) }
     }
 
     /// Releases the operations that wait for this one, which has ended.

@@ -82,14 +82,13 @@ extension GroupEngine {
     /// Notes that an operation that was made to be a child cannot be one.
     func fail(_ child: ManagedOperation, _ error: GroupError, _ tag: Int32 = -1) {
         let failure = GroupFailure.Child(name: name(of: child, tag), failure: .failed(error))
-        let forgotten = state.withLock { state in
+        state.release { state in
             switch state.machine.add() {
             case .taken(let slot), .doomed(let slot): _ = state.machine.ended(slot, .failure)
             case .refused: break
             }
             return state.note(failure)
         }
-        withExtendedLifetime(forgotten) {}
     }
 
     /// Whether this group is the other one, or is inside it.
@@ -247,12 +246,11 @@ extension ManagedOperation {
 
     /// Leaves a group that is being freed and never ran.
     final func leaveGroup() {
-        let parent = core.withLock { core in
+        core.release { core in
             core.parentSlot = -1
             core.extras?.maps?.added = nil
             return exchange(&core.parent, with: nil)
         }
-        withExtendedLifetime(parent) {}
     }
 }
 

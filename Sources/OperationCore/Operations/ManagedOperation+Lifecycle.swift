@@ -431,8 +431,7 @@ extension ManagedOperation {
 
     /// Removes an action that is to be called at the end, unless the call has begun.
     package final func removeEndAction(_ id: UInt64) {
-        let removed = core.withLock { $0.extras?.endActions.remove(id) }
-        withExtendedLifetime(removed) {}
+        core.release { $0.extras?.endActions.remove(id) }
     }
 
     /// The number of stored actions that wait for the end.

@@ -52,11 +52,10 @@ extension ManagedOperation {
 
     /// Removes the operation from the queue before it has a slot.
     func unclaim() {
-        let host = core.withLock { core in
+        core.release { core in
             core.extras?.maps?.added = nil
             return exchange(&core.host, with: nil)
         }
-        withExtendedLifetime(host) {}
         life.signalReadyIfLinked()
     }
 

@@ -181,8 +181,7 @@ public final class PostponedOperations: Sendable {
     }
 
     func remove(_ id: UInt64) {
-        let entry = state.withLock { $0.entries.removeValue(forKey: id) }
-        withExtendedLifetime(entry) {}
+        state.release { $0.entries.removeValue(forKey: id) }
     }
 }
 

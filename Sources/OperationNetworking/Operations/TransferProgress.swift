@@ -143,11 +143,10 @@ final class ProgressReporter: Sendable {
     }
 
     private func releaseHandlers() {
-        let old = state.withLock { state in
+        state.release { state in
             state.hasReleasedHandlers = true
             return (exchange(&state.listeners.upload, with: nil), exchange(&state.listeners.download, with: nil))
         }
-        withExtendedLifetime(old) {}
     }
 
     func set(delegate: (any NetworkOperationDelegate)?) {

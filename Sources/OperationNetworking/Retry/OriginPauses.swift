@@ -110,11 +110,10 @@ public final class OriginPauses: Sendable {
 
     /// Removes a waiting operation.
     package func leave(_ ticket: Ticket) {
-        let waiter = state.withLock { state in
+        state.release { state in
             state.machine.leave(ticket)
             return state.waiters.removeValue(forKey: ticket)
         }
-        withExtendedLifetime(waiter) {}
     }
 
     private func call(at due: OperationInstant, _ origin: RequestOrigin) {

@@ -158,8 +158,7 @@ extension QueueManager {
     public var failureLimit: Int {
         get { engine.state.withLock { $0.failures.limit } }
         set {
-            let removed = engine.state.withLock { $0.failures.setLimit(newValue) }
-            withExtendedLifetime(removed) {}
+            engine.state.release { $0.failures.setLimit(newValue) }
         }
     }
 
@@ -168,8 +167,7 @@ extension QueueManager {
 
     /// Removes all failures from the list.
     public func removeAllFailures() {
-        let removed = engine.state.withLock { $0.failures.removeAll() }
-        withExtendedLifetime(removed) {}
+        engine.state.release { $0.failures.removeAll() }
     }
 
     /// Creates a failed operation again, adds it to the queue, and removes the failure from the list.
@@ -191,8 +189,7 @@ extension QueueManager {
             try engine.add(operation, details: item.details)
             return operation
         } catch {
-            let removed = engine.state.withLock { $0.failures.putBack(item) }
-            withExtendedLifetime(removed) {}
+            engine.state.release { $0.failures.putBack(item) }
             throw error
         }
     }

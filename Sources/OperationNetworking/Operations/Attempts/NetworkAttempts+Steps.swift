@@ -19,12 +19,11 @@ extension NetworkAttempts {
         noteRateLimit(of: host)
         do {
             let request = try withKey(try changed(host.requestOfAttempt()))
-            let left = state.withLock { state in
+            state.release { state in
                 let left = state.draft
                 if state.machine.phase == .preparing, state.machine.attempt == number { state.draft = request }
                 return left
             }
-            withExtendedLifetime(left) {}
             return host.adaptsRequests ? adapt(request, host, number) : prepared(request, number)
         } catch {
             return failed(NetworkError.ofHook(error), .checking, number)
