@@ -14,7 +14,7 @@ final class QueueRecorder: QueueFollower, Sendable {
         var run: QueueRun
         /// The operation, until its name is read at its end or at the end of the recording.
         var operation: Operation?
-        let reference: WeakReference?
+        let reference: WeakReference<Operation>?
         let slot: QueueMachine.Slot
         var stage: QueueMachine.Stage
         var since: OperationInstant
@@ -159,7 +159,8 @@ extension QueueRecorder.Book {
     /// Returns the number of an operation's page, unless it belongs to a freed operation with the same address.
     fileprivate func number(of operation: Operation) -> Int? {
         guard let number = byOperation[ObjectIdentifier(operation.originalOrSelf)] else { return nil }
-        return pages[number]?.reference?.isAlive == true ? number : nil
+        // The caller holds the object at this address, so a live reference is to that object.
+        return pages[number]?.reference?.object != nil ? number : nil
     }
 
     /// Adds the time since the last change to the duration of the entry's stage, and returns that stage.
@@ -201,21 +202,6 @@ extension QueueRecorder.Book {
         if let reference = page.reference, byOperation[reference.id] == oldest { byOperation[reference.id] = nil }
         oldest += 1
         return page.operation
-    }
-}
-
-/// A weak reference that shows whether an object still exists.
-final class WeakReference: Sendable {
-    // Sendable: written once, in init; loading a weak reference is atomic.
-    private nonisolated(unsafe) weak var object: Operation?
-    let id: ObjectIdentifier
-
-    /// Whether the object exists, which the caller checks only if it holds the object at that address.
-    var isAlive: Bool { object != nil }
-
-    init(_ object: Operation) {
-        self.object = object
-        id = ObjectIdentifier(object)
     }
 }
 
