@@ -302,12 +302,7 @@ public final class OfflineWaiting: Sendable {
         old?.cancel()
         guard let due else { return }
         let timer = clock.schedule(at: due) { [weak self] in self?.timerFired(number) }
-        let isStale = state.withLock { state in
-            guard state.armings == number, state.armedFor != nil else { return true }
-            state.timer = timer
-            return false
-        }
-        if isStale { timer.cancel() }
+        state.keep(timer, in: \.timer) { $0.armings == number && $0.armedFor != nil }
     }
 
     private func timerFired(_ number: Int) {

@@ -253,12 +253,7 @@ extension NetworkAttempts {
             withExtendedLifetime(timer) {}
             perform(action)
         }
-        let isOver = state.withLock { state in
-            guard state.machine.phase == .waiting, state.machine.attempt == number else { return true }
-            state.timer = timer
-            return false
-        }
-        if isOver { timer.cancel() }
+        state.keep(timer, in: \.timer) { $0.machine.phase == .waiting && $0.machine.attempt == number }
         return .none
     }
 
