@@ -18,8 +18,7 @@ final class CredentialAgent: AttemptGate, AttemptPolicy {
         /// The number of credentials of a realm at the first of consecutive rejections.
         var rejections: [ObjectIdentifier: Int] = [:]
         /// The position of the operation in a realm's line.
-        var place: (realm: AuthenticationRealm, ticket: UInt64)?
-        var isForgotten = false
+        var place = LinePlace<(realm: AuthenticationRealm, ticket: UInt64)>()
         /// The only origins that get the credentials of realms without origins, or `nil` for any origin.
         var homes: [RequestOrigin]?
     }
@@ -206,19 +205,11 @@ final class CredentialAgent: AttemptGate, AttemptPolicy {
     func keepCredentials(at origin: RequestOrigin?) { state.withLock { $0.homes = origin.map { [$0] } ?? [] } }
 
     func forget() {
-        let place = state.withLock { state in
-            state.isForgotten = true
-            return exchange(&state.place, with: nil)
-        }
-        place?.realm.leave(place?.ticket ?? 0)
+        if let (realm, ticket) = state.withLock({ $0.place.forget() }) { realm.leave(ticket) }
     }
 
     private func stand(in realm: AuthenticationRealm, _ ticket: UInt64) {
-        let isForgotten = state.withLock { state in
-            if !state.isForgotten { state.place = (realm, ticket) }
-            return state.isForgotten
-        }
-        if isForgotten { realm.leave(ticket) }
+        if !state.withLock({ $0.place.take((realm, ticket)) }) { realm.leave(ticket) }
     }
 
     /// Returns the error with the information about the response that caused it.

@@ -187,13 +187,8 @@ public final class PostponedOperations: Sendable {
 
 /// An agent that pauses one operation according to the rule of a list.
 final class ManualAgent: AttemptPolicy {
-    private struct State {
-        var place: UInt64?
-        var isForgotten = false
-    }
-
     let list: PostponedOperations
-    private let state = Locked(State())
+    private let place = Locked(LinePlace<UInt64>())
 
     init(_ list: PostponedOperations) {
         self.list = list
@@ -209,20 +204,12 @@ final class ManualAgent: AttemptPolicy {
         }
         let turns = TurnTaking()
         let id = list.add(host) { said in turns.second { answer(said) } }
-        let isForgotten = state.withLock { state in
-            state.place = id
-            return state.isForgotten
-        }
-        if isForgotten { list.remove(id) }
+        if !place.withLock({ $0.take(id) }) { list.remove(id) }
         turns.first { answer(AttemptAnswer(.pause(list.waitReason), note: "\(list.waitReason)")) }
     }
 
     func forget() {
-        let place = state.withLock { state in
-            state.isForgotten = true
-            return exchange(&state.place, with: nil)
-        }
-        if let place { list.remove(place) }
+        if let id = place.withLock({ $0.forget() }) { list.remove(id) }
     }
 }
 

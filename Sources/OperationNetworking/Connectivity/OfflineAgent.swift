@@ -7,7 +7,7 @@ import OperationCore
 /// missing network caused.
 final class OfflineAgent: AttemptPolicy, AttemptGate {
     private struct State {
-        var ticket: OfflineWaiting.Ticket?
+        var place = LinePlace<OfflineWaiting.Ticket>()
         /// The number and the total duration of the operation's waits.
         var waits = 0
         var waited = Duration.zero
@@ -21,7 +21,6 @@ final class OfflineAgent: AttemptPolicy, AttemptGate {
         var wasLetGo = false
         /// The number of the outage that was reported to the user.
         var toldOutage: Int?
-        var isForgotten = false
     }
 
     let policy: OfflinePolicy
@@ -130,11 +129,7 @@ final class OfflineAgent: AttemptPolicy, AttemptGate {
             body(end)
         }
         guard let ticket else { return .tooManyOffline }
-        let isForgotten = state.withLock { state in
-            state.ticket = ticket
-            return state.isForgotten
-        }
-        if isForgotten { waiting.leave(ticket) }
+        if !state.withLock({ $0.place.take(ticket) }) { waiting.leave(ticket) }
         return nil
     }
 
@@ -149,11 +144,7 @@ final class OfflineAgent: AttemptPolicy, AttemptGate {
     }
 
     func forget() {
-        let ticket = state.withLock { state in
-            state.isForgotten = true
-            return state.ticket
-        }
-        if let ticket { policy.waiting.leave(ticket) }
+        if let ticket = state.withLock({ $0.place.forget() }) { policy.waiting.leave(ticket) }
     }
 }
 

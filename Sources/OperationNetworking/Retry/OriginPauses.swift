@@ -237,14 +237,13 @@ package struct OriginPauseMachine: Sendable {
 /// A gate that holds the requests of one operation while their origin is paused.
 final class PauseGate: AttemptGate {
     private struct State {
-        var ticket: OriginPauses.Ticket?
+        var place = LinePlace<OriginPauses.Ticket>()
         /// The time at which the current attempt was first held.
         var began: (attempt: Int, at: OperationInstant)?
         /// Whether the turn of the operation has come and it asks again.
         var hasWaited = false
         /// The origin of the request that may be sent.
         var origin: RequestOrigin?
-        var isForgotten = false
     }
 
     private let pauses: OriginPauses
@@ -274,17 +273,16 @@ final class PauseGate: AttemptGate {
         }
         let turns = TurnTaking()
         let goOn: @Sendable () -> Void = { [weak self] in
-            self?.state.withLock { ($0.ticket, $0.hasWaited) = (nil, true) }
+            self?.state.withLock { state in
+                state.place.clear()
+                state.hasWaited = true
+            }
             turns.second { answer(.again) }
         }
         guard let ticket = pauses.wait(for: request.origin, goOn) else {
             return answer(.again)
         }
-        let isForgotten = state.withLock { state in
-            state.ticket = ticket
-            return state.isForgotten
-        }
-        if isForgotten { pauses.leave(ticket) }
+        if !state.withLock({ $0.place.take(ticket) }) { pauses.leave(ticket) }
         turns.first { answer(.hold(.originPause(left))) }
     }
 
@@ -305,11 +303,7 @@ final class PauseGate: AttemptGate {
     }
 
     func forget() {
-        let ticket = state.withLock { state in
-            state.isForgotten = true
-            return exchange(&state.ticket, with: nil)
-        }
-        if let ticket { pauses.leave(ticket) }
+        if let ticket = state.withLock({ $0.place.forget() }) { pauses.leave(ticket) }
     }
 }
 

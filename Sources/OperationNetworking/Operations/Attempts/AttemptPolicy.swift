@@ -90,6 +90,29 @@ extension AttemptPolicy {
     package func takenBack(_ number: Int) {}
     package func refuses(_ head: ResponseHead, of request: NetworkRequest, _ number: Int) -> Bool { false }
 }
+/// The place of an operation in a line, which the operation leaves when it ends.
+package struct LinePlace<Place> {
+    private var place: Place?
+    private var isForgotten = false
+
+    package init() {}
+
+    /// Stores a new place, and returns `false` if the operation has ended, so that the caller must leave the place.
+    package mutating func take(_ new: Place) -> Bool {
+        if !isForgotten { place = new }
+        return !isForgotten
+    }
+
+    /// Removes the place, because the turn of the operation has come.
+    package mutating func clear() { place = nil }
+
+    /// Notes that the operation has ended, and returns the place that it must leave.
+    package mutating func forget() -> Place? {
+        isForgotten = true
+        return exchange(&place, with: nil)
+    }
+}
+
 
 /// The order in which gates and policies are asked.
 ///
