@@ -67,7 +67,7 @@ class DependencyNode: @unchecked Sendable {
         }
     }
 
-    final func addDownstream(_ edge: DependencyEdge) { links.withLock { $0.addDownstream(edge) } }
+    final func addDownstream(_ edge: DependencyEdge) { links.withLock { $0.downstream.append(edge) } }
 
     /// Notes that a dependency has ended, and notifies the listener if it was the last one.
     ///
@@ -172,7 +172,7 @@ extension DependencyNode {
 
     /// The number of edges on one side, including ended and cut ones.
     final func linkCount(_ side: DependencyOrder.Side) -> Int {
-        links.withLock { side == .below ? $0.downstreamCount : $0.upstreamCount }
+        links.withLock { side == .below ? $0.downstream.count : $0.upstream.count }
     }
 
     /// Returns the operation of an upstream node, or `nil` if this node does not wait for it.
@@ -290,8 +290,8 @@ struct DependencyLinks {
         }
     }
 
-    private var upstream = FewOrMany<Upstream>()
-    private var downstream = FewOrMany<DependencyEdge>()
+    fileprivate var upstream = FewOrMany<Upstream>()
+    fileprivate var downstream = FewOrMany<DependencyEdge>()
     /// The index, which only an operation with many links has.
     private var index: DependencyIndex?
     private var cutCount: Int32 = 0
@@ -301,8 +301,6 @@ struct DependencyLinks {
     private(set) var isSettled = false
 
     var isEmpty: Bool { upstream.isEmpty && downstream.isEmpty }
-    var upstreamCount: Int { upstream.count }
-    var downstreamCount: Int { downstream.count }
 
     /// The dependencies, each once.
     var upstreamOperations: [Operation] {
@@ -345,10 +343,6 @@ struct DependencyLinks {
             for (position, link) in upstream.enumerated() { made.add(link.original, at: position) }
             index = made
         }
-    }
-
-    mutating func addDownstream(_ edge: DependencyEdge) {
-        downstream.append(edge)
     }
 
     // The methods below return removed links, to be released outside the lock. Their edges are still to be cut.

@@ -257,12 +257,12 @@ extension ManagedOperation {
 /// The settings that a group offers to all operations in it, with at most one value of each type.
 ///
 /// The core does not know the types. Networking stores its policies there.
-struct GroupOffers: Sendable {
-    private var values: [ObjectIdentifier: any Sendable] = [:]
+typealias GroupOffers = [ObjectIdentifier: any Sendable]
 
+extension GroupOffers {
     subscript<Offer: Sendable>(_ type: Offer.Type) -> Offer? {
-        get { values.isEmpty ? nil : values[ObjectIdentifier(type)] as? Offer }
-        set { values[ObjectIdentifier(type)] = newValue }
+        get { isEmpty ? nil : self[ObjectIdentifier(type)] as? Offer }
+        set { self[ObjectIdentifier(type)] = newValue }
     }
 }
 

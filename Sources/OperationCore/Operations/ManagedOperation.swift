@@ -332,7 +332,7 @@ open class ManagedOperation: Operation, @unchecked Sendable {
         let waiter = BlockingWaiter()
         whenEnded { waiter.wake() }
         if !waiter.wait(for: self) {
-            reportRefusedWait()
+            OperationDiagnostics.report(.tooManyWaits, by: self, CancellationCause.tooManyWaits.message)
             waiter.waitInPlace()
         }
     }
@@ -374,10 +374,6 @@ extension ManagedOperation {
     func reportSecondStart() {
         OperationDiagnostics.report(
             .startedTwice, by: self, "The operation was already started, so this call of start() had no effect.")
-    }
-
-    func reportRefusedWait() {
-        OperationDiagnostics.report(.tooManyWaits, by: self, CancellationCause.tooManyWaits.message)
     }
 
     func reportReleaseUnfinished() {

@@ -247,7 +247,7 @@ extension QueueEngine {
             let key = state.machine.entries.key(of: slot)
             // A body that waited earlier resumes earlier.
             if !state.machine.isResting(key) || state.returning.isEmpty && state.machine.resume(key) { return true }
-            operation.core.withLock { $0.waitForPlace(number) }
+            operation.core.withLock { $0.waitForPlace() }
             state.machine.rest(key, because: .place)
             state.returning.append(ReturningBody(key: key, turn: .call(goOn)))
             return false

@@ -60,9 +60,7 @@ final class CredentialAgent: AttemptGate, AttemptPolicy {
         return realm
     }
 
-    func clear(
-        _ request: NetworkRequest, for host: any AttemptHost, _ answer: @escaping @Sendable (AttemptClearance) -> Void
-    ) {
+    func clear(_ request: NetworkRequest, for host: any AttemptHost, _ answer: @escaping AttemptClearance.Handler) {
         guard let realm = realm(for: request) else { return answer(.go(request)) }
         let turns = TurnTaking()
         let waiter = AuthenticationRealm.Waiter(
@@ -141,9 +139,7 @@ final class CredentialAgent: AttemptGate, AttemptPolicy {
         }
     }
 
-    func decide(
-        _ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping @Sendable (AttemptAnswer?) -> Void
-    ) {
+    func decide(_ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping AttemptAnswer.Handler) {
         // Usually the realm has already seen the headers. An evaluator may pass on the error of another request,
         // which does not concern this credential.
         let isSaidByBody =

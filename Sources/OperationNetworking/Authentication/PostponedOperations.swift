@@ -196,9 +196,7 @@ final class ManualAgent: AttemptPolicy {
 
     var rank: Int { AttemptRank.hand }
 
-    func decide(
-        _ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping @Sendable (AttemptAnswer?) -> Void
-    ) {
+    func decide(_ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping AttemptAnswer.Handler) {
         guard list.takes(FailedAttempt(report)), report.request?.body.canBeSentAgain != false else {
             return answer(nil)
         }

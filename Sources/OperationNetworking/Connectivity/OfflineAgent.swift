@@ -40,9 +40,7 @@ final class OfflineAgent: AttemptPolicy, AttemptGate {
         return request
     }
 
-    func clear(
-        _ request: NetworkRequest, for host: any AttemptHost, _ answer: @escaping @Sendable (AttemptClearance) -> Void
-    ) {
+    func clear(_ request: NetworkRequest, for host: any AttemptHost, _ answer: @escaping AttemptClearance.Handler) {
         let mayFail = policy.beforeSending == .fail && !state.withLock { exchange(&$0.wasLetGo, with: false) }
         guard policy.beforeSending != .send, isOffline, policy.concerns(request) else { return answer(.go(request)) }
         if mayFail { return answer(.refuse(.offline(.offline, policy, after: nil))) }
@@ -56,9 +54,7 @@ final class OfflineAgent: AttemptPolicy, AttemptGate {
         if refusal == nil { tell(host) }
     }
 
-    func decide(
-        _ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping @Sendable (AttemptAnswer?) -> Void
-    ) {
+    func decide(_ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping AttemptAnswer.Handler) {
         // The agent made this decision itself, so no other policy may change it.
         if report.error.isAboutWaiting { return answer(AttemptAnswer(.fail)) }
         guard let request = report.request, let rule = policy.rule(for: report.error, of: request), isOffline,
@@ -262,11 +258,7 @@ public final class OfflineWaiting: Sendable {
 
     /// Starts to observe the network when the first operation waits.
     private func watch() {
-        let isFirst = state.withLock { state in
-            defer { state.isWatching = true }
-            return !state.isWatching
-        }
-        guard isFirst else { return }
+        guard !state.withLock({ exchange(&$0.isWatching, with: true) }) else { return }
         let observation = monitor.observe { [weak self] in self?.note($0) }
         state.withLock { $0.observation = observation }
     }

@@ -259,9 +259,7 @@ final class PauseGate: AttemptGate {
 
     var rank: Int { AttemptRank.pause }
 
-    func clear(
-        _ request: NetworkRequest, for host: any AttemptHost, _ answer: @escaping @Sendable (AttemptClearance) -> Void
-    ) {
+    func clear(_ request: NetworkRequest, for host: any AttemptHost, _ answer: @escaping AttemptClearance.Handler) {
         let hasWaited = state.withLock { exchange(&$0.hasWaited, with: false) }
         state.withLock { $0.origin = request.origin }
         guard let left = pauses.left(for: request.origin, hasWaited: hasWaited) else { return answer(.go(request)) }

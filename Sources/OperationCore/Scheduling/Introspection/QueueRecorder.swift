@@ -243,9 +243,11 @@ final class RecordingSwitch: Sendable {
 
     var isRecording: Bool { isOn.load(ordering: .relaxed) }
 
-    /// The current time for the next changes, which is read outside the queue's lock because the clock may be the
-    /// user's.
-    var moment: RecordedMoment? { recorder.map { RecordedMoment(recorder: $0, moment: $0.clock.now) } }
+    /// Reads the current time outside the queue's lock, because the clock may be the user's, and returns a closure that
+    /// sets it as the time of the changes that follow, under the lock.
+    var passTime: (() -> Void)? {
+        recorder.map { recorder in { [now = recorder.clock.now] in recorder.pass(to: now) } }
+    }
 
     func start(_ recorder: QueueRecorder) -> QueueRecorder? {
         let old = present.withLock { exchange(&$0, with: recorder) }
@@ -254,15 +256,6 @@ final class RecordingSwitch: Sendable {
     }
 
     func stop() { isOn.store(false, ordering: .relaxed) }
-}
-
-/// A time that is about to be passed to the recorder.
-struct RecordedMoment {
-    let recorder: QueueRecorder
-    let moment: OperationInstant
-
-    /// Sets the time of the changes that follow, under the queue's lock.
-    func pass() { recorder.pass(to: moment) }
 }
 
 extension QueueEngine {
