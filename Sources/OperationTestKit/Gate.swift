@@ -96,8 +96,7 @@ public final class Gate: Sendable {
     /// Removes a waiting task.
     private func forget(_ number: Int) {
         // Its closure may hold other objects, so it is released after the lock.
-        let left = state.withLock { $0.waiting.removeValue(forKey: number) }
-        withExtendedLifetime(left) {}
+        state.release { $0.waiting.removeValue(forKey: number) }
     }
 
     /// Calls a closure when the gate is open, either immediately or on the thread that opens it.

@@ -116,10 +116,9 @@ public final class SharedOperation<ResultType: Sendable, ErrorType: Error>: Asyn
     package override func releaseBody() {
         // An operation that is canceled after it began needs the share once more.
         let isCancelled = isCancelled
-        let share = work.withLock { work in
+        work.release { work in
             work.hasBegun && isCancelled ? nil : exchange(&work.share, with: nil)
         }
-        withExtendedLifetime(share) {}
     }
 
     /// Applies the outcome of the run, and ends this operation when the run has ended.
@@ -154,15 +153,13 @@ public final class SharedOperation<ResultType: Sendable, ErrorType: Error>: Asyn
             return restForRun()
         }
         guard placeHost != nil else { return }
-        let old = work.withLock { exchange(&$0.run, with: run) }
-        withExtendedLifetime(old) {}
+        work.release { exchange(&$0.run, with: run) }
         // The end of the run may have been reported before.
         if run.isFinished { forget(run) }
     }
 
     private func forget(_ run: ManagedOperation) {
-        let old = work.withLock { $0.run === run ? exchange(&$0.run, with: nil) : nil }
-        withExtendedLifetime(old) {}
+        work.release { $0.run === run ? exchange(&$0.run, with: nil) : nil }
     }
 
     /// Gives up the slot while a run continues elsewhere.

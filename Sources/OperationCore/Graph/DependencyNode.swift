@@ -68,7 +68,7 @@ class DependencyNode: @unchecked Sendable {
         }
     }
 
-    final func addDownstream(_ edge: DependencyEdge) { links.withLock { $0.addDownstream(edge) } }
+    final func addDownstream(_ edge: DependencyEdge) { links.withLock { $0.downstream.append(edge) } }
 
     /// Notes that a dependency has ended, and notifies the listener if it was the last one.
     ///
@@ -93,8 +93,7 @@ class DependencyNode: @unchecked Sendable {
 
     /// Notes that some dependents no longer wait for this operation.
     final func forgetCutEdges(_ count: Int) {
-        let forgotten = links.withLock { $0.noteCutDownstream(count) }
-        withExtendedLifetime(forgotten) {}
+        links.release { $0.noteCutDownstream(count) }
     }
 
     /// Releases the operations that wait for this one, which has ended.
@@ -174,7 +173,7 @@ extension DependencyNode {
 
     /// The number of edges on one side, including ended and cut ones.
     final func linkCount(_ side: DependencyOrder.Side) -> Int {
-        links.withLock { side == .below ? $0.downstreamCount : $0.upstreamCount }
+        links.withLock { side == .below ? $0.downstream.count : $0.upstream.count }
     }
 
     /// Returns the operation of an upstream node, or `nil` if this node does not wait for it.
@@ -292,8 +291,8 @@ struct DependencyLinks {
         }
     }
 
-    private var upstream = FewOrMany<Upstream>()
-    private var downstream = FewOrMany<DependencyEdge>()
+    fileprivate var upstream = FewOrMany<Upstream>()
+    fileprivate var downstream = FewOrMany<DependencyEdge>()
     /// The index, which only an operation with many links has.
     private var index: DependencyIndex?
     private var cutCount: Int32 = 0
@@ -303,8 +302,6 @@ struct DependencyLinks {
     private(set) var isSettled = false
 
     var isEmpty: Bool { upstream.isEmpty && downstream.isEmpty }
-    var upstreamCount: Int { upstream.count }
-    var downstreamCount: Int { downstream.count }
 
     /// The dependencies, each once.
     var upstreamOperations: [Operation] {
@@ -347,10 +344,6 @@ struct DependencyLinks {
             for (position, link) in upstream.enumerated() { made.add(link.original, at: position) }
             index = made
         }
-    }
-
-    mutating func addDownstream(_ edge: DependencyEdge) {
-        downstream.append(edge)
     }
 
     // The methods below return removed links, to be released without holding the lock. Their edges are still to be cut.

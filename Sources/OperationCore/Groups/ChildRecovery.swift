@@ -244,8 +244,7 @@ extension GroupEngine {
     /// Counts the child as one that gave this result.
     private func conclude(_ rescue: GroupRescue, with standIn: any AnyObject & Sendable) {
         guard end(rescue) else { return }
-        let old = rescue.original.core.withLock { core in exchange(&core.need().standIn, with: standIn) }
-        withExtendedLifetime(old) {}
+        rescue.original.core.release { core in exchange(&core.need().standIn, with: standIn) }
         ThreadWorklist.perform { self.settle(rescue.original, rescue.slot, rescue.tag, .success, nil) }
     }
 
@@ -408,8 +407,7 @@ final class GroupRescue: Sendable {
 
     /// Keeps a closure that returns the result of the operation that took the child's place.
     func keep(_ result: @escaping @Sendable () -> (any AnyObject & Sendable)?) {
-        let left = state.withLock { exchange(&$0.result, with: result) }
-        withExtendedLifetime(left) {}
+        state.release { exchange(&$0.result, with: result) }
     }
 
     /// The result of the operation that took the child's place.

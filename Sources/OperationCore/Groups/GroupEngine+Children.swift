@@ -82,14 +82,13 @@ extension GroupEngine {
     /// Notes that an operation that was made to be a child cannot be one.
     func fail(_ child: ManagedOperation, _ error: GroupError, _ tag: Int32 = -1) {
         let failure = GroupFailure.Child(name: name(of: child, tag), failure: .failed(error))
-        let forgotten = state.withLock { state in
+        state.release { state in
             switch state.machine.add() {
             case .taken(let slot), .doomed(let slot): _ = state.machine.ended(slot, .failure)
             case .refused: break
             }
             return state.note(failure)
         }
-        withExtendedLifetime(forgotten) {}
     }
 
     /// Whether this group is the other one, or is inside it.
@@ -247,24 +246,23 @@ extension ManagedOperation {
 
     /// Leaves a group that is being freed and never ran.
     final func leaveGroup() {
-        let parent = core.withLock { core in
+        core.release { core in
             core.parentSlot = -1
             core.extras?.maps?.added = nil
             return exchange(&core.parent, with: nil)
         }
-        withExtendedLifetime(parent) {}
     }
 }
 
 /// The settings that a group offers to all operations in it, with at most one value of each type.
 ///
 /// The core does not know the types. Networking stores its policies there.
-struct GroupOffers: Sendable {
-    private var values: [ObjectIdentifier: any Sendable] = [:]
+typealias GroupOffers = [ObjectIdentifier: any Sendable]
 
+extension GroupOffers {
     subscript<Offer: Sendable>(_ type: Offer.Type) -> Offer? {
-        get { values.isEmpty ? nil : values[ObjectIdentifier(type)] as? Offer }
-        set { values[ObjectIdentifier(type)] = newValue }
+        get { isEmpty ? nil : self[ObjectIdentifier(type)] as? Offer }
+        set { self[ObjectIdentifier(type)] = newValue }
     }
 }
 

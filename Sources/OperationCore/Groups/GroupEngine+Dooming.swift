@@ -115,7 +115,8 @@ extension GroupEngine {
         let inherited = OperationDefaults.mayInherit ? callbackQueue(ofChildrenIn: nil) : nil
         for child in ended {
             if let inherited { child.operation.setCallbackQueue(inherited, as: .inherited) }
-            child.operation.tellEndOfUnbegun()
+            child.operation.releaseBody()
+            child.operation.signalEndOfUnbegun()
             if child.tag >= 0 { source?.take(child.operation, tag: child.tag) }
         }
     }

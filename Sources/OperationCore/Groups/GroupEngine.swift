@@ -187,10 +187,9 @@ package final class GroupEngine: ParentGroup, @unchecked Sendable {
     }
 
     override func takeCallbackQueue(of group: ManagedOperation) {
-        let old = state.withLock { state in
+        state.release { state in
             exchange(&state.callbackQueue, with: group.storage.withLock { $0.callbackQueue })
         }
-        withExtendedLifetime(old) {}
     }
 
     package override var presentChildren: [ManagedOperation] { state.withLock { $0.children.compactMap(\.operation) } }

@@ -158,11 +158,10 @@ final class GroupMap<Feed: ElementFeed, Value: Sendable, Failure: Error>: GroupS
 
     func take(_ child: ManagedOperation, tag: Int32) {
         let result = (child as? TypedOperation<Value, Failure>)?.outcomeInGroup?.result
-        let element = state.withLock { state in
+        state.release { state in
             if let result { state.results[Int(tag)] = result }
             return Unchecked(state.elements.removeValue(forKey: tag))
         }
-        withExtendedLifetime(element) {}
     }
 
     func describe(tag: Int32) -> String? {
@@ -172,14 +171,13 @@ final class GroupMap<Feed: ElementFeed, Value: Sendable, Failure: Error>: GroupS
     }
 
     func letGo() {
-        let left = state.withLock { state in
+        state.release { state in
             Unchecked(
                 (
                     exchange(&state.rest, with: nil), exchange(&state.make, with: nil),
                     exchange(&state.elements, with: [:])
                 ))
         }
-        withExtendedLifetime(left) {}
     }
 
     func takeResults() -> [Value] { state.withLock { exchange(&$0.results, with: []) }.compactMap { $0 } }

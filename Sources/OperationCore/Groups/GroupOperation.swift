@@ -85,11 +85,10 @@ public final class GroupOperation<ResultType: Sendable, ErrorType: Error>: Async
 
     package override func releaseBody() {
         engine.outcomeWasDecided(self)
-        let left = work.withLock { work in
+        work.release { work in
             let begin = exchange(&work.begin, with: nil)
             return (begin, isCancelled ? exchange(&work.conclude, with: nil) : nil)
         }
-        withExtendedLifetime(left) {}
     }
 
     package override func setBodySuspended(_ isSuspended: Bool) { engine.setSuspended(isSuspended) }

@@ -170,8 +170,7 @@ final class GroupProgressReporter: Sendable {
     var handler: (@Sendable (GroupProgress) -> Void)? {
         get { state.withLock { $0.handler } }
         set {
-            let old = state.withLock { exchange(&$0.handler, with: newValue) }
-            withExtendedLifetime(old) {}
+            state.release { exchange(&$0.handler, with: newValue) }
         }
     }
 

@@ -180,8 +180,7 @@ final class PipelineElements<Feed: ElementFeed>: Sendable where Feed.Element: Se
     }
 
     func letGo() {
-        let rest = state.withLock { Unchecked(exchange(&$0.rest, with: nil)) }
-        withExtendedLifetime(rest) {}
+        state.release { Unchecked(exchange(&$0.rest, with: nil)) }
     }
 }
 
@@ -244,8 +243,7 @@ final class PipelineStage<Input: Sendable, Value: Sendable, Failure: Error>: Pip
     }
 
     func letGo() {
-        let left = state.withLock { exchange(&$0, with: State()) }
-        withExtendedLifetime(left) {}
+        state.release { exchange(&$0, with: State()) }
     }
 }
 

@@ -133,7 +133,6 @@ public final class MainQueueOperation<ResultType: Sendable, ErrorType: Error>:
 
     package override func releaseBody() {
         withExtendedLifetime(holder.take()) {}
-        let old = body.withLock { exchange(&$0, with: nil) }
-        withExtendedLifetime(old) {}
+        body.release { exchange(&$0, with: nil) }
     }
 }

@@ -88,11 +88,7 @@ extension CommonOperationMembers {
         if let circle = bodyWait?.circle { operation.reportCircle(circle) }
         bodyWait?.lookAgain { operation.reportCircle($0) }
         let id = operation.whenEnded { wait.end() }
-        await withTaskCancellationHandler {
-            await wait.passage()
-        } onCancel: {
-            wait.end()
-        }
+        await wait.passage { wait.end() }
         if let id { operation.removeEndAction(id) }
     }
 

@@ -182,13 +182,13 @@ final class OperationNode: DependencyNode, @unchecked Sendable {
         /// The operation, which its queue keeps alive until it ends.
         case held(ManagedOperation)
         /// The operation, if it still exists.
-        case loose(WeakOperation)
+        case loose(WeakReference<ManagedOperation>)
 
         var operation: ManagedOperation? {
             switch self {
             case .nobody: nil
             case .held(let operation): operation
-            case .loose(let reference): reference.operation
+            case .loose(let reference): reference.object
             }
         }
     }
@@ -199,7 +199,7 @@ final class OperationNode: DependencyNode, @unchecked Sendable {
     ///
     /// - Parameter isHeld: Whether the node keeps the operation alive.
     func listen(_ operation: ManagedOperation, isHeld: Bool = false) -> Bool {
-        let listener = isHeld ? Listener.held(operation) : .loose(WeakOperation(operation))
+        let listener = isHeld ? Listener.held(operation) : .loose(WeakReference(operation))
         let old = underLock { exchange(&self.listener, with: listener) }
         withExtendedLifetime(old) {}
         return isClear
@@ -237,16 +237,6 @@ final class OperationNode: DependencyNode, @unchecked Sendable {
         case .fail(let fail): fail(operation)
         }
     }
-}
-
-/// A weak reference in its own object, so that operations that need none do not pay for it.
-final class WeakOperation: Sendable {
-    // Sendable: written once, in init; loading a weak reference is atomic.
-    private nonisolated(unsafe) weak var reference: ManagedOperation?
-
-    var operation: ManagedOperation? { reference }
-
-    init(_ operation: ManagedOperation) { reference = operation }
 }
 
 /// An error that describes why an operation cannot depend on another operation.

@@ -9,7 +9,7 @@ extension ManagedOperation {
         switch action {
         case .run:
             signalExecuting()
-            beginTimeout()
+            if let timeout { armTimeout(timeout) }
             feedInputs()
             // An input, or the clock of the timeout, may have ended the operation.
             let (begins, context) = core.withLock { ($0.noteBodyBegins(), $0.extras?.takeTaskContext()) }
@@ -247,7 +247,7 @@ final class RareOperationState {
     /// The waits of the body's threads and task for other operations.
     var bodyWaits: [NotedWait] = []
     /// The event that the operation waits for in the middle of its work.
-    var wait: OperationWait?
+    var wait: WaitReason?
     /// The number of the last wait that is over.
     var lastWait: UInt32 = 0
     /// The operation whose queue slot this operation uses, if it is in no queue itself.

@@ -382,7 +382,7 @@ extension ManagedOperation {
     /// Cancels and ends a child in one step if it has not begun and has no dependencies, dependents or handlers.
     ///
     /// Call this method under the lock of the queue that holds the child, or of the group if no queue does. The caller
-    /// then calls `tellEndOfUnbegun`, and notifies the queue and the group, in this order.
+    /// then releases the body, calls `signalEndOfUnbegun`, and notifies the queue and the group, in this order.
     ///
     /// - Returns: `nil`, without any effect, if the child does not meet these conditions.
     final func endUnbegun(
@@ -402,12 +402,6 @@ extension ManagedOperation {
             return EndedChild(
                 operation: self, slot: core.parentSlot, tag: core.parentTag, queueSlot: core.slot)
         }
-    }
-
-    /// Releases the body and notifies Foundation.
-    final func tellEndOfUnbegun() {
-        releaseBody()
-        signalEndOfUnbegun()
     }
 }
 
@@ -431,8 +425,7 @@ extension ManagedOperation {
 
     /// Removes an action that is to be called at the end, unless the call has begun.
     package final func removeEndAction(_ id: UInt64) {
-        let removed = core.withLock { $0.extras?.endActions.remove(id) }
-        withExtendedLifetime(removed) {}
+        core.release { $0.extras?.endActions.remove(id) }
     }
 
     /// The number of stored actions that wait for the end.

@@ -131,11 +131,6 @@ extension ManagedOperation {
         setTimer(\.delay, at: clock.now.advanced(by: startDelay), whenOver)
     }
 
-    func beginTimeout() {
-        guard let timeout else { return }
-        armTimeout(timeout)
-    }
-
     func pauseTimeout() {
         guard timeout != nil else { return }
         let now = clock.now
@@ -158,7 +153,7 @@ extension ManagedOperation {
         armTimeout(remainder)
     }
 
-    private func armTimeout(_ duration: Duration) {
+    func armTimeout(_ duration: Duration) {
         let end = clock.now.advanced(by: duration)
         let isRunning = core.withLock { core in
             // If the operation was suspended between the start and here, the resumption sets the timer.

@@ -335,7 +335,7 @@ open class ManagedOperation: Operation, @unchecked Sendable {
         let waiter = BlockingWaiter()
         whenEnded { waiter.wake() }
         if !waiter.wait(for: self) {
-            reportRefusedWait()
+            OperationDiagnostics.report(.tooManyWaits, by: self, CancellationCause.tooManyWaits.message)
             waiter.waitInPlace()
         }
     }
@@ -379,10 +379,6 @@ extension ManagedOperation {
     func reportSecondStart() {
         OperationDiagnostics.report(
             .startedTwice, by: self, "The operation was already started, so this call of start() had no effect.")
-    }
-
-    func reportRefusedWait() {
-        OperationDiagnostics.report(.tooManyWaits, by: self, CancellationCause.tooManyWaits.message)
     }
 
     func reportReleaseUnfinished() {

@@ -23,8 +23,7 @@ public enum OperationDefaults {
     public static var callbackQueue: DispatchQueue {
         get { isChosen.load(ordering: .acquiring) ? chosenQueue.withLock { $0 } : .main }
         set {
-            let old = chosenQueue.withLock { exchange(&$0, with: newValue) }
-            withExtendedLifetime(old) {}
+            chosenQueue.release { exchange(&$0, with: newValue) }
             isChosen.store(true, ordering: .releasing)
         }
     }

@@ -23,8 +23,7 @@ package class HostQueue: @unchecked Sendable {
     final var callbackQueue: DispatchQueue? {
         get { chosenCallbackQueue.withLock { $0 } }
         set {
-            let old = chosenCallbackQueue.withLock { exchange(&$0, with: newValue) }
-            withExtendedLifetime(old) {}
+            chosenCallbackQueue.release { exchange(&$0, with: newValue) }
             OperationDefaults.noteInheritance()
         }
     }

@@ -110,11 +110,10 @@ public final class TaskOperation<ResultType: Sendable, ErrorType: Error>: AsyncO
 
     package override func releaseBody() {
         // A running task is left for `didCancel`, which comes after this.
-        let waiting = work.withLock { work -> Work? in
+        work.release { work -> Work? in
             guard case .waiting = work else { return nil }
             return exchange(&work, with: .over)
         }
-        withExtendedLifetime(waiting) {}
     }
 }
 

@@ -48,11 +48,7 @@ extension TypedOperation {
         let passage = TaskWait()
         addWaiter { _ in passage.end() }
         wait.lookAgain { _ in passage.end() }
-        await withTaskCancellationHandler {
-            await passage.passage()
-        } onCancel: {
-            cancelIfUndecided(because: .taskCancelled)
-        }
+        await passage.passage { cancelIfUndecided(because: .taskCancelled) }
         return outcome ?? .cancelled(wait.refusal ?? .requested)
     }
 
@@ -104,11 +100,7 @@ extension TypedOperation {
             core.withLock { core in
                 if core.machine.ending == nil { core.need().taskWait = wait }
             }
-            await withTaskCancellationHandler {
-                await wait.passage()
-            } onCancel: {
-                cancelIfUndecided(because: .taskCancelled)
-            }
+            await wait.passage { cancelIfUndecided(because: .taskCancelled) }
             return outcome ?? .cancelled(.requested)
         }
     }

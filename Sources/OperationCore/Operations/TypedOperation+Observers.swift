@@ -44,8 +44,7 @@ extension ManagedOperation {
     }
 
     fileprivate func removeObserver(_ id: UInt64) {
-        let removed = storage.withLock { $0.extras?.observers.remove(id) }
-        withExtendedLifetime(removed) {}
+        storage.release { $0.extras?.observers.remove(id) }
     }
 }
 

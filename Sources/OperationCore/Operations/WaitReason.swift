@@ -61,13 +61,6 @@ extension WaitReason {
     }
 }
 
-/// The wait of an operation in the middle of its work.
-struct OperationWait {
-    /// The number of the wait among the waits of the operation.
-    var number: UInt32
-    var reason: WaitReason
-}
-
 // Operations that wait in the middle of their work, without a thread.
 extension ManagedOperation {
     /// The reason why the executing operation waits without a slot, or `nil` if it does not wait.
@@ -75,7 +68,7 @@ extension ManagedOperation {
     /// While the operation waits, it does not occupy a slot in its ``QueueManager``, so other operations can run. The
     /// operation gets a slot again before it resumes, and takes precedence over operations that have not begun.
     public final var waitReason: WaitReason? {
-        core.withLock { $0.machine.ending == nil ? $0.extras?.wait?.reason : nil }
+        core.withLock { $0.machine.ending == nil ? $0.extras?.wait : nil }
     }
 
     /// The queue in which the operation occupies a slot, which may be the slot of another operation.
@@ -94,7 +87,7 @@ extension ManagedOperation.Core {
     @discardableResult
     mutating func beginWait(_ number: UInt32, _ reason: WaitReason) -> Bool {
         guard isAtWork, machine.isStarted, number > extras?.lastWait ?? 0 else { return false }
-        need().wait = OperationWait(number: number, reason: reason)
+        need().wait = reason
         return true
     }
 
@@ -107,7 +100,7 @@ extension ManagedOperation.Core {
     }
 
     /// Begins to wait for a slot after another wait has ended.
-    mutating func waitForPlace(_ number: UInt32) {
-        if machine.ending == nil { need().wait = OperationWait(number: number, reason: .place) }
+    mutating func waitForPlace() {
+        if machine.ending == nil { need().wait = .place }
     }
 }

@@ -52,11 +52,10 @@ extension ManagedOperation {
 
     /// Removes the operation from the queue before it has a slot.
     func unclaim() {
-        let host = core.withLock { core in
+        core.release { core in
             core.extras?.maps?.added = nil
             return exchange(&core.host, with: nil)
         }
-        withExtendedLifetime(host) {}
         life.signalReadyIfLinked()
     }
 
@@ -248,7 +247,7 @@ extension QueueEngine {
             let key = state.machine.entries.key(of: slot)
             // A body that waited earlier resumes earlier.
             if !state.machine.isResting(key) || state.returning.isEmpty && state.machine.resume(key) { return true }
-            operation.core.withLock { $0.waitForPlace(number) }
+            operation.core.withLock { $0.waitForPlace() }
             state.machine.rest(key, because: .place)
             state.returning.append(ReturningBody(key: key, turn: .call(goOn)))
             return false

@@ -11,7 +11,7 @@ import Synchronization
 package final class PlainOperationEntry: Sendable {
     let operation: Operation
     // Sendable: both are set before other threads know the entry, and later only under the queue's lock.
-    private let seat = Locked<(engine: QueueEngine, slot: QueueMachine.Slot)?>(nil)
+    fileprivate let seat = Locked<(engine: QueueEngine, slot: QueueMachine.Slot)?>(nil)
     private let watchers = Locked<[PlainOperationWatcher]>([])
     /// The number of observed dependencies that have not ended.
     private let unended = Atomic<Int>(0)
@@ -27,15 +27,11 @@ package final class PlainOperationEntry: Sendable {
         self.operation = operation
     }
 
-    /// The slot in the queue, from `sit` until the end.
+    /// The slot in the queue, from its entry until the end.
     var slot: QueueMachine.Slot? { seat.withLock { $0?.slot } }
 
     /// Whether an observed dependency has not ended.
     var isBehind: Bool { unended.load(ordering: .acquiring) > 0 }
-
-    func sit(in engine: QueueEngine, _ slot: QueueMachine.Slot) {
-        seat.withLock { $0 = (engine, slot) }
-    }
 
     /// Begins to observe the operation and its dependencies.
     func watch() {
@@ -115,7 +111,7 @@ extension QueueEngine {
             if let refusal = self.refusal(of: 1, hasPlace: hasPlace, state) { return refusal }
             let slot = state.machine.enter(.plain(entry), level: level, isBarrier: isBarrier)
             state.machine.place(slot, .waiting)
-            entry.sit(in: self, slot)
+            entry.seat.withLock { $0 = (self, slot) }
             return nil
         }
         if let refusal {

@@ -111,7 +111,10 @@ extension QueueEngine {
                 // Waiting does not help if the operations exceed the capacity.
                 guard error.code == .full, count <= state.withLock({ $0.capacity }) else { throw error }
             }
-            hasPlaces = await QueueWait.run(places: count) { wait in waitForRoom(wait) }
+            hasPlaces = await QueueWait.run(places: count) { wait in
+                // The wait ends when there is room, which is then reserved for the caller.
+                apply { state, _ in state.roomWaiters.append(wait) }
+            }
             if Task.isCancelled {
                 // This is also done for zero slots, so that slots that were collected for this caller go to the next
                 // one.
@@ -119,11 +122,6 @@ extension QueueEngine {
                 throw .cancelled(what(), queue: name)
             }
         }
-    }
-
-    /// Ends the wait when there is room, which is then reserved for the caller.
-    private func waitForRoom(_ wait: QueueWait) {
-        apply { state, _ in state.roomWaiters.append(wait) }
     }
 
     /// Resumes waiting callers for which there is room, in their order.

@@ -139,9 +139,9 @@ extension QueueEngine {
         // kept until the seat shows the next job of the thread.
         let last = exchange(&seat.operation, with: nil)
         var after = After()
-        let moment = recording.moment
+        let passTime = recording.passTime
         let choice = state.withLock { state -> Choice in
-            moment?.pass()
+            passTime?()
             takeNews(of: seat, &state, &after)
             // A body that resumes replaces this thread.
             let mayGoOn = state.threads.mayGoOn && state.returning.isEmpty
@@ -312,9 +312,9 @@ extension QueueEngine {
     /// The seat is cleared before the actions are performed, because these may add changes to the seat again.
     private func tell(_ seat: WorkerSeat, sparing: Int = 0, _ event: (inout State) -> Void) {
         var after = After()
-        let moment = recording.moment
+        let passTime = recording.passTime
         state.withLock { state in
-            moment?.pass()
+            passTime?()
             takeNews(of: seat, &state, &after)
             event(&state)
             conclude(&state, &after, sparing: sparing)
@@ -408,7 +408,7 @@ extension QueueEngine {
         seat.hand.deal(state.machine.lend(job.key), then: jobs)
         if seat.isHandKnown { state.hands.removeAll { $0.hand === seat.hand } }
         seat.isHandKnown = true
-        state.hands.append(DealtEntries(hand: seat.hand, since: state.machine.starts))
+        state.hands.append((seat.hand, since: state.machine.starts))
     }
 
     /// The number of entries that are assigned to threads, for tests.
@@ -437,7 +437,7 @@ extension QueueEngine {
         guard state.machine.counts.dealt > 0, let oldest = state.hands.first, state.machine.starts &- oldest.since > 64
         else { return }
         state.hands.removeFirst()
-        state.hands.append(DealtEntries(hand: oldest.hand, since: state.machine.starts))
+        state.hands.append((oldest.hand, since: state.machine.starts))
         takeBack(oldest.hand, &state, &after)
     }
 
@@ -446,7 +446,7 @@ extension QueueEngine {
         state.machine.noteStarts(news.ended.count)
         for ended in news.ended { end(ended.slot, .success, &state, &after) }
         if let current = news.current { state.machine.beginDealt(current) }
-        for job in news.waiting.reversed() { state.machine.takeBack(job) }
+        for job in news.waiting { state.machine.takeBack(job) }
     }
 
     /// Applies an event that requires the queue to know the stage of each entry.

@@ -12,10 +12,10 @@ package final class QueueEngine: HostQueue, @unchecked Sendable {
         var machine = QueueMachine()
         var threads: QueueThreads
         /// The entries that were assigned to threads in advance.
-        var hands: [DealtEntries] = []
+        var hands: [(hand: AssignedEntries, since: UInt64)] = []
         /// The bodies that wait for a slot to resume, in their order.
         var returning = ReturningLine()
-        var totals = EndTotals()
+        var totals = (finished: 0, failed: 0, cancelled: 0)
         /// The waits for an empty queue.
         var drainers = WaitList()
         var capacity = Int.max
@@ -39,18 +39,6 @@ package final class QueueEngine: HostQueue, @unchecked Sendable {
         var hub: QueueEventHub?
         var meter: QueueProgressMeter?
         var failures = FailureList()
-    }
-
-    struct DealtEntries {
-        let hand: AssignedEntries
-        var since: UInt64
-    }
-
-    /// The numbers of entries that ended, by their outcome.
-    struct EndTotals {
-        var finished = 0
-        var failed = 0
-        var cancelled = 0
     }
 
     let state: Locked<State>
@@ -190,9 +178,9 @@ extension QueueEngine {
     @discardableResult
     func apply<Result>(_ event: (inout State, inout After) -> Result) -> Result {
         var after = After()
-        let moment = recording.moment
+        let passTime = recording.passTime
         let result = state.withLock { state in
-            moment?.pass()
+            passTime?()
             let result = event(&state, &after)
             conclude(&state, &after)
             return result

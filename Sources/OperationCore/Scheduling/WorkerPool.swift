@@ -294,21 +294,13 @@ package final class WorkerSeat: ThreadSeat {
 /// Code that needs the exact stage of each entry first takes all of them back with ``QueueEngine/settle(_:_:)``.
 /// Examples are settings, snapshots, cancellations, more urgent entries, and a thread without work.
 final class AssignedEntries: Sendable {
-    private struct State {
+    struct State {
         /// The entries that have not begun, with the next one at the end.
         var waiting: [QueueMachine.Job] = []
         /// The entries that have ended, in their order.
         var ended: [QueueMachine.Key] = []
         /// The entry that is running, if it began after the assignment.
         var current: QueueMachine.Job?
-    }
-
-    /// The changes that become known when the entries are taken back.
-    struct News {
-        var ended: [QueueMachine.Key]
-        var current: QueueMachine.Job?
-        /// The entries that have not begun, in their order.
-        var waiting: [QueueMachine.Job]
     }
 
     private let state = Locked(State())
@@ -333,12 +325,7 @@ final class AssignedEntries: Sendable {
         }
     }
 
-    func takeBack() -> News {
-        state.withLock { state in
-            let old = exchange(&state, with: State())
-            return News(ended: old.ended, current: old.current, waiting: old.waiting.reversed())
-        }
-    }
+    func takeBack() -> State { state.withLock { exchange(&$0, with: State()) } }
 }
 
 /// The number of entries that a thread takes at a time, which grows while bodies are short.

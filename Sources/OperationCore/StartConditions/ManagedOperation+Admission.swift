@@ -84,10 +84,7 @@ extension ManagedOperation {
 
     /// Notes that a step was granted for which the operation waited.
     final func admissionDidPass(_ step: AdmissionMachine.Step, _ ticket: AdmissionTicket) {
-        if let action = pass(step, ticket), pursue(action, ticket) { admissionDidComplete() }
-    }
-
-    private func admissionDidComplete() {
+        guard let action = pass(step, ticket), pursue(action, ticket) else { return }
         if let action = move({ $0.machine.admitted() }) { return perform(action) }
         core.withLock { $0.host }?.reconsider(self)
     }

@@ -18,12 +18,7 @@ public final class OperationThrottle: Sendable {
     private struct State {
         var machine = ThrottleMachine<AdmissionTicket>()
         /// The timers of keys that rest while an operation waits.
-        var alarms: [String: Alarm] = [:]
-    }
-
-    private struct Alarm {
-        let due: OperationInstant
-        let timer: any OperationTimer
+        var alarms: [String: (due: OperationInstant, timer: any OperationTimer)] = [:]
     }
 
     /// The shared throttle of the process, which uses the system clock.
@@ -96,18 +91,14 @@ extension OperationThrottle {
     /// Sets or cancels the timer of a key until it is the one that the machine asks for.
     private func setAlarm(for key: String) {
         while true {
-            enum Chore { case none, cancel(Alarm), schedule(OperationInstant) }
-            let chore: Chore = state.withLock { state in
+            let (due, old): (OperationInstant?, (any OperationTimer)?) = state.withLock { state in
                 let due = state.machine.alarm(for: key)
-                if state.alarms[key]?.due == due { return .none }
-                if let old = state.alarms.removeValue(forKey: key) { return .cancel(old) }
-                return due.map(Chore.schedule) ?? .none
+                if state.alarms[key]?.due == due { return (nil, nil) }
+                return (due, state.alarms.removeValue(forKey: key)?.timer)
             }
-            switch chore {
-            case .none: return
-            case .cancel(let alarm): alarm.timer.cancel()
-            case .schedule(let due): schedule(key, due)
-            }
+            guard due != nil || old != nil else { return }
+            old?.cancel()
+            if let due { schedule(key, due) }
         }
     }
 
@@ -117,7 +108,7 @@ extension OperationThrottle {
         let timer = clock.schedule(at: due) { [weak self] in self?.alarmDidGoOff(key, due) }
         let isStored = state.withLock { state in
             guard state.alarms[key] == nil, state.machine.alarm(for: key) == due else { return false }
-            state.alarms[key] = Alarm(due: due, timer: timer)
+            state.alarms[key] = (due, timer)
             return true
         }
         if !isStored { timer.cancel() }

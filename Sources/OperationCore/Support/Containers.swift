@@ -215,3 +215,18 @@ package struct ForgettingList<Element> {
         while !entries.isEmpty, entries[entries.count - 1].element == nil { entries.removeLast() }
     }
 }
+
+/// A weak reference in its own object, so that other threads can read it, and objects that need none do not pay for it.
+package final class WeakReference<Object: AnyObject & Sendable>: Sendable {
+    // Sendable: written once, in init; loading a weak reference is atomic.
+    private nonisolated(unsafe) weak var reference: Object?
+    /// The identity of the object, which another object may have after the object was freed.
+    let id: ObjectIdentifier
+
+    package var object: Object? { reference }
+
+    package init(_ object: Object) {
+        reference = object
+        id = ObjectIdentifier(object)
+    }
+}

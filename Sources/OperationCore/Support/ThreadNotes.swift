@@ -182,6 +182,15 @@ package final class TaskWait: Sendable {
         while let work = await next() { work() }
     }
 
+    /// Waits like `passage()`, and calls a closure when the task is canceled.
+    package func passage(onCancel: @Sendable () -> Void) async {
+        await withTaskCancellationHandler {
+            await passage()
+        } onCancel: {
+            onCancel()
+        }
+    }
+
     private func next() async -> Work? {
         await withUnsafeContinuation { continuation in
             let isOver = state.withLock { state in

@@ -33,6 +33,24 @@ public protocol OperationTimer: Sendable {
     func cancel()
 }
 
+extension Locked {
+    /// Stores a timer if the state still needs it, and cancels the timer otherwise.
+    ///
+    /// The clock may be user code, so a timer is scheduled without holding the lock. It may then fire, or its reason may
+    /// end, before the timer is stored.
+    package borrowing func keep(
+        _ timer: any OperationTimer, in place: WritableKeyPath<Value, (any OperationTimer)?>,
+        if isNeeded: (inout Value) -> Bool
+    ) {
+        let isKept = withLock { value in
+            guard isNeeded(&value) else { return false }
+            value[keyPath: place] = timer
+            return true
+        }
+        if !isKept { timer.cancel() }
+    }
+}
+
 extension OperationClock {
     /// Calls a closure once after a given duration, unless the returned timer is canceled first.
     public func schedule(

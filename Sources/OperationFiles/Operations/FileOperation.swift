@@ -40,8 +40,7 @@ public class FileOperation<ResultType: Sendable>: SyncOperation<ResultType, File
     public final var progressHandler: (@Sendable (FileProgress) -> Void)? {
         get { settings.withLock { $0.progressHandler } }
         set {
-            let old = settings.withLock { exchange(&$0.progressHandler, with: newValue) }
-            withExtendedLifetime(old) {}
+            settings.release { exchange(&$0.progressHandler, with: newValue) }
             // A closure that is set too late would never be released.
             if outcome != nil { releaseProgressHandler() }
         }
@@ -97,10 +96,9 @@ public class FileOperation<ResultType: Sendable>: SyncOperation<ResultType, File
     }
 
     private func releaseProgressHandler() {
-        let old = settings.withLock { settings in
+        settings.release { settings in
             (exchange(&settings.progressHandler, with: nil), exchange(&settings.mainActorHandlers, with: []))
         }
-        withExtendedLifetime(old) {}
     }
 
     /// Enqueues the calls of the handlers, unless the outcome is decided.

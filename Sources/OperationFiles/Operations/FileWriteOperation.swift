@@ -54,8 +54,7 @@ public final class FileWriteOperation: FileOperation<URL>, @unchecked Sendable {
     public var data: Data {
         get { content.withLock { $0 } }
         set {
-            let old = content.withLock { exchange(&$0, with: newValue) }
-            withExtendedLifetime(old) {}
+            content.release { exchange(&$0, with: newValue) }
         }
     }
 

@@ -191,11 +191,10 @@ public final class AuthenticationRealm: Sendable {
 
     /// Removes an operation that no longer waits.
     func leave(_ ticket: Machine.Ticket) {
-        let waiter = state.withLock { state in
+        state.release { state in
             state.machine.leave(ticket)
             return state.waiters.removeValue(forKey: ticket)
         }
-        withExtendedLifetime(waiter) {}
     }
 
     // Calls of the user.

@@ -18,8 +18,7 @@ final class CredentialAgent: AttemptGate, AttemptPolicy {
         /// The number of credentials of a realm at the first of consecutive rejections.
         var rejections: [ObjectIdentifier: Int] = [:]
         /// The position of the operation in a realm's line.
-        var place: (realm: AuthenticationRealm, ticket: UInt64)?
-        var isForgotten = false
+        var place = LinePlace<(realm: AuthenticationRealm, ticket: UInt64)>()
         /// The only origins that get the credentials of realms without origins, or `nil` for any origin.
         var homes: [RequestOrigin]?
     }
@@ -61,9 +60,7 @@ final class CredentialAgent: AttemptGate, AttemptPolicy {
         return realm
     }
 
-    func clear(
-        _ request: NetworkRequest, for host: any AttemptHost, _ answer: @escaping @Sendable (AttemptClearance) -> Void
-    ) {
+    func clear(_ request: NetworkRequest, for host: any AttemptHost, _ answer: @escaping AttemptClearance.Handler) {
         guard let realm = realm(for: request) else { return answer(.go(request)) }
         let turns = TurnTaking()
         let waiter = AuthenticationRealm.Waiter(
@@ -142,9 +139,7 @@ final class CredentialAgent: AttemptGate, AttemptPolicy {
         }
     }
 
-    func decide(
-        _ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping @Sendable (AttemptAnswer?) -> Void
-    ) {
+    func decide(_ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping AttemptAnswer.Handler) {
         // Usually the realm has already seen the headers. An evaluator may pass on the error of another request,
         // which does not concern this credential.
         let isSaidByBody =
@@ -206,19 +201,11 @@ final class CredentialAgent: AttemptGate, AttemptPolicy {
     func keepCredentials(at origin: RequestOrigin?) { state.withLock { $0.homes = origin.map { [$0] } ?? [] } }
 
     func forget() {
-        let place = state.withLock { state in
-            state.isForgotten = true
-            return exchange(&state.place, with: nil)
-        }
-        place?.realm.leave(place?.ticket ?? 0)
+        if let (realm, ticket) = state.withLock({ $0.place.forget() }) { realm.leave(ticket) }
     }
 
     private func stand(in realm: AuthenticationRealm, _ ticket: UInt64) {
-        let isForgotten = state.withLock { state in
-            if !state.isForgotten { state.place = (realm, ticket) }
-            return state.isForgotten
-        }
-        if isForgotten { realm.leave(ticket) }
+        if !state.withLock({ $0.place.take((realm, ticket)) }) { realm.leave(ticket) }
     }
 
     /// Returns the error with the information about the response that caused it.

@@ -181,20 +181,14 @@ public final class PostponedOperations: Sendable {
     }
 
     func remove(_ id: UInt64) {
-        let entry = state.withLock { $0.entries.removeValue(forKey: id) }
-        withExtendedLifetime(entry) {}
+        state.release { $0.entries.removeValue(forKey: id) }
     }
 }
 
 /// An agent that pauses one operation according to the rule of a list.
 final class ManualAgent: AttemptPolicy {
-    private struct State {
-        var place: UInt64?
-        var isForgotten = false
-    }
-
     let list: PostponedOperations
-    private let state = Locked(State())
+    private let place = Locked(LinePlace<UInt64>())
 
     init(_ list: PostponedOperations) {
         self.list = list
@@ -202,28 +196,18 @@ final class ManualAgent: AttemptPolicy {
 
     var rank: Int { AttemptRank.hand }
 
-    func decide(
-        _ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping @Sendable (AttemptAnswer?) -> Void
-    ) {
+    func decide(_ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping AttemptAnswer.Handler) {
         guard list.takes(FailedAttempt(report)), report.request?.body.canBeSentAgain != false else {
             return answer(nil)
         }
         let turns = TurnTaking()
         let id = list.add(host) { said in turns.second { answer(said) } }
-        let isForgotten = state.withLock { state in
-            state.place = id
-            return state.isForgotten
-        }
-        if isForgotten { list.remove(id) }
+        if !place.withLock({ $0.take(id) }) { list.remove(id) }
         turns.first { answer(AttemptAnswer(.pause(list.waitReason), note: "\(list.waitReason)")) }
     }
 
     func forget() {
-        let place = state.withLock { state in
-            state.isForgotten = true
-            return exchange(&state.place, with: nil)
-        }
-        if let place { list.remove(place) }
+        if let id = place.withLock({ $0.forget() }) { list.remove(id) }
     }
 }
 

@@ -271,8 +271,7 @@ public final class ConnectivityBoard: Sendable {
         }
 
         func end() {
-            let body = state.withLock { $0.body.take() }
-            withExtendedLifetime(body) {}
+            state.release { $0.body.take() }
         }
 
         /// Reads the state after the notifying thread is chosen, so that two threads cannot report states in the wrong

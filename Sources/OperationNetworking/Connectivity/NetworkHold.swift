@@ -80,16 +80,9 @@ final class HoldSwitch: Sendable {
         }
         old?.cancel()
         tell()
-        if let number { keep(clock.schedule(after: pause) { [weak self] in self?.settled(number) }, number) }
-    }
-
-    private func keep(_ timer: any OperationTimer, _ number: Int) {
-        let isPresent = state.withLock { state in
-            guard state.number == number, state.isHeld else { return false }
-            state.timer = timer
-            return true
-        }
-        if !isPresent { timer.cancel() }
+        guard let number else { return }
+        let timer = clock.schedule(after: pause) { [weak self] in self?.settled(number) }
+        state.keep(timer, in: \.timer) { $0.number == number && $0.isHeld }
     }
 
     private func settled(_ number: Int) {

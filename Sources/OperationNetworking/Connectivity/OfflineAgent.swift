@@ -7,7 +7,7 @@ import OperationCore
 /// missing network caused.
 final class OfflineAgent: AttemptPolicy, AttemptGate {
     private struct State {
-        var ticket: OfflineWaiting.Ticket?
+        var place = LinePlace<OfflineWaiting.Ticket>()
         /// The number and the total duration of the operation's waits.
         var waits = 0
         var waited = Duration.zero
@@ -21,7 +21,6 @@ final class OfflineAgent: AttemptPolicy, AttemptGate {
         var wasLetGo = false
         /// The number of the outage that was reported to the user.
         var toldOutage: Int?
-        var isForgotten = false
     }
 
     let policy: OfflinePolicy
@@ -41,9 +40,7 @@ final class OfflineAgent: AttemptPolicy, AttemptGate {
         return request
     }
 
-    func clear(
-        _ request: NetworkRequest, for host: any AttemptHost, _ answer: @escaping @Sendable (AttemptClearance) -> Void
-    ) {
+    func clear(_ request: NetworkRequest, for host: any AttemptHost, _ answer: @escaping AttemptClearance.Handler) {
         let mayFail = policy.beforeSending == .fail && !state.withLock { exchange(&$0.wasLetGo, with: false) }
         guard policy.beforeSending != .send, isOffline, policy.concerns(request) else { return answer(.go(request)) }
         if mayFail { return answer(.refuse(.offline(.offline, policy, after: nil))) }
@@ -57,9 +54,7 @@ final class OfflineAgent: AttemptPolicy, AttemptGate {
         if refusal == nil { tell(host) }
     }
 
-    func decide(
-        _ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping @Sendable (AttemptAnswer?) -> Void
-    ) {
+    func decide(_ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping AttemptAnswer.Handler) {
         // The agent made this decision itself, so no other policy may change it.
         if report.error.isAboutWaiting { return answer(AttemptAnswer(.fail)) }
         guard let request = report.request, let rule = policy.rule(for: report.error, of: request), isOffline,
@@ -130,11 +125,7 @@ final class OfflineAgent: AttemptPolicy, AttemptGate {
             body(end)
         }
         guard let ticket else { return .tooManyOffline }
-        let isForgotten = state.withLock { state in
-            state.ticket = ticket
-            return state.isForgotten
-        }
-        if isForgotten { waiting.leave(ticket) }
+        if !state.withLock({ $0.place.take(ticket) }) { waiting.leave(ticket) }
         return nil
     }
 
@@ -149,11 +140,7 @@ final class OfflineAgent: AttemptPolicy, AttemptGate {
     }
 
     func forget() {
-        let ticket = state.withLock { state in
-            state.isForgotten = true
-            return state.ticket
-        }
-        if let ticket { policy.waiting.leave(ticket) }
+        if let ticket = state.withLock({ $0.place.forget() }) { policy.waiting.leave(ticket) }
     }
 }
 
@@ -271,11 +258,7 @@ public final class OfflineWaiting: Sendable {
 
     /// Starts to observe the network when the first operation waits.
     private func watch() {
-        let isFirst = state.withLock { state in
-            defer { state.isWatching = true }
-            return !state.isWatching
-        }
-        guard isFirst else { return }
+        guard !state.withLock({ exchange(&$0.isWatching, with: true) }) else { return }
         let observation = monitor.observe { [weak self] in self?.note($0) }
         state.withLock { $0.observation = observation }
     }
@@ -302,12 +285,7 @@ public final class OfflineWaiting: Sendable {
         old?.cancel()
         guard let due else { return }
         let timer = clock.schedule(at: due) { [weak self] in self?.timerFired(number) }
-        let isStale = state.withLock { state in
-            guard state.armings == number, state.armedFor != nil else { return true }
-            state.timer = timer
-            return false
-        }
-        if isStale { timer.cancel() }
+        state.keep(timer, in: \.timer) { $0.armings == number && $0.armedFor != nil }
     }
 
     private func timerFired(_ number: Int) {

@@ -16,15 +16,10 @@ struct GroupNetworkPolicies: Sendable {
         var value: Value? { if case .said(let value) = self { value } else { nil } }
     }
 
-    /// A list of realms, and the refreshes for which they were set.
-    struct Realms: Sendable {
-        let list: [AuthenticationRealm]
-        let scope: RefreshScope
-    }
-
     var retry = Word<Retry>.none
     var offline = Word<OfflinePolicy>.none
-    var realms = Word<Realms>.none
+    /// A list of realms, and the refreshes for which they were set.
+    var realms = Word<(list: [AuthenticationRealm], scope: RefreshScope)>.none
     /// The observers of the operations in the group.
     ///
     /// The observers of all enclosing groups apply.
@@ -197,7 +192,7 @@ extension GroupEngine {
 extension GroupNetworkPolicies {
     /// Sets the realms, and records the refreshes that are running where they are set.
     fileprivate mutating func set(_ list: [AuthenticationRealm]) {
-        realms = .said(Realms(list: list, scope: .current))
+        realms = .said((list, scope: .current))
     }
 
     fileprivate mutating func add(_ realm: AuthenticationRealm) { set((realms.value?.list ?? []) + [realm]) }

@@ -133,12 +133,7 @@ extension ExchangeTask {
                 error(.timedOut, presentPhase, "The exchange took longer than its deadline of \(deadline)."),
                 isAbrupt: true)
         }
-        let isOver = state.withLock { state in
-            if state.machine.isEnded { return true }
-            state.timer = timer
-            return false
-        }
-        if isOver { timer.cancel() }
+        state.keep(timer, in: \.timer) { !$0.machine.isEnded }
     }
 }
 
@@ -238,12 +233,7 @@ extension ExchangeTask {
             guard let self, state.withLock({ $0.machine.isDraining(step) }) else { return }
             source.task?.cancel()
         }
-        let isOver = state.withLock { state in
-            guard state.machine.isDraining(step) else { return true }
-            state.drainTimer = timer
-            return false
-        }
-        if isOver { timer.cancel() }
+        state.keep(timer, in: \.drainTimer) { $0.machine.isDraining(step) }
     }
 
     /// Closes the body of a response from the cache.

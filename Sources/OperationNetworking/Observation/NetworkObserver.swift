@@ -99,12 +99,11 @@ final class NetworkObservation: AttemptObservation {
     /// Removes an observer, which receives no more events except one that is being delivered now.
     func remove(_ observer: any NetworkObserver) {
         // The observer belongs to the app, so it is released without holding the lock.
-        let left = state.withLock { state in
+        state.release { state in
             let left = state.observers
             state.observers = left.filter { !Self.isSame($0, observer) }
             return left
         }
-        withExtendedLifetime(left) {}
     }
 
     /// Returns whether both values are the same object, or copies of one log with the same output.

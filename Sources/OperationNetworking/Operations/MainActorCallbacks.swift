@@ -31,21 +31,19 @@ final class MainActorCallbacks: NetworkOperationDelegate {
 
     /// Replaces the closures of a ``NetworkBase``.
     func set(ofBase callbacks: [Callback]) {
-        let old = state.withLock { exchange(&$0.callbacksOfBase, with: callbacks) }
-        withExtendedLifetime(old) {}
+        state.release { exchange(&$0.callbacksOfBase, with: callbacks) }
     }
 
     @MainActor var delegate: (any MainActorNetworkOperationDelegate)? {
         get { state.withLock { $0.delegate } }
         set {
             // If nothing else keeps the old delegate, it is freed here, without holding the lock.
-            let old = state.withLock { state in
+            state.release { state in
                 let old = state.delegate
                 if old !== newValue { state.isDelegateToldOfEnd = false }
                 state.delegate = newValue
                 return old
             }
-            withExtendedLifetime(old) {}
         }
     }
 
@@ -99,10 +97,9 @@ final class MainActorCallbacks: NetworkOperationDelegate {
 
     /// Releases the closures, because none of them is called after the end.
     func release() {
-        let old = state.withLock { state in
+        state.release { state in
             (exchange(&state.callbacks, with: []), exchange(&state.callbacksOfBase, with: []))
         }
-        withExtendedLifetime(old) {}
     }
 }
 

@@ -29,8 +29,7 @@ extension NetworkOperation: AttemptHost {
         if isPlain { return request }
         let foundation = try prepareRequest(request.foundation)
         let changed = try request.changed(to: foundation)
-        let last = settings.withLock { exchange(&$0.prepared, with: (foundation, changed)) }
-        withExtendedLifetime(last) {}
+        settings.release { exchange(&$0.prepared, with: (foundation, changed)) }
         return serviceOfHooks?.checked(changed, madeOf: request) ?? changed
     }
 

@@ -480,13 +480,12 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     ///
     /// Each of them may hold the operation or any object of the user.
     private func releaseRules() {
-        let old = settings.withLock { settings in
+        settings.release { settings in
             (
                 exchange(&settings.validators, with: []), exchange(&settings.emptyResult, with: nil),
                 exchange(&settings.rules.decodeError, with: nil)
             )
         }
-        withExtendedLifetime(old) {}
     }
 
     /// Releases a closure that was set after the end, because nothing would release it later.

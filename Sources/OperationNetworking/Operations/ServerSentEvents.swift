@@ -174,9 +174,7 @@ extension OperationClock {
     fileprivate func wait(_ duration: Duration) async throws {
         let wait = TaskWait()
         let timer = schedule(after: duration) { wait.end() }
-        await withTaskCancellationHandler {
-            await wait.passage()
-        } onCancel: {
+        await wait.passage {
             timer.cancel()
             wait.end()
         }

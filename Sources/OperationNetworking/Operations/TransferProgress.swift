@@ -143,11 +143,10 @@ final class ProgressReporter: Sendable {
     }
 
     private func releaseHandlers() {
-        let old = state.withLock { state in
+        state.release { state in
             state.hasReleasedHandlers = true
             return (exchange(&state.listeners.upload, with: nil), exchange(&state.listeners.download, with: nil))
         }
-        withExtendedLifetime(old) {}
     }
 
     func set(delegate: (any NetworkOperationDelegate)?) {
@@ -208,7 +207,9 @@ final class ProgressReporter: Sendable {
     var hasListenersOfEnd: Bool { state.withLock { $0.listeners.hasDelegate || $0.main != nil } }
 
     /// Returns the listeners to notify of the end, and each delegate only once.
-    func takeListenersOfEnd() -> ListenersOfEnd? {
+    func takeListenersOfEnd() -> (
+        operation: any AttemptHost, delegate: (any NetworkOperationDelegate)?, callbacks: MainActorCallbacks?
+    )? {
         // These may be the last references, so they are released after the lock.
         let (delegate, callbacks, operation) = state.withLock { state in
             let (delegate, operation) = (state.listeners.delegate, state.listeners.operation)
@@ -217,13 +218,7 @@ final class ProgressReporter: Sendable {
             return (isFirst ? delegate : nil, state.main?.callbacks, operation)
         }
         guard let operation else { return nil }
-        return ListenersOfEnd(operation: operation, delegate: delegate, callbacks: callbacks)
-    }
-
-    struct ListenersOfEnd {
-        let operation: any AttemptHost
-        let delegate: (any NetworkOperationDelegate)?
-        let callbacks: MainActorCallbacks?
+        return (operation, delegate, callbacks)
     }
 
     /// Marks the transfer as complete.

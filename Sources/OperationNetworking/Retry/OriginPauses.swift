@@ -110,11 +110,10 @@ public final class OriginPauses: Sendable {
 
     /// Removes a waiting operation.
     package func leave(_ ticket: Ticket) {
-        let waiter = state.withLock { state in
+        state.release { state in
             state.machine.leave(ticket)
             return state.waiters.removeValue(forKey: ticket)
         }
-        withExtendedLifetime(waiter) {}
     }
 
     private func call(at due: OperationInstant, _ origin: RequestOrigin) {
@@ -238,14 +237,13 @@ package struct OriginPauseMachine: Sendable {
 /// A gate that holds the requests of one operation while their origin is paused.
 final class PauseGate: AttemptGate {
     private struct State {
-        var ticket: OriginPauses.Ticket?
+        var place = LinePlace<OriginPauses.Ticket>()
         /// The time at which the current attempt was first held.
         var began: (attempt: Int, at: OperationInstant)?
         /// Whether the turn of the operation has come and it asks again.
         var hasWaited = false
         /// The origin of the request that may be sent.
         var origin: RequestOrigin?
-        var isForgotten = false
     }
 
     private let pauses: OriginPauses
@@ -261,9 +259,7 @@ final class PauseGate: AttemptGate {
 
     var rank: Int { AttemptRank.pause }
 
-    func clear(
-        _ request: NetworkRequest, for host: any AttemptHost, _ answer: @escaping @Sendable (AttemptClearance) -> Void
-    ) {
+    func clear(_ request: NetworkRequest, for host: any AttemptHost, _ answer: @escaping AttemptClearance.Handler) {
         let hasWaited = state.withLock { exchange(&$0.hasWaited, with: false) }
         state.withLock { $0.origin = request.origin }
         guard let left = pauses.left(for: request.origin, hasWaited: hasWaited) else { return answer(.go(request)) }
@@ -275,17 +271,16 @@ final class PauseGate: AttemptGate {
         }
         let turns = TurnTaking()
         let goOn: @Sendable () -> Void = { [weak self] in
-            self?.state.withLock { ($0.ticket, $0.hasWaited) = (nil, true) }
+            self?.state.withLock { state in
+                state.place.clear()
+                state.hasWaited = true
+            }
             turns.second { answer(.again) }
         }
         guard let ticket = pauses.wait(for: request.origin, goOn) else {
             return answer(.again)
         }
-        let isForgotten = state.withLock { state in
-            state.ticket = ticket
-            return state.isForgotten
-        }
-        if isForgotten { pauses.leave(ticket) }
+        if !state.withLock({ $0.place.take(ticket) }) { pauses.leave(ticket) }
         turns.first { answer(.hold(.originPause(left))) }
     }
 
@@ -306,11 +301,7 @@ final class PauseGate: AttemptGate {
     }
 
     func forget() {
-        let ticket = state.withLock { state in
-            state.isForgotten = true
-            return exchange(&state.ticket, with: nil)
-        }
-        if let ticket { pauses.leave(ticket) }
+        if let ticket = state.withLock({ $0.place.forget() }) { pauses.leave(ticket) }
     }
 }
 

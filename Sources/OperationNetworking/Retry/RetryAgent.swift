@@ -79,9 +79,7 @@ final class RetryAgent: AttemptPolicy {
         return false
     }
 
-    func decide(
-        _ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping @Sendable (AttemptAnswer?) -> Void
-    ) {
+    func decide(_ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping AttemptAnswer.Handler) {
         let attempt = FailedAttempt(report)
         // A task of another kind of session reports its headers only at its end.
         if let head = report.head, let request = report.request { _ = refuses(head, of: request, report.number) }

@@ -28,14 +28,10 @@ public struct Explorer {
     /// The actor may be polling for an event that another actor causes.
     private static let patience = 200
 
-    /// An actor, which takes turns with the others.
-    private struct Actor {
-        let name: String
-        /// Performs the next step, and returns nil if there is none now, and false if the actor is finished.
-        let step: (inout SeededGenerator) -> Bool?
-    }
-
-    private var actors: [Actor] = []
+    /// The actors, which take turns.
+    ///
+    /// `step` performs the next step, and returns nil if there is none now, and false if the actor is finished.
+    private var actors: [(name: String, step: (inout SeededGenerator) -> Bool?)] = []
     /// The generator that chooses the next actor where the schedule has no turns.
     private var chooser: SeededGenerator
 
@@ -96,7 +92,7 @@ public struct Explorer {
     ///   - step: A closure that receives ``random`` and performs the next step. The closure returns `true` after a
     ///     step, `nil` if no step is currently possible, and `false` if the actor has finished.
     public mutating func add(_ name: String, asking step: @escaping (inout SeededGenerator) -> Bool?) {
-        actors.append(Actor(name: name, step: step))
+        actors.append((name, step))
     }
 
     /// Runs steps of the actors until all actors have finished or none of them can perform a step.

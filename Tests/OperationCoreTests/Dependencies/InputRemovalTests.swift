@@ -105,8 +105,7 @@ struct InputRemovalTests {
     }
 
     @Test func `a started operation refuses inputs, even an empty list`() {
-        let operation = HandDriven()
-        operation.start()
+        let operation = HandDriven.started()
         #expect(throws: DependencyError.self) {
             try operation.receive(fromAll: [] as [HandDriven]) { _, _ in }
         }

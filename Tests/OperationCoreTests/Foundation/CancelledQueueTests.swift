@@ -12,40 +12,34 @@ struct CancelledQueueTests {
         "L3: canceling a queue frees 100 waiting dependents while their dependency still runs",
         arguments: EdgeKind.allCases)
     func headEndsLast(kind: EdgeKind) async throws {
-        let failures = try await TestThread.run {
-            var failures = 0
+        try await expectNoFailures { failures in
             for _ in 0..<Rounds.count(ci: 40, soak: 4_000) {
                 let scene = Scene(kind)
-                guard scene.headBegan.haveAllCome() else { return failures + 1 }
+                guard scene.headBegan.haveAllCome() else { return failures += 1 }
                 scene.queue.cancelAllOperations()
                 // All dependents are freed while the head still runs.
-                guard scene.dependentsFreed.haveAllCome() else { return failures + 1 }
+                guard scene.dependentsFreed.haveAllCome() else { return failures += 1 }
                 if scene.head.operation.isFinished || scene.queue.operationCount != 1 { failures += 1 }
                 scene.head.end()
                 scene.queue.waitUntilAllOperationsAreFinished()
                 if scene.runs.value != 0 || scene.queue.operationCount != 0 { failures += 1 }
             }
-            return failures
         }
-        #expect(failures == 0)
     }
 
     @Test("L3: a queue drains when it is canceled while the running dependency ends", arguments: EdgeKind.allCases)
     func headEndsMeanwhile(kind: EdgeKind) async throws {
-        let failures = try await TestThread.run {
+        try await expectNoFailures { failures in
             let team = ThreadTeam(count: 2)
-            var failures = 0
             for _ in 0..<Rounds.count(ci: 40, soak: 4_000) {
                 let scene = Scene(kind)
-                guard scene.headBegan.haveAllCome() else { return failures + 1 }
+                guard scene.headBegan.haveAllCome() else { return failures += 1 }
                 team.run([{ scene.queue.cancelAllOperations() }, { scene.head.end() }])
-                guard scene.dependentsFreed.haveAllCome() else { return failures + 1 }
+                guard scene.dependentsFreed.haveAllCome() else { return failures += 1 }
                 scene.queue.waitUntilAllOperationsAreFinished()
                 if scene.queue.operationCount != 0 { failures += 1 }
             }
-            return failures
         }
-        #expect(failures == 0)
     }
 }
 

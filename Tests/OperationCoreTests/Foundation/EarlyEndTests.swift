@@ -11,8 +11,7 @@ struct EarlyEndTests {
     @Test("L5: an operation canceled or finished in a suspended queue ends only when the queue starts it")
     func suspendedQueue() async throws {
         NoticeHub.install()
-        let failures = try await TestThread.run {
-            var failures = 0
+        try await expectNoFailures { failures in
             for _ in 0..<Rounds.count(ci: 3, soak: 300) {
                 let queue = OperationQueue()
                 queue.isSuspended = true
@@ -29,25 +28,22 @@ struct EarlyEndTests {
                 failures += operations.count(where: \.isFinished)
                 if queue.operationCount != 1_000 { failures += 1 }
                 queue.isSuspended = false
-                guard ended.haveAllCome() else { return failures + 1 }
+                guard ended.haveAllCome() else { return failures += 1 }
                 if bodies.value != 0 || queue.operationCount != 0 { failures += 1 }
                 failures += operations.enumerated().count { number, operation in
                     number.isMultiple(of: 3)
                         ? operation.outcome != .success(number) : operation.outcome != .cancelled(.requested)
                 }
             }
-            return failures
         }
-        #expect(failures == 0)
     }
 
     @Test("L5: an operation that is finished or canceled while a queue starts it ends once")
     func endDuringStart() async throws {
         NoticeHub.install()
-        let failures = try await TestThread.run {
+        try await expectNoFailures { failures in
             let team = ThreadTeam(count: 3)
             let queue = OperationQueue()
-            var failures = 0
             for round in 0..<Rounds.count(ci: 2_000, soak: 100_000) {
                 let operation = HeldWork()
                 let (ended, tellings) = (Arrivals(1), Tally())
@@ -58,14 +54,13 @@ struct EarlyEndTests {
                     { operation.finish(withResult: round) },
                     { operation.cancel() },
                 ])
-                guard ended.haveAllCome() else { return failures + 1 }
+                guard ended.haveAllCome() else { return failures += 1 }
                 if ended.missingCount != 0 || operation.outcome == nil { failures += 1 }
                 if tellings.value > 1 { failures += 1 }
             }
             queue.waitUntilAllOperationsAreFinished()
-            return failures + queue.operationCount
+            failures += queue.operationCount
         }
-        #expect(failures == 0)
     }
 
     @Test("L13: a queue removes an operation however it ends")

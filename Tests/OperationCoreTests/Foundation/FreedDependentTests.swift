@@ -10,8 +10,7 @@ import Testing
 struct FreedDependentTests {
     @Test("L1: a dependent can be freed before its dependency ends", arguments: EdgeKind.allCases)
     func freedBefore(kind: EdgeKind) async throws {
-        let failures = try await TestThread.run {
-            var failures = 0
+        try await expectNoFailures { failures in
             for _ in 0..<Rounds.count(ci: 2_000, soak: 100_000) {
                 let upstream = kind.makeUpstream()
                 upstream.operation.start()
@@ -25,16 +24,13 @@ struct FreedDependentTests {
                 upstream.end()
                 if !upstream.operation.isFinished { failures += 1 }
             }
-            return failures
         }
-        #expect(failures == 0)
     }
 
     @Test("L1: a dependent can be freed while its dependency ends", arguments: EdgeKind.allCases)
     func freedDuring(kind: EdgeKind) async throws {
-        let failures = try await TestThread.run {
+        try await expectNoFailures { failures in
             let team = ThreadTeam(count: 2)
-            var failures = 0
             for _ in 0..<Rounds.count(ci: 2_000, soak: 100_000) {
                 let upstream = kind.makeUpstream()
                 upstream.operation.start()
@@ -48,16 +44,13 @@ struct FreedDependentTests {
                 team.run([{ last.drop() }, { upstream.end() }])
                 if census.count != 0 || !upstream.operation.isFinished { failures += 1 }
             }
-            return failures
         }
-        #expect(failures == 0)
     }
 
     @Test("L2: a dependent canceled in a queue is freed before its dependency ends", arguments: EdgeKind.allCases)
     func cancelledInQueue(kind: EdgeKind) async throws {
-        let failures = try await TestThread.run {
+        try await expectNoFailures { failures in
             let queue = OperationQueue()
-            var failures = 0
             for _ in 0..<Rounds.count(ci: 2_000, soak: 100_000) {
                 let upstream = kind.makeUpstream()
                 upstream.operation.start()
@@ -68,23 +61,20 @@ struct FreedDependentTests {
                     queue.addOperation(downstream.operation)
                     downstream.operation.cancel()
                 }
-                guard freed.haveAllCome() else { return failures + 1 }
+                guard freed.haveAllCome() else { return failures += 1 }
                 upstream.end()
                 if !upstream.operation.isFinished { failures += 1 }
             }
-            return failures
         }
-        #expect(failures == 0)
     }
 
     @Test(
         "L2: a dependent canceled while its dependency ends runs at most once",
         arguments: EdgeKind.allCases)
     func cancelledDuring(kind: EdgeKind) async throws {
-        let failures = try await TestThread.run {
+        try await expectNoFailures { failures in
             let team = ThreadTeam(count: 2)
             let queue = OperationQueue()
-            var failures = 0
             for _ in 0..<Rounds.count(ci: 2_000, soak: 100_000) {
                 let upstream = kind.makeUpstream()
                 upstream.operation.start()
@@ -97,12 +87,10 @@ struct FreedDependentTests {
                     let operation = downstream.operation
                     team.run([{ operation.cancel() }, { upstream.end() }])
                 }
-                guard freed.haveAllCome() else { return failures + 1 }
+                guard freed.haveAllCome() else { return failures += 1 }
                 if runs.value > 1 { failures += 1 }
             }
-            return failures
         }
-        #expect(failures == 0)
     }
 }
 

@@ -36,8 +36,7 @@ struct LongChainTests {
                     case .cancelled: last.cancel()
                     case .kept: last.finish(withResult: number)
                     case .halfRun where number == 1:
-                        last.start()
-                        last.finish(withResult: number)
+                        last.startAndFinish(withResult: number)
                     case .halfRun: if number < length / 2 { last.start() }
                     case .branched: if number.isMultiple(of: 1_000) { QuickWork().addDependency(next) }
                     }

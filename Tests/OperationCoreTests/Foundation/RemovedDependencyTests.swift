@@ -65,9 +65,8 @@ struct RemovedDependencyTests {
 
     @Test("L4: a dependency that is removed while it ends is counted only once", arguments: EdgeKind.allCases)
     func removedDuring(kind: EdgeKind) async throws {
-        let failures = try await TestThread.run {
+        try await expectNoFailures { failures in
             let team = ThreadTeam(count: 2)
-            var failures = 0
             for _ in 0..<Rounds.count(ci: 2_000, soak: 100_000) {
                 let (removed, kept) = (kind.makeUpstream(), kind.makeUpstream())
                 let downstream = kind.makeDownstream()
@@ -80,9 +79,7 @@ struct RemovedDependencyTests {
                 kept.end()
                 if !downstream.operation.isReady { failures += 1 }
             }
-            return failures
         }
-        #expect(failures == 0)
     }
 
     @Test("L4: a dependency can be removed after any number of others were added and removed")
@@ -151,9 +148,8 @@ struct RemovedDependencyTests {
         arguments: [2, 3, 5])
     func concurrentCircle(length: Int) async throws {
         NoticeHub.install()
-        let failures = try await TestThread.run {
+        try await expectNoFailures { failures in
             let team = ThreadTeam(count: length)
-            var failures = 0
             for _ in 0..<Rounds.count(ci: 1_000, soak: 50_000) {
                 let operations = (0..<length).map { _ in QuickWork() }
                 let refusals = Tally()
@@ -171,8 +167,6 @@ struct RemovedDependencyTests {
                 for operation in operations { operation.waitUntilFinished() }
                 if refusals.value != 1 || edges != length - 1 { failures += 1 }
             }
-            return failures
         }
-        #expect(failures == 0)
     }
 }

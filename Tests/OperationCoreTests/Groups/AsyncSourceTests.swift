@@ -214,14 +214,12 @@ struct AsyncSourceTests {
         let numbers = Numbers.first(3)
         let map = GroupOperation.map(numbers, width: 2) { double($0) }
         map.cancel()
-        map.start()
-        await map.ended()
+        await map.startAndEnd()
         let outer = GroupOperation(policy: .failFast)
         let inner = GroupOperation.map(numbers, width: 2) { double($0) }
         try outer.add(inner)
         outer.cancel()
-        outer.start()
-        await outer.ended()
+        await outer.startAndEnd()
         #expect(map.isCancelled && inner.isCancelled && numbers.asked.count == 0)
     }
 
@@ -258,8 +256,7 @@ struct AsyncSourceTests {
         }
         let child = HandDriven()
         let group = GroupOperation.map(numbers, width: 1) { _ in child }
-        group.start()
-        await group.ended()
+        await group.startAndEnd()
         // The group unwraps the error in an `OperationFailure`.
         #expect(group.outcome?.error?.sourceError as? Flaw == .second && child.isCancelled)
     }
@@ -275,8 +272,7 @@ struct AsyncSourceTests {
                 inPipeline
                 ? OperationPipeline(numbers).stage(width: 1) { double($0) }.operation()
                 : GroupOperation.map(numbers, width: 1) { double($0) }
-            group.start()
-            await group.ended()
+            await group.startAndEnd()
             let failure = try #require(group.outcome?.error)
             #expect(failure.sourceError.map { "\(type(of: $0)) \($0)" } == "\(type(of: error)) \(error)")
             #expect(failure.child == nil && !group.isCancelled)
@@ -287,8 +283,7 @@ struct AsyncSourceTests {
         for _ in 0..<500 {
             let numbers = Numbers { _ in throw Flaw.first }
             let group = GroupOperation.map(numbers, width: 1) { double($0) }
-            group.start()
-            await group.ended()
+            await group.startAndEnd()
             #expect(group.outcome?.error?.sourceError as? Flaw == .first)
         }
     }
@@ -467,8 +462,7 @@ struct AsyncSourceTests {
             return index
         }
         let group = OperationPipeline(numbers).stage(width: 1) { double($0) }.operation()
-        group.start()
-        await group.ended()
+        await group.startAndEnd()
         #expect(group.outcome?.error?.sourceError as? Flaw == .second)
     }
 

@@ -124,8 +124,7 @@ struct DeclaredGroupTests {
         try group.add(second)
         await second.ended()
         #expect(first.state == .notStarted)
-        outside.start()
-        outside.finish(withResult: 1)
+        outside.startAndFinish(withResult: 1)
         await executing([first])
         first.finish(withResult: 1)
         await group.ended()
@@ -137,8 +136,7 @@ struct DeclaredGroupTests {
         let taken = child(0)
         taken.start()
         let group = GroupOperation.all([taken, child(1)])
-        group.start()
-        await group.ended()
+        await group.startAndEnd()
         #expect((group.outcome?.error?.underlyingError as? GroupError)?.code == .alreadyStarted)
         taken.finish(withResult: 0)
     }
@@ -170,8 +168,7 @@ struct DeclaredGroupTests {
             return taken
         }
         cancel.withLock { cancel in cancel = { [weak group] in group?.cancel(because: .requested("late")) } }
-        group.start()
-        await group.ended()
+        await group.startAndEnd()
         #expect(group.cancellationCause == .requested("late"))
         taken.finish(withResult: 0)
     }
@@ -195,8 +192,7 @@ struct DeclaredGroupTests {
                 return number
             }
         }
-        group.start()
-        await group.ended()
+        await group.startAndEnd()
         #expect(group.outcome?.error?.underlyingError as? Flaw == .first && made.withLock { $0 } == 6)
     }
 

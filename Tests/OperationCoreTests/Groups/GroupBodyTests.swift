@@ -73,8 +73,7 @@ struct GroupBodyTests {
     @Test func `a group with the error type any Error fails with the error of its child`() async {
         let child = failing()
         let group = GroupOperation<Int, any Error> { group in try await group.run(child) }
-        group.start()
-        await group.ended()
+        await group.startAndEnd()
         #expect(group.outcome?.error as? Flaw == .first)
     }
 
@@ -104,8 +103,7 @@ struct GroupBodyTests {
     @Test func `a child's cancellation that the body does not catch cancels the group`() async {
         let child = HandDriven("child", hooks: .init(main: { $0.cancel(because: .requested("no wish")) }))
         let group = GroupOperation { group in try await group.run(child) }
-        group.start()
-        await group.ended()
+        await group.startAndEnd()
         let cause = group.cancellationCause
         #expect(cause?.code == .childCancelled && cause?.underlyingCause == .requested("no wish"))
     }
@@ -230,8 +228,7 @@ struct GroupBodyTests {
             await Task.yield()
             return try wait()
         }
-        group.start()
-        await group.ended()
+        await group.startAndEnd()
         let refusal = group.cancellationCause?.underlyingCause
         #expect(group.cancellationCause?.code == .childCancelled && refusal?.code == .groupRefused)
         #expect((refusal?.underlyingError as? GroupError)?.code == .wrongThread)

@@ -156,8 +156,7 @@ struct GroupMomentTests {
                 ? GroupOperation<Int, GroupFailure> { group in try await group.run(inner) }
                 : GroupOperation.all([inner]).only()
         }
-        operation.start()
-        await operation.ended()
+        await operation.startAndEnd()
         var (depth, error) = (0, operation.outcome?.error)
         let root = error?.root
         while let inner = error?.child?.failure.groupFailure {

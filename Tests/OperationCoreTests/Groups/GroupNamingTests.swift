@@ -13,8 +13,7 @@ struct GroupNamingTests {
 
     @Test func `the failure of a mapped child names its original`() async {
         let group = GroupOperation.all([failing().mapResult { "\($0)" }])
-        group.start()
-        await group.ended()
+        await group.startAndEnd()
         #expect(group.outcome?.error?.child?.name == "ClosureOperation")
     }
 
@@ -26,8 +25,7 @@ struct GroupNamingTests {
                 return 1
             }
         }
-        group.start()
-        await group.ended()
+        await group.startAndEnd()
         let text = "ClosureOperation, element 2 (\(String(repeating: "word ", count: 16)))"
         #expect(group.outcome?.error?.child?.name == text)
     }
@@ -51,8 +49,7 @@ struct GroupNamingTests {
     func `a failure names an element only if it cannot reveal a secret`(index: Int) async {
         let (element, name) = Self.namedElements[index]
         let group = GroupOperation.map([element], width: 1) { _ in failing() }
-        group.start()
-        await group.ended()
+        await group.startAndEnd()
         #expect(group.outcome?.error?.child?.name == "ClosureOperation, element 0\(name)")
     }
 

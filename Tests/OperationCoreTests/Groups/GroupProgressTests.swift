@@ -133,8 +133,7 @@ struct GroupProgressTests {
             group.callbackQueue = queue
             group.groupProgressHandler = { told.record($0.fraction) }
             let foundation = group.progress
-            group.start()
-            await group.ended()
+            await group.startAndEnd()
             queue.sync(flags: .barrier) {}
             let isWhole = told.events.count { $0 == 1 } == 1 && foundation.fractionCompleted == 1
             #expect(isWhole, "round \(round): \(told.events), \(foundation.fractionCompleted)")

@@ -60,8 +60,7 @@ struct GroupRecoveryTests {
         #expect(seen.events == ["work 1 true", "work 2 false", "work 3 false"])
         let other = GroupOperation.all([failing("work")])
         other.recover(atMost: 2) { (failed: FailedChild<Int>) in .operation(failing("again", .second)) }
-        other.start()
-        await other.ended()
+        await other.startAndEnd()
         let child = other.outcome?.error?.child
         #expect(child?.name == "work" && child?.failure.underlyingFlaw == .first)
         #expect(child?.recoveryFailure?.underlyingFlaw == .second)
@@ -121,8 +120,7 @@ struct GroupRecoveryTests {
             throw Flaw.converted("\(one + two)")
         }
         group.recover { (failed: FailedChild<Int>) in .result(2) }
-        group.start()
-        await group.ended()
+        await group.startAndEnd()
         let error = group.outcome?.error
         let thrown = error?.underlyingError as? Flaw
         #expect(thrown == .converted("3") && error?.child == nil)
@@ -148,8 +146,7 @@ struct GroupRecoveryTests {
     @Test func `if a hook throws an error, the child fails and both errors are reported`() async throws {
         let group = GroupOperation.all([failing("work")])
         group.recover { (failed: FailedChild<Int>) in throw Flaw.converted("no way") }
-        group.start()
-        await group.ended()
+        await group.startAndEnd()
         let child = group.outcome?.error?.child
         #expect(
             child?.failure.underlyingFlaw == .first && child?.recoveryFailure?.underlyingFlaw == .converted("no way"))
@@ -160,8 +157,7 @@ struct GroupRecoveryTests {
         taken.start()
         let group = GroupOperation.all([failing("work")])
         group.recover { (failed: FailedChild<Int>) in .operation(taken) }
-        group.start()
-        await group.ended()
+        await group.startAndEnd()
         let reason = group.outcome?.error?.child?.recoveryFailure
         guard case .failed(let error as GroupError) = reason else {
             Issue.record("\(String(describing: reason))")
@@ -207,8 +203,7 @@ struct GroupRecoveryTests {
             asked.record(failed.name)
             return .fail
         }
-        group.start()
-        await group.ended()
+        await group.startAndEnd()
         #expect(slow.cancellationCause?.code == .taskCancelled)
         #expect(asked.events == ["bad"] && group.outcome?.error?.child?.name == "bad")
     }

@@ -89,8 +89,7 @@ struct OperationPlanTests {
         let other = flaky.retry(atMost: 1).recover { failed, number in .result(-number) }.then(doubling())
         #expect(try await other.operation(for: 9).run() == -18 && tries.count == 5)
         let hopeless = flaky.retry(atMost: 1).operation(for: 8)
-        hopeless.start()
-        await hopeless.ended()
+        await hopeless.startAndEnd()
         #expect(hopeless.outcome?.error?.root?.failure.flaw == .first && tries.count == 7)
     }
 

@@ -17,8 +17,7 @@ struct AsyncOperationTests {
     }
 
     @Test func `an operation executes after main returns until it gets a result`() {
-        let operation = HandDriven()
-        operation.start()
+        let operation = HandDriven.started()
         #expect(Look(operation) == .executing)
         #expect(operation.outcome == nil)
         operation.finish(withResult: 7)
@@ -29,8 +28,7 @@ struct AsyncOperationTests {
     }
 
     @Test func `finishing with an error sets the state to finished`() {
-        let operation = HandDriven()
-        operation.start()
+        let operation = HandDriven.started()
         operation.finish(withError: .first)
         #expect(Look(operation) == .finished)
         #expect(operation.outcome == .failure(.first))
@@ -50,8 +48,7 @@ struct AsyncOperationTests {
     }
 
     @Test func `canceling an executing operation finishes it immediately as canceled`() {
-        let operation = HandDriven()
-        operation.start()
+        let operation = HandDriven.started()
         operation.cancel()
         #expect(Look(operation) == .cancelled)
         #expect(operation.outcome == .cancelled(.requested))
@@ -60,8 +57,7 @@ struct AsyncOperationTests {
     }
 
     @Test func `a suspended operation reports suspended and is still in process`() {
-        let operation = HandDriven()
-        operation.start()
+        let operation = HandDriven.started()
         operation.suspend()
         #expect(Look(operation) == .suspended)
         operation.resume()

@@ -50,14 +50,12 @@ struct AwaitTests {
         let operation = HandDriven()
         async let value = operation.value
         #expect(operation.state == .notStarted)
-        operation.start()
-        operation.finish(withResult: 1)
+        operation.startAndFinish(withResult: 1)
         #expect(try await value == 1)
     }
 
     @Test func `several awaiting tasks get the same outcome`() async {
-        let operation = HandDriven()
-        operation.start()
+        let operation = HandDriven.started()
         await withTaskGroup(of: OperationOutcome<Int, Flaw>.self) { group in
             for _ in 0..<20 { group.addTask { await operation.finalOutcome } }
             operation.finish(withError: .first)
@@ -90,8 +88,7 @@ struct AwaitTests {
     }
 
     @Test func `canceling the awaiting task after the operation finishes has no effect`() async {
-        let operation = HandDriven()
-        operation.start()
+        let operation = HandDriven.started()
         operation.finish(withResult: 1)
         let task = Task {
             withUnsafeCurrentTask { $0?.cancel() }

@@ -21,8 +21,7 @@ struct CancellationTests {
     }
 
     @Test func `didCancel receives the cancellation cause`() {
-        let operation = HandDriven()
-        operation.start()
+        let operation = HandDriven.started()
         operation.cancel(because: CancellationCause(code: .init("sleepy"), message: "It is late."))
         #expect(operation.calls.events == ["main", "cancel sleepy"])
     }
@@ -90,8 +89,7 @@ struct CancellationTests {
 
     @Test func `an operation that supports winding down finishes immediately with a result`() {
         let operation = HandDriven(windsDown: true)
-        operation.start()
-        operation.finish(withResult: 1)
+        operation.startAndFinish(withResult: 1)
         #expect(Look(operation) == .finished)
     }
 
@@ -106,8 +104,7 @@ struct CancellationTests {
     }
 
     @Test func `canceling a suspended operation stops its body and finishes it`() {
-        let operation = HandDriven()
-        operation.start()
+        let operation = HandDriven.started()
         operation.suspend()
         operation.cancel()
         #expect(Look(operation) == .cancelled)

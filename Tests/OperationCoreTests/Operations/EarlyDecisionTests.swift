@@ -52,8 +52,7 @@ struct EarlyDecisionTests {
         #expect(Look(operation) == .blocked)
         operation.start()
         #expect(Look(operation) == .blocked)
-        upstream.start()
-        upstream.finish(withResult: 0)
+        upstream.startAndFinish(withResult: 0)
         #expect(Look(operation) == .finished)
     }
 
@@ -92,16 +91,13 @@ struct EarlyDecisionTests {
         operation.cancel()
         #expect(Look(operation) == .cancelled)
         #expect(operation.calls.events == [])
-        upstream.start()
-        upstream.finish(withResult: 1)
+        upstream.startAndFinish(withResult: 1)
         #expect(operation.calls.events == [])
     }
 
     @Test func `an operation that is started twice runs its body once`() {
-        let operation = HandDriven()
-        operation.start()
-        operation.start()
-        operation.finish(withResult: 1)
+        let operation = HandDriven.started()
+        operation.startAndFinish(withResult: 1)
         operation.start()
         #expect(operation.calls.events == ["main"])
         #expect(operation.outcome == .success(1))
@@ -111,8 +107,7 @@ struct EarlyDecisionTests {
         let queue = DispatchQueue(label: "handlers"), told = EventRecorder<Int>(), operation = HandDriven()
         operation.callbackQueue = queue
         operation.successHandler = { told.record($0) }
-        operation.start()
-        operation.finish(withResult: 1)
+        operation.startAndFinish(withResult: 1)
         operation.finish(withResult: 2)
         operation.finish(withError: .first)
         await queue.drain()
@@ -135,8 +130,7 @@ struct EarlyDecisionTests {
     }
 
     @Test func `only the cause of the first cancellation is kept`() {
-        let operation = HandDriven()
-        operation.start()
+        let operation = HandDriven.started()
         operation.cancel(because: .requested("first"))
         operation.cancel(because: .requested("second"))
         operation.cancel()

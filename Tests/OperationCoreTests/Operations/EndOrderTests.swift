@@ -14,8 +14,7 @@ struct EndOrderTests {
         operation.successHandler = { [unowned operation] _ in
             seen.record("\(operation.state) \(operation.outcome?.word ?? "none")")
         }
-        operation.start()
-        operation.finish(withResult: 1)
+        operation.startAndFinish(withResult: 1)
         await queue.drain()
         #expect(seen.events == ["finished success 1"])
     }
@@ -40,8 +39,7 @@ struct EndOrderTests {
         }
         dependent.start()
         foreignQueue.addOperation(foreign)
-        operation.start()
-        operation.finish(withResult: 1)
+        operation.startAndFinish(withResult: 1)
         let events = await order.events(atLeast: 4)
         #expect(events.first == "handler")
         #expect(Set(events) == ["handler", "dependent", "foreign", "completion"])
@@ -76,8 +74,7 @@ struct EndOrderTests {
         let operation = HandDriven(windsDown: true), clock = HookClock()
         operation.callbackQueue = queue
         operation.cancellationHandler = { _ in order.record("handler") }
-        operation.clock = clock
-        operation.timeout = .seconds(1)
+        operation.setTimeout(.seconds(1), on: clock)
         operation.whenEnded { queue.async { order.record("end") } }
         operation.start()
         // The canceling thread is paused here, between its decision and the handler.
@@ -103,8 +100,7 @@ struct EndOrderTests {
         }
         operation.callbackQueue = queue
         operation.cancellationHandler = { _ in order.record("handler") }
-        operation.clock = clock
-        operation.timeout = .seconds(1)
+        operation.setTimeout(.seconds(1), on: clock)
         operation.whenEnded { queue.async { order.record("end") } }
         let returned = Gate()
         async let body: Void = TestThread.run {
@@ -132,8 +128,7 @@ struct EndOrderTests {
             }
         }
         #expect(operation.completionBlock != nil)
-        operation.start()
-        operation.finish(withResult: 1)
+        operation.startAndFinish(withResult: 1)
         await witness.passage()
         #expect(runs.events == [1])
         #expect(operation.completionBlock == nil)

@@ -33,8 +33,7 @@ struct EndedTests {
 
     @Test func `ended() returns immediately if the operation has ended`() async {
         let operation = ClosureOperation { 1 }
-        operation.start()
-        await operation.ended()
+        await operation.startAndEnd()
         #expect(operation.isFinished)
     }
 
@@ -68,8 +67,7 @@ struct EndedTests {
     }
 
     @Test func `canceled tasks that awaited ended() leave no end actions behind`() async {
-        let operation = HandDriven()
-        operation.start()
+        let operation = HandDriven.started()
         for _ in 0..<100 {
             let waiting = Task { await operation.ended() }
             waiting.cancel()

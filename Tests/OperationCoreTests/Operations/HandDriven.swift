@@ -35,6 +35,19 @@ final class HandDriven: AsyncOperation<Int, Flaw>, @unchecked Sendable {
         self.name = name
     }
 
+    /// Creates an operation and starts it.
+    static func started() -> HandDriven {
+        let operation = HandDriven()
+        operation.start()
+        return operation
+    }
+
+    /// Finishes the operation when its body has begun.
+    func finishOnceBegun(withResult result: Int) async {
+        _ = await calls.events(atLeast: 1)
+        finish(withResult: result)
+    }
+
     override var windsDownAfterCancellation: Bool { windsDown }
     override var isBodyBrief: Bool { isBrief }
 

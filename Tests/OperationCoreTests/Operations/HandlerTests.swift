@@ -41,8 +41,7 @@ struct HandlerTests {
         operation.callbackQueue = marked.queue
         #expect(operation.callbackQueue === marked.queue)
         operation.successHandler = { _ in places.record(marked.isCurrent) }
-        operation.start()
-        operation.finish(withResult: 1)
+        operation.startAndFinish(withResult: 1)
         #expect(await places.events(atLeast: 1) == [true])
     }
 
@@ -59,8 +58,7 @@ struct HandlerTests {
         let queue = DispatchQueue(label: "held"), operation = HandDriven()
         let told = listen(to: operation, on: queue)
         queue.suspend()
-        operation.start()
-        operation.finish(withResult: 2)
+        operation.startAndFinish(withResult: 2)
         #expect(operation.isFinished)
         #expect(told.events == [])
         queue.resume()
@@ -137,8 +135,7 @@ struct HandlerTests {
         #expect(operation.successHandler != nil)
         operation.failureHandler = nil
         #expect(operation.failureHandler == nil)
-        operation.start()
-        operation.finish(withResult: 1)
+        operation.startAndFinish(withResult: 1)
         await queue.drain()
         #expect(told.events == ["new 1"])
     }
@@ -154,8 +151,7 @@ struct HandlerTests {
         }
         operation.failureHandler = { _ in }
         operation.cancellationHandler = { _ in }
-        operation.start()
-        operation.finish(withResult: 1)
+        operation.startAndFinish(withResult: 1)
         #expect(await left.events(atLeast: 1) == [0])
     }
 
@@ -184,8 +180,7 @@ struct HandlerTests {
             let operation = census.track(HandDriven())
             operation.callbackQueue = queue
             operation.successHandler = { told.record($0) }
-            operation.start()
-            operation.finish(withResult: 6)
+            operation.startAndFinish(withResult: 6)
         }
         #expect(census.count == 1)
         queue.resume()

@@ -70,8 +70,7 @@ struct KeepAliveTests {
             operation.startAndKeepAlive()
         }
         #expect(census.count == 1)
-        upstream.start()
-        upstream.finish(withResult: 1)
+        upstream.startAndFinish(withResult: 1)
         await isDelayed.passage()
         #expect(census.count == 1)
         clock.manual.advance(by: .seconds(1))
@@ -109,16 +108,14 @@ struct KeepAliveTests {
         }
         #expect(census.types == [])
         #expect(clock.pendingCount == 0)
-        upstream.start()
-        upstream.finish(withResult: 1)
+        upstream.startAndFinish(withResult: 1)
     }
 
     @Test func `an executing operation that is released is freed and its timers are removed`() {
         let census = LiveObjects(), clock = ManualClock()
         do {
             let operation = census.track(HandDriven())
-            operation.clock = clock
-            operation.timeout = .seconds(1)
+            operation.setTimeout(.seconds(1), on: clock)
             operation.deadline = OperationInstant(offset: .seconds(9))
             operation.start()
             #expect(clock.pendingCount == 2)
@@ -137,8 +134,7 @@ struct KeepAliveTests {
             operation.failureHandler = { _ in _ = object }
             upstream.start()
         }
-        operation.start()
-        operation.finish(withResult: 1)
+        operation.startAndFinish(withResult: 1)
         await queue.drain()
         #expect(census.count == 0)
         #expect(operation.dependencies == [])

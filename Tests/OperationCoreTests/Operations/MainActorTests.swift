@@ -59,8 +59,7 @@ struct MainActorTests {
         let timedOut: @Sendable (HandDriven) -> Void = { _ in clock.advance(by: .seconds(2)) }
         for (end, event) in Self.ends + [(timedOut, "cancelled timedOut")] {
             let screen = Screen(), operation = HandDriven()
-            operation.clock = clock
-            operation.timeout = .seconds(1)
+            operation.setTimeout(.seconds(1), on: clock)
             operation.onMainActor(outcome: { outcome in
                 switch outcome {
                 case .success(let number): screen.note("success \(number)")
@@ -98,8 +97,7 @@ struct MainActorTests {
         first.successHandler = { number in MainActor.assumeIsolated { screen.note("handler \(number)") } }
         for name in ["a", "b"] { first.onMainActor(success: { screen.note("\(name) \($0)") }) }
         second.startAndKeepAlive()
-        first.start()
-        first.finish(withResult: 1)
+        first.startAndFinish(withResult: 1)
         await second.ended()
         await DispatchQueue.main.drain()
         #expect(screen.events == ["handler 1", "a 1", "b 1", "second 2"])
@@ -121,8 +119,7 @@ struct MainActorTests {
         do {
             let operation = census.track(HandDriven())
             operation.onMainActor(success: { _ in screen.note("\(census.count)") })
-            operation.start()
-            operation.finish(withResult: 1)
+            operation.startAndFinish(withResult: 1)
         }
         await DispatchQueue.main.drain()
         #expect(screen.events == ["1"])

@@ -153,8 +153,7 @@ struct MappedLifeTests {
         #expect(queue.counts.running == 1)
         #expect(second.state == .notStarted)
         first.finish(withResult: 1)
-        _ = await second.calls.events(atLeast: 1)
-        second.finish(withResult: 2)
+        await second.finishOnceBegun(withResult: 2)
         await queue.drained()
     }
 
@@ -171,8 +170,7 @@ struct MappedLifeTests {
         mapped.cancel()
         #expect(second.state == .notStarted)
         first.finish(withResult: 1)
-        _ = await second.calls.events(atLeast: 1)
-        second.finish(withResult: 2)
+        await second.finishOnceBegun(withResult: 2)
         await queue.drained()
     }
 
@@ -275,10 +273,8 @@ struct MappedLifeTests {
         mapped.startAndKeepAlive()
         clock.advance(by: .seconds(5))
         #expect(mapped.state == .notStarted)
-        upstream.start()
-        upstream.finish(withResult: 0)
-        _ = await original.calls.events(atLeast: 1)
-        original.finish(withResult: 1)
+        upstream.startAndFinish(withResult: 0)
+        await original.finishOnceBegun(withResult: 1)
         #expect(mapped.outcome == .success(1))
     }
 

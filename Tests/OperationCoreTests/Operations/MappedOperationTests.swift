@@ -94,8 +94,7 @@ struct MappedOperationTests {
 
     @Test func `mapping an operation that has ended converts its outcome immediately`() {
         let original = HandDriven(), cancelled = HandDriven()
-        original.start()
-        original.finish(withResult: 3)
+        original.startAndFinish(withResult: 3)
         cancelled.start()
         cancelled.cancel(because: .requested("enough"))
         let mapped = original.mapResult { $0 * 2 }, other = cancelled.mapResult { $0 * 2 }
@@ -108,8 +107,7 @@ struct MappedOperationTests {
     }
 
     @Test func `a mapped operation waits for an original that is already executing`() {
-        let original = HandDriven()
-        original.start()
+        let original = HandDriven.started()
         let mapped = original.mapResult { $0 * 2 }
         mapped.start()
         #expect(Look(mapped) == .executing)

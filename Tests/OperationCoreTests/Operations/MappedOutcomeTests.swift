@@ -153,8 +153,7 @@ struct MappedOutcomeTests {
     @Test func `canceling a mapped operation that has an outcome changes no outcome`() {
         let original = HandDriven()
         let mapped = original.mapResult { $0 }
-        mapped.start()
-        mapped.finish(withResult: 7)
+        mapped.startAndFinish(withResult: 7)
         mapped.cancel()
         #expect(original.state == .executing)
         original.finish(withResult: 1)
@@ -180,8 +179,7 @@ struct MappedOutcomeTests {
         original.completionBlock = { calls.record("original") }
         mapped.completionBlock = { calls.record("mapped") }
         mapped.observe(on: .global()) { outcome in calls.record("outcome \(outcome.word)") }
-        original.start()
-        original.finish(withResult: 1)
+        original.startAndFinish(withResult: 1)
         #expect(Set(await calls.events(atLeast: 3)) == ["original", "mapped", "outcome success 1"])
     }
 
@@ -264,8 +262,7 @@ struct MappedInFoundationTests {
         func late() async throws {
             let queue = OperationQueue(), original = HandDriven()
             let mapped = original.mapResult { $0 }
-            original.start()
-            original.finish(withResult: 1)
+            original.startAndFinish(withResult: 1)
             queue.addOperation(mapped as Operation)
             queue.addOperation(original.mapResult { $0 } as Operation)
             try await emptied(queue)
@@ -298,8 +295,7 @@ struct MappedInFoundationTests {
         let queue = OperationQueue()
         queue.addOperation(after)
         queue.addOperation(mapped as Operation)
-        _ = await original.calls.events(atLeast: 1)
-        original.finish(withResult: 1)
+        await original.finishOnceBegun(withResult: 1)
         #expect(await result.events(atLeast: 1) == [true])
     }
 

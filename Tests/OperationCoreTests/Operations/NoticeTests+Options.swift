@@ -42,8 +42,7 @@ extension NoticeTests {
         do {
             let kinds = notices(of: "Notice: timing") { operation in
                 operation.start()
-                operation.clock = clock
-                operation.timeout = .seconds(1)
+                operation.setTimeout(.seconds(1), on: clock)
                 operation.startDelay = .seconds(1)
                 #expect(operation.timeout == nil)
                 #expect(operation.startDelay == .zero)

@@ -34,8 +34,7 @@ struct NoticeTests {
     @Test func `finishing twice reports a notice`() {
         do {
             let kinds = notices(of: "Notice: twice") { operation in
-                operation.start()
-                operation.finish(withResult: 1)
+                operation.startAndFinish(withResult: 1)
                 operation.finish(withError: .first)
             }
             #expect(kinds == [.finishedTwice])
@@ -64,8 +63,7 @@ struct NoticeTests {
         do {
             let kinds = notices(of: "Notice: start") { operation in
                 operation.start()
-                operation.start()
-                operation.finish(withResult: 1)
+                operation.startAndFinish(withResult: 1)
                 operation.start()
             }
             #expect(kinds == [.startedTwice, .startedTwice])
@@ -106,8 +104,7 @@ struct NoticeTests {
 
     @Test func `canceling after the end reports no notice`() {
         let kinds = notices(of: "Notice: late cancel") { operation in
-            operation.start()
-            operation.finish(withResult: 1)
+            operation.startAndFinish(withResult: 1)
             operation.cancel()
         }
         #expect(kinds == [])

@@ -13,8 +13,7 @@ struct ObserverTests {
         operation.callbackQueue = queue
         for number in 0..<5 { operation.observe { told.record("\(number) \($0.word)") } }
         operation.successHandler = { told.record("handler \($0)") }
-        operation.start()
-        operation.finish(withResult: 1)
+        operation.startAndFinish(withResult: 1)
         await queue.drain()
         #expect(told.events == ["handler 1"] + (0..<5).map { "\($0) success 1" })
     }
@@ -35,8 +34,7 @@ struct ObserverTests {
 
     @Test func `an observer added after the end is called immediately`() async {
         let queue = DispatchQueue(label: "handlers"), told = EventRecorder<String>(), operation = HandDriven()
-        operation.start()
-        operation.finish(withResult: 1)
+        operation.startAndFinish(withResult: 1)
         operation.observe(on: queue) { told.record($0.word) }
         await queue.drain()
         #expect(told.events == ["success 1"])
@@ -63,8 +61,7 @@ struct ObserverTests {
         observation.cancel()
         observation.cancel()
         #expect(census.count == 0)
-        operation.start()
-        operation.finish(withResult: 1)
+        operation.startAndFinish(withResult: 1)
         observation.cancel()
         await queue.drain()
         #expect(told.events == [1, 3])
@@ -77,8 +74,7 @@ struct ObserverTests {
             let operation = census.track(HandDriven())
             kept = operation.observe(on: queue) { told.record($0.word) }
             operation.observe(on: queue) { told.record($0.word) }
-            operation.start()
-            operation.finish(withResult: 1)
+            operation.startAndFinish(withResult: 1)
         }
         await queue.drain()
         #expect(told.events == ["success 1", "success 1"])
@@ -101,8 +97,7 @@ struct ObserverTests {
         let queue = DispatchQueue(label: "handlers"), told = EventRecorder<Int>()
         let operation = HandDriven(), clock = HookClock()
         operation.callbackQueue = queue
-        operation.clock = clock
-        operation.timeout = .seconds(1)
+        operation.setTimeout(.seconds(1), on: clock)
         operation.start()
         operation.observe { _ in told.record(1) }
         clock.beforeNextTimerCancel { [unowned operation] in operation.observe { _ in told.record(2) } }

@@ -158,8 +158,7 @@ struct OperationQueueTests {
         }
         #expect(await states.events(atLeast: 1) == [.notStarted])
         queue.isSuspended = false
-        _ = await held.calls.events(atLeast: 1)
-        held.finish(withResult: 3)
+        await held.finishOnceBegun(withResult: 3)
         #expect(try await mapped.value == 3)
         #expect(try await drained() == 0)
     }

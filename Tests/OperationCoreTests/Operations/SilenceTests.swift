@@ -191,8 +191,7 @@ struct SilenceTests {
         child.finish(withResult: 1)
         try group.add(listen(child, "child"))
         group.cancel()
-        group.start()
-        await group.ended()
+        await group.startAndEnd()
         await queue.drain()
         #expect(events.events == [])
         #expect(child.outcome == .success(1))
@@ -312,8 +311,7 @@ struct SilenceTests {
     }
 
     @Test func `a progress report that is enqueued is not delivered after cancel`() async {
-        let operation = HandDriven()
-        operation.start()
+        let operation = HandDriven.started()
         await onQueue { [queue, events] in
             operation.enqueueBeforeOutcome(on: queue) { events.record("before") }
             operation.enqueueHandler(on: queue) { events.record("handler") }

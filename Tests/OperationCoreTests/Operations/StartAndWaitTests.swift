@@ -74,8 +74,7 @@ struct StartAndWaitTests {
         let upstream = HandDriven(), operation = ClosureOperation { 2 }
         try operation.depend(on: upstream, otherwise: .runAnyway)
         async let result = TestThread.run { try operation.startAndWait() }
-        upstream.start()
-        upstream.finish(withResult: 1)
+        upstream.startAndFinish(withResult: 1)
         #expect(try await result == 2)
     }
 
@@ -88,8 +87,7 @@ struct StartAndWaitTests {
     }
 
     @Test func `startAndWait only waits for an operation that is already started`() async throws {
-        let operation = HandDriven()
-        operation.start()
+        let operation = HandDriven.started()
         async let result = TestThread.run { try operation.startAndWait() }
         operation.finish(withResult: 3)
         #expect(try await result == 3)

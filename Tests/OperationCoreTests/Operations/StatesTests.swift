@@ -55,8 +55,7 @@ struct StatesTests {
     }
 
     @Test func `the states sequence begins with the current state`() async {
-        let operation = HandDriven()
-        operation.start()
+        let operation = HandDriven.started()
         #expect(await states(of: operation) { operation.finish(withResult: 1) } == [.executing, .finished])
         #expect(await states(of: operation) {} == [.finished])
         let cancelled = HandDriven()
@@ -82,8 +81,7 @@ struct StatesTests {
     @Test func `several readers each see all states`() async {
         let operation = HandDriven()
         var first = operation.states.makeAsyncIterator(), second = operation.states.makeAsyncIterator()
-        operation.start()
-        operation.finish(withResult: 1)
+        operation.startAndFinish(withResult: 1)
         for expected in [OperationState.notStarted, .executing, .finished] {
             #expect(await first.next() == expected)
             #expect(await second.next() == expected)

@@ -9,8 +9,7 @@ import Testing
 @Suite(.timeLimit(.minutes(3)))
 struct SuspensionTests {
     @Test func `suspend and resume call their hooks once per change`() {
-        let operation = HandDriven()
-        operation.start()
+        let operation = HandDriven.started()
         #expect(operation.suspend())
         #expect(!operation.suspend())
         #expect(operation.resume())
@@ -24,8 +23,7 @@ struct SuspensionTests {
         let operation = HandDriven()
         #expect(!operation.suspend())
         #expect(!operation.resume())
-        operation.start()
-        operation.finish(withResult: 1)
+        operation.startAndFinish(withResult: 1)
         #expect(!operation.suspend())
         #expect(!operation.resume())
         #expect(operation.calls.events == ["main"])
@@ -87,8 +85,7 @@ struct SuspensionTests {
     }
 
     @Test func `starting a suspended operation resumes it`() {
-        let operation = HandDriven()
-        operation.start()
+        let operation = HandDriven.started()
         operation.suspend()
         operation.start()
         #expect(operation.state == .executing)
@@ -96,8 +93,7 @@ struct SuspensionTests {
     }
 
     @Test func `a suspended operation can be finished with a result`() {
-        let operation = HandDriven()
-        operation.start()
+        let operation = HandDriven.started()
         operation.suspend()
         operation.finish(withResult: 2)
         #expect(Look(operation) == .finished)
@@ -107,8 +103,7 @@ struct SuspensionTests {
     /// One thread suspends while another resumes.
     @Test func `a resume during a suspension neither leaves the body suspended nor loses the timeout`() async {
         let operation = HandDriven(), clock = HookClock(), resumed = Gate()
-        operation.clock = clock
-        operation.timeout = .seconds(10)
+        operation.setTimeout(.seconds(10), on: clock)
         operation.start()
         // The clock is read after the state changed and before the body is notified.
         clock.beforeNextNow { [unowned operation] in
@@ -137,8 +132,7 @@ struct SuspensionTests {
                 #expect(operation.state == .suspended)
                 #expect(operation.resume())
             }))
-        operation.clock = clock
-        operation.timeout = .seconds(10)
+        operation.setTimeout(.seconds(10), on: clock)
         operation.start()
         operation.suspend()
         operation.resume()
@@ -156,8 +150,7 @@ struct SuspensionTests {
                 told.open()
                 goesOn.wait()
             }))
-        operation.clock = clock
-        operation.timeout = .seconds(10)
+        operation.setTimeout(.seconds(10), on: clock)
         // The clock is read while the operation executes and before its timer is scheduled.
         clock.beforeNextNow { [unowned operation] in
             Thread {

@@ -80,8 +80,7 @@ struct TaskContextTests {
         #expect(await eventually { operation.hasTaskContext })
         switch wait {
         case .dependency:
-            before.start()
-            before.finish(withResult: 1)
+            before.startAndFinish(withResult: 1)
         case .condition: gate.open()
         case .delay:
             #expect(await eventually { clock.pendingCount > 0 })

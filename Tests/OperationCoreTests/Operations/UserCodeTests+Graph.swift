@@ -12,8 +12,7 @@ extension UserCodeTests {
         try expectFree { operation, probe in
             let upstream = HandDriven()
             try operation.receive(from: upstream, otherwise: .cancel) { _, _ in probe.ask() }
-            upstream.start()
-            upstream.finish(withResult: 1)
+            upstream.startAndFinish(withResult: 1)
             operation.start()
         }
         try expectFree { operation, probe in
@@ -91,8 +90,7 @@ extension UserCodeTests {
         }
         expectFree { operation, probe in
             let clock = HookClock()
-            operation.clock = clock
-            operation.timeout = .seconds(1)
+            operation.setTimeout(.seconds(1), on: clock)
             clock.beforeNextNow { probe.ask() }
             operation.start()
         }

@@ -112,8 +112,7 @@ struct UserCodeTests {
     @Test func `a dropped result is released without a lock held`() {
         let operation = ClosureOperation<LastWord, Never> { LastWord {} }
         let isUsable = EventRecorder<OperationState>()
-        operation.start()
-        operation.finish(withResult: LastWord { [unowned operation] in isUsable.record(operation.state) })
+        operation.startAndFinish(withResult: LastWord { [unowned operation] in isUsable.record(operation.state) })
         #expect(isUsable.events == [.finished])
     }
 

@@ -86,8 +86,7 @@ struct OwnerGoneTests {
             operation.owner = .object(screen)
             operation.start()
         }
-        dependency.start()
-        dependency.finish(withResult: 1)
+        dependency.startAndFinish(withResult: 1)
         await operation.end()
         #expect(operation.cancellationCause?.code == .ownerGone)
         #expect(operation.calls.events.isEmpty)

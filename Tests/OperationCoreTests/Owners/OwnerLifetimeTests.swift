@@ -13,8 +13,7 @@ struct OwnerLifetimeTests {
         autoreleasing {
             let screen = census.track(Screen()), operation = census.track(HandDriven())
             operation.owner = .object(screen)
-            operation.start()
-            operation.finish(withResult: 1)
+            operation.startAndFinish(withResult: 1)
         }
         #expect(census.count == 0)
         autoreleasing {

@@ -76,8 +76,7 @@ private func race(_ round: Int, _ team: ThreadTeam, _ census: LiveObjects) -> St
         { for operation in operations[0..<20] { operation.finish(withResult: 1) } },
         {
             for operation in operations[20..<60] {
-                operation.start()
-                operation.finish(withResult: 2)
+                operation.startAndFinish(withResult: 2)
             }
         },
         { for _ in 0..<5 { cancelled.add(OperationOwner.cancelOperations(ownedBy: name)) } },

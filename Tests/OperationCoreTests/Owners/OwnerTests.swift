@@ -86,11 +86,9 @@ struct OwnerTests {
         let screen = Screen()
         let ended = HandDriven(), kept = HandDriven(), late = HandDriven()
         for operation in [ended, kept] { operation.owner = .object(screen) }
-        ended.start()
-        ended.finish(withResult: 1)
+        ended.startAndFinish(withResult: 1)
         kept.finish(withResult: 2)
-        late.start()
-        late.finish(withResult: 3)
+        late.startAndFinish(withResult: 3)
         late.owner = .object(screen)
         #expect(OperationOwner.cancelOperations(ownedBy: screen) == 0)
         #expect(ended.outcome == .success(1) && kept.outcome == .success(2) && late.outcome == .success(3))

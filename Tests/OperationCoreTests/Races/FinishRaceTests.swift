@@ -34,9 +34,8 @@ struct FinishRaceTests {
     func firstCauseWins() async throws {
         let rounds = Rounds.count(ci: 3_000, soak: 100_000)
         NoticeHub.install()
-        let failures = try await TestThread.run { () -> Int in
+        try await expectNoFailures { failures in
             let team = ThreadTeam(count: 4)
-            var failures = 0
             for _ in 0..<rounds {
                 let operation = Raced()
                 operation.start()
@@ -52,9 +51,7 @@ struct FinishRaceTests {
                 let causes = seen.events
                 if causes.contains(where: { $0 == nil || $0 != causes[0] }) { failures += 1 }
             }
-            return failures
         }
-        #expect(failures == 0)
     }
 }
 

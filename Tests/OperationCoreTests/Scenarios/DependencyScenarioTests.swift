@@ -54,9 +54,8 @@ struct DependencyScenarioTests {
         "Scenario 10 (swift-corelibs-foundation PR#2488): after random additions and removals, remaining edges count",
         arguments: 1...6)
     func edgesComeAndGo(seed: UInt64) async throws {
-        let failures = try await TestThread.run {
+        try await expectNoFailures { failures in
             var random = SeededGenerator(seed: seed)
-            var failures = 0
             for _ in 0..<Rounds.count(ci: 100, soak: 10_000) {
                 let upstreams = (0..<12).map { _ in HeldWork() }
                 let foreign = (0..<4).map { _ in ForeignHeldWork() }
@@ -98,9 +97,7 @@ struct DependencyScenarioTests {
                 theirs.start()
                 if ours.outcome != .success(1) || !theirs.isFinished { failures += 1 }
             }
-            return failures
         }
-        #expect(failures == 0, "seed \(seed)")
     }
 
     @Test("Scenario 20 (ProcedureKit PR#681): a dependency added to an operation waiting in a queue is respected")
@@ -115,8 +112,7 @@ struct DependencyScenarioTests {
             operation.addDependency(first)
             queue.addOperation(operation)
             operation.addDependency(second)
-            first.start()
-            first.finish(withResult: 1)
+            first.startAndFinish(withResult: 1)
             guard !operation.isReady, operation.dependencies.count == 2 else { return false }
             second.start()
             order.record("second")
@@ -131,10 +127,9 @@ struct DependencyScenarioTests {
         "Scenario 20 (ProcedureKit PR#777): a dependency added during the start is respected or refused",
         arguments: [false, true])
     func addedDuringStart(isForeign: Bool) async throws {
-        let failures = try await TestThread.run {
+        try await expectNoFailures { failures in
             let team = ThreadTeam(count: 2)
             let queue = OperationQueue()
-            var failures = 0
             for _ in 0..<Rounds.count(ci: 3_000, soak: 100_000) {
                 let kind: EdgeKind = isForeign ? .oursOnForeign : .oursOnOurs
                 let (upstream, ended, early) = (kind.makeUpstream(), Arrivals(1), Tally())
@@ -153,13 +148,11 @@ struct DependencyScenarioTests {
                     },
                 ])
                 upstream.end()
-                guard ended.haveAllCome() else { return failures + 1 }
+                guard ended.haveAllCome() else { return failures += 1 }
                 // Either the operation started before the dependency ended and the edge was refused, or it waited.
                 if refusals.value > 1 || early.value > refusals.value { failures += 1 }
             }
-            return failures
         }
-        #expect(failures == 0)
     }
 }
 

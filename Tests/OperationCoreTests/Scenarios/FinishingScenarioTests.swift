@@ -13,10 +13,9 @@ struct FinishingScenarioTests {
         arguments: [1, 3, 8])
     func conditions(threads: Int) async throws {
         let batches = Rounds.count(ci: 12, soak: 3_400)
-        let failures = try await TestThread.run {
+        try await expectNoFailures { failures in
             let team = ThreadTeam(count: threads + 1)
             let (queue, callbacks) = (OperationQueue(), DispatchQueue(label: "scenario 4"))
-            var failures = 0
             for _ in 0..<batches {
                 let (ended, handled) = (Arrivals(96), Arrivals(96))
                 let conditions = (0..<96).map { _ in QuickWork() }
@@ -33,14 +32,13 @@ struct FinishingScenarioTests {
                     { for number in stride(from: thread, to: 96, by: threads) { conditions[number].start() } }
                 }
                 team.run([add] + start)
-                guard ended.haveAllCome(), handled.haveAllCome() else { return failures + 1 }
+                guard ended.haveAllCome(), handled.haveAllCome() else { return failures += 1 }
                 callbacks.sync {}
                 if ended.missingCount != 0 || handled.missingCount != 0 { failures += 1 }
             }
             queue.waitUntilAllOperationsAreFinished()
-            return failures + queue.operationCount
+            failures += queue.operationCount
         }
-        #expect(failures == 0)
         if Rounds.isSoak { print("soak: scenario 4: \(batches * 96) operations, \(threads) threads") }
     }
 
@@ -71,9 +69,8 @@ struct FinishingScenarioTests {
         arguments: Place.allCases, [false, true])
     func calledOnce(place: Place, inQueue: Bool) async throws {
         NoticeHub.install()
-        let failures = try await TestThread.run {
+        try await expectNoFailures { failures in
             let (queue, callbacks) = (OperationQueue(), DispatchQueue(label: "scenario 5"))
-            var failures = 0
             for _ in 0..<Rounds.count(ci: 100, soak: 10_000) {
                 let works: [Work] = [HeldWork { place.body($0) }, QuickWork { place.body($0) }]
                 for work in works {
@@ -84,22 +81,19 @@ struct FinishingScenarioTests {
                     work.completionBlock = { completions.arrive() }
                     if place == .beforeStart { work.finish(withResult: 1) }
                     inQueue ? queue.addOperation(work) : work.start()
-                    guard completions.haveAllCome(), handled.haveAllCome() else { return failures + 1 }
+                    guard completions.haveAllCome(), handled.haveAllCome() else { return failures += 1 }
                     callbacks.sync {}
                     if completions.missingCount != 0 || handled.missingCount != 0 { failures += 1 }
                 }
             }
-            return failures
         }
-        #expect(failures == 0)
     }
 
     @Test("Scenario 17 (ProcedureKit PR#474): eight threads that finish with different outcomes agree on one")
     func oneOutcome() async throws {
         NoticeHub.install()
-        let failures = try await TestThread.run {
+        try await expectNoFailures { failures in
             let (team, callbacks) = (ThreadTeam(count: 8), DispatchQueue(label: "scenario 17"))
-            var failures = 0
             for _ in 0..<Rounds.count(ci: 1_000, soak: 100_000) {
                 let told = EventRecorder<OperationOutcome<Int, WorkError>>()
                 let operation = HeldWork()
@@ -117,20 +111,17 @@ struct FinishingScenarioTests {
                     })
                 operation.waitUntilFinished()
                 callbacks.sync {}
-                guard let outcome = operation.outcome else { return failures + 1 }
+                guard let outcome = operation.outcome else { return failures += 1 }
                 if told.events != Array(repeating: outcome, count: 4) { failures += 1 }
             }
-            return failures
         }
-        #expect(failures == 0)
     }
 
     @Test("Scenario 17 (RestKit#2164): if main() and another thread finish at the same time, one outcome counts")
     func mainAgainstThread() async throws {
         NoticeHub.install()
-        let failures = try await TestThread.run {
+        try await expectNoFailures { failures in
             let team = ThreadTeam(count: 2)
-            var failures = 0
             for _ in 0..<Rounds.count(ci: 1_000, soak: 100_000) {
                 let ended = Arrivals(2)
                 let operations: [Work] = [
@@ -140,12 +131,10 @@ struct FinishingScenarioTests {
                     operation.completionBlock = { ended.arrive() }
                     team.run([{ operation.start() }, { operation.finish(withError: .broken) }])
                 }
-                guard ended.haveAllCome() else { return failures + 1 }
+                guard ended.haveAllCome() else { return failures += 1 }
                 failures += operations.count { $0.outcome != .success(1) && $0.outcome != .failure(.broken) }
             }
-            return failures
         }
-        #expect(failures == 0)
     }
 }
 

@@ -24,8 +24,7 @@ struct LifetimeScenarioTests {
         other.start()
         autoreleasing {
             let operation = census.track(HeldWork())
-            operation.clock = clock
-            operation.timeout = .seconds(3_600)
+            operation.setTimeout(.seconds(3_600), on: clock)
             operation.deadline = clock.now.advanced(by: .seconds(3_600))
             operation.observe { _ in }
             operation.completionBlock = {}

@@ -89,8 +89,7 @@ struct ScaleScenarioTests {
             for operation in middle {
                 operation.addDependency(first)
                 last.addDependency(operation)
-                operation.start()
-                operation.finish(withResult: 1)
+                operation.startAndFinish(withResult: 1)
             }
             last.start()
             first.start()

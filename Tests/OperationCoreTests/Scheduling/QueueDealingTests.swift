@@ -206,8 +206,7 @@ struct QueueDealingTests {
         while workers.count < 2 { await Task.yield() }
         while order.count < 10 { workers.step(1) }
         #expect(queue.engine.dealtCount > 0)
-        never.start()
-        never.finish(withResult: 1)
+        never.startAndFinish(withResult: 1)
         while queue.engine.returningCount == 0 { await Task.yield() }
         for _ in 0..<10 where queue.engine.returningCount > 0 { workers.step(1) }
         await done.passage()

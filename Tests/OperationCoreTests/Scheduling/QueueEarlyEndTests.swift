@@ -95,8 +95,7 @@ struct QueueEarlyEndTests {
         way: StartingWay, timeout: Duration
     ) async throws {
         let operation = HandDriven(), starter = Starter(way)
-        operation.clock = clock
-        operation.timeout = timeout
+        operation.setTimeout(timeout, on: clock)
         try starter.start(operation)
         await operation.end()
         #expect(Look(operation) == .cancelled)

@@ -137,8 +137,7 @@ struct QueueManagerTests {
         try operation.depend(on: upstream, otherwise: .cancel)
         try queue.add(operation)
         operation.removeDependency(upstream)
-        _ = await operation.calls.events(atLeast: 1)
-        operation.finish(withResult: 1)
+        await operation.finishOnceBegun(withResult: 1)
         await queue.drained()
     }
 
@@ -214,13 +213,11 @@ struct QueueManagerTests {
         late.startDelay = .seconds(10)
         try queue.add(late)
         try queue.add(prompt)
-        _ = await prompt.calls.events(atLeast: 1)
-        prompt.finish(withResult: 1)
+        await prompt.finishOnceBegun(withResult: 1)
         clock.advance(by: .seconds(9))
         #expect(late.state == .notStarted)
         clock.advance(by: .seconds(1))
-        _ = await late.calls.events(atLeast: 1)
-        late.finish(withResult: 1)
+        await late.finishOnceBegun(withResult: 1)
         await queue.drained()
     }
 

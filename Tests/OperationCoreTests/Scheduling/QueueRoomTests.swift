@@ -55,8 +55,7 @@ struct QueueRoomTests {
     }
 
     private func end(_ operation: HandDriven) async {
-        _ = await operation.calls.events(atLeast: 1)
-        operation.finish(withResult: 1)
+        await operation.finishOnceBegun(withResult: 1)
     }
 
     private func wait(_ way: Way, as number: Int = 1) async -> Task<QueueError.Code?, Never> {

@@ -156,8 +156,7 @@ struct QueueScaleTests {
         queue.isSuspended = false
         await queue.drained()
         #expect(queue.engine.slotCount == 0)
-        other.start()
-        other.finish(withResult: 1)
+        other.startAndFinish(withResult: 1)
         await isOver.passage()
         let runs = Locked(0)
         for _ in 0..<3_000 { try queue.add { runs.withLock { $0 += 1 } } }

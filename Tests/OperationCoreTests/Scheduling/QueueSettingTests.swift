@@ -45,16 +45,14 @@ struct QueueSettingTests {
         try queue.add(waiting)
         try queue.addBarrier(barrier)
         try queue.add(later)
-        upstream.start()
-        upstream.finish(withResult: 1)
+        upstream.startAndFinish(withResult: 1)
         _ = await waiting.calls.events(atLeast: 1)
         #expect(barrier.state == .notStarted)
         waiting.finish(withResult: 1)
         _ = await barrier.calls.events(atLeast: 1)
         #expect(later.state == .notStarted)
         barrier.finish(withResult: 1)
-        _ = await later.calls.events(atLeast: 1)
-        later.finish(withResult: 1)
+        await later.finishOnceBegun(withResult: 1)
         await queue.drained()
     }
 
@@ -68,8 +66,7 @@ struct QueueSettingTests {
         #expect(Look(barrier) == .cancelled)
         #expect(second.state == .notStarted)
         first.finish(withResult: 1)
-        _ = await second.calls.events(atLeast: 1)
-        second.finish(withResult: 1)
+        await second.finishOnceBegun(withResult: 1)
         await queue.drained()
     }
 
@@ -84,8 +81,7 @@ struct QueueSettingTests {
         barriers[0].cancel()
         #expect(queue.explain(after).description.contains("barrier 2"))
         barriers[2].cancel()
-        _ = await after.calls.events(atLeast: 1)
-        after.finish(withResult: 1)
+        await after.finishOnceBegun(withResult: 1)
         _ = await before.calls.events(atLeast: 1)
         // Operations that are added now join them, up to the next barrier.
         let joining = HandDriven("joining"), last = HandDriven("last"), behind = HandDriven("behind")
@@ -99,8 +95,7 @@ struct QueueSettingTests {
         _ = await last.calls.events(atLeast: 1)
         #expect(behind.state == .notStarted)
         last.finish(withResult: 1)
-        _ = await behind.calls.events(atLeast: 1)
-        behind.finish(withResult: 1)
+        await behind.finishOnceBegun(withResult: 1)
         await queue.drained()
     }
 
@@ -127,8 +122,7 @@ struct QueueSettingTests {
 
     @Test func `a chain that cannot be added leaves no dependencies or operations behind`() async throws {
         let queue = QueueManager(), a = HandDriven("a"), b = HandDriven("b"), ended = HandDriven("c")
-        ended.start()
-        ended.finish(withResult: 1)
+        ended.startAndFinish(withResult: 1)
         #expect(error { () throws(QueueError) in try queue.addChain([a, b, ended]) }?.code == .alreadyFinished)
         #expect(error { () throws(QueueError) in try queue.addChain([ended, a, b]) }?.code == .alreadyFinished)
         #expect(a.dependencies + b.dependencies == [])
@@ -157,8 +151,7 @@ struct QueueSettingTests {
                 + "another one.")
         started.start()
         #expect(error { () throws(QueueError) in try queue.add(started) }?.code == .alreadyStarted)
-        ended.start()
-        ended.finish(withResult: 1)
+        ended.startAndFinish(withResult: 1)
         #expect(error { () throws(QueueError) in try queue.add(ended) }?.code == .alreadyFinished)
         let fresh = HandDriven("fresh")
         #expect(error { () throws(QueueError) in try queue.add([fresh, twice]) }?.code == .alreadyAdded)
@@ -171,12 +164,10 @@ struct QueueSettingTests {
         held.cancel()
         foundation.isSuspended = false
         try other.add(fresh)
-        _ = await fresh.calls.events(atLeast: 1)
-        fresh.finish(withResult: 1)
+        await fresh.finishOnceBegun(withResult: 1)
         started.finish(withResult: 1)
         queue.isSuspended = false
-        _ = await twice.calls.events(atLeast: 1)
-        twice.finish(withResult: 1)
+        await twice.finishOnceBegun(withResult: 1)
         await queue.drained()
         await other.drained()
     }
@@ -191,8 +182,7 @@ struct QueueSettingTests {
         #expect(recorder.events.map(\.kind) == [.startedTwice])
         async let value = operation.run()
         queue.isSuspended = false
-        _ = await operation.calls.events(atLeast: 1)
-        operation.finish(withResult: 5)
+        await operation.finishOnceBegun(withResult: 5)
         #expect(try await value == 5)
     }
 
@@ -265,8 +255,7 @@ struct QueueSettingTests {
         await #expect(throws: QueueError.self) { try await givingUp.value }
         first.finish(withResult: 1)
         try await waiting.value
-        _ = await second.calls.events(atLeast: 1)
-        second.finish(withResult: 1)
+        await second.finishOnceBegun(withResult: 1)
         await queue.drained()
     }
 
@@ -316,8 +305,7 @@ struct QueueSettingTests {
         try queue.add(first)
         let tasks = [second, third].map { operation in Task { try await queue.addWhenThereIsRoom(operation) } }
         while queue.engine.roomWaiterCount < 2 { await Task.yield() }
-        _ = await first.calls.events(atLeast: 1)
-        first.finish(withResult: 1)
+        await first.finishOnceBegun(withResult: 1)
         // The slot is taken or reserved, whether or not the task has run yet.
         #expect(error { () throws(QueueError) in try queue.add {} }?.code == .full)
         queue.capacity = 1
@@ -403,8 +391,7 @@ struct QueueSettingTests {
         // The canceled task begins its wait here, and only the clock ends it.
         for _ in 0..<100 { await Task.yield() }
         quick.finish(withResult: 1)
-        _ = await slow.calls.events(atLeast: 1)
-        slow.finish(withResult: 2)
+        await slow.finishOnceBegun(withResult: 2)
         #expect(await closing.value.isEmpty)
         #expect(quick.outcome == .success(1) && slow.outcome == .success(2))
         #expect(clock.pendingCount == 0)

@@ -73,8 +73,7 @@ struct QueueWaitTests {
         try queue.add(others)
         for other in others { await other.ended() }
         #expect(waiting.state == .executing)
-        never.start()
-        never.finish(withResult: 1)
+        never.startAndFinish(withResult: 1)
         await queue.drained()
     }
 
@@ -126,8 +125,7 @@ struct QueueWaitTests {
         _ = await holder.calls.events(atLeast: 1)
         ended.finish(withResult: 1)
         #expect(isKeptByWidth(next, in: queue))
-        blocker.start()
-        blocker.finish(withResult: 1)
+        blocker.startAndFinish(withResult: 1)
         await returned.passage()
         #expect(isKeptByWidth(next, in: queue))
         holder.finish(withResult: 1)
@@ -136,8 +134,7 @@ struct QueueWaitTests {
         try queue.add(last)
         #expect(isKeptByWidth(last, in: queue))
         for operation in [next, last] {
-            _ = await operation.calls.events(atLeast: 1)
-            operation.finish(withResult: 1)
+            await operation.finishOnceBegun(withResult: 1)
         }
         await queue.drained()
     }
@@ -160,13 +157,11 @@ struct QueueWaitTests {
         // The queue's thread is free because the body waits.
         _ = await holder.calls.events(atLeast: 1)
         #expect(isKeptByWidth(next, in: queue))
-        blocker.start()
-        blocker.finish(withResult: 1)
+        blocker.startAndFinish(withResult: 1)
         await returned.passage()
         #expect(isKeptByWidth(next, in: queue))
         holder.finish(withResult: 1)
-        _ = await next.calls.events(atLeast: 1)
-        next.finish(withResult: 1)
+        await next.finishOnceBegun(withResult: 1)
         await queue.drained()
     }
 
@@ -282,8 +277,7 @@ struct QueueWaitTests {
         try queue.add([blocked, ended, holder])
         while holder.state != .executing { await Task.yield() }
         for (number, operation) in [first, second].enumerated() {
-            operation.start()
-            operation.finish(withResult: 1)
+            operation.startAndFinish(withResult: 1)
             while queue.engine.returningCount <= number { await Task.yield() }
         }
         ended.finish(withResult: 1)

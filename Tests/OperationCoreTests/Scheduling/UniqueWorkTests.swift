@@ -17,13 +17,11 @@ struct UniqueWorkTests {
         await new.end()
         #expect(new.cancellationCause?.code == .alreadyPresent)
         #expect(new.cancellationCause?.message.contains("present is in queue unique") == true)
-        _ = await present.calls.events(atLeast: 1)
-        present.finish(withResult: 1)
+        await present.finishOnceBegun(withResult: 1)
         await present.end()
         let next = HandDriven()
         #expect(try queue.addUnique(next, key: "a", policy: .keep))
-        _ = await next.calls.events(atLeast: 1)
-        next.finish(withResult: 1)
+        await next.finishOnceBegun(withResult: 1)
         await next.end()
         #expect(new.calls.events.isEmpty)
     }
@@ -36,8 +34,7 @@ struct UniqueWorkTests {
         #expect(try queue.addUnique(new, key: "a", policy: .keep))
         #expect(!new.isReady)
         present.finish(withResult: 1)
-        _ = await new.calls.events(atLeast: 1)
-        new.finish(withResult: 2)
+        await new.finishOnceBegun(withResult: 2)
         await new.end()
     }
 
@@ -52,8 +49,7 @@ struct UniqueWorkTests {
         await second.end()
         #expect(second.calls.events.isEmpty && third.calls.events.isEmpty && !third.isReady)
         first.finish(withResult: 1)
-        _ = await third.calls.events(atLeast: 1)
-        third.finish(withResult: 3)
+        await third.finishOnceBegun(withResult: 3)
         await third.end()
         #expect(third.outcome == .success(3))
     }
@@ -72,8 +68,7 @@ struct UniqueWorkTests {
         for operation in operations { try queue.addUnique(operation, key: 1, policy: .append) }
         operations[4].cancel()
         #expect(log.count == 0)
-        _ = await blocker.calls.events(atLeast: 1)
-        blocker.finish(withResult: 0)
+        await blocker.finishOnceBegun(withResult: 0)
         for operation in operations { await operation.end() }
         #expect(log.events == [0, 1, 2, 3, 5])
     }
@@ -84,8 +79,7 @@ struct UniqueWorkTests {
         try queue.addUnique(operations[1], key: "b", policy: .keep)
         try QueueManager("other").addUnique(operations[2], key: "a", policy: .keep)
         for operation in operations {
-            _ = await operation.calls.events(atLeast: 1)
-            operation.finish(withResult: 1)
+            await operation.finishOnceBegun(withResult: 1)
             await operation.end()
         }
     }
@@ -117,10 +111,8 @@ struct UniqueWorkTests {
         try queue.addUnique(present, key: "a", policy: .append)
         #expect(refusal(new, .append) == "cycle")
         try queue.add(new)
-        _ = await new.calls.events(atLeast: 1)
-        new.finish(withResult: 1)
-        _ = await present.calls.events(atLeast: 1)
-        present.finish(withResult: 1)
+        await new.finishOnceBegun(withResult: 1)
+        await present.finishOnceBegun(withResult: 1)
         await queue.drained()
         #expect(queue.engine.uniqueWork.count == 0)
     }
@@ -133,8 +125,7 @@ struct UniqueWorkTests {
         #expect(refusal(new, .keep) == "cycle")
         #expect(refusal(new, .replace) == "cycle")
         try queue.add(new)
-        _ = await new.calls.events(atLeast: 1)
-        new.finish(withResult: 1)
+        await new.finishOnceBegun(withResult: 1)
         await present.end()
     }
 
@@ -161,8 +152,7 @@ struct UniqueWorkTests {
         gate.cancel()
         gate.start()
         for operation in [first, last] {
-            _ = await operation.calls.events(atLeast: 1)
-            operation.finish(withResult: 1)
+            await operation.finishOnceBegun(withResult: 1)
         }
         await queue.drained()
     }

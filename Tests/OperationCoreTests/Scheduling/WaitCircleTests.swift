@@ -275,8 +275,7 @@ struct WaitCircleTests {
         }
         for group in groups { group.start() }
         #expect(await eventually { category.holders.count == 2 })
-        first.start()
-        first.finish(withResult: 1)
+        first.startAndFinish(withResult: 1)
         #expect(await eventually { groups.allSatisfy(\.isFinished) })
         #expect(children.contains { $0.cancellationCause?.code == .waitsForItself })
         for group in groups { group.cancel() }

@@ -36,8 +36,7 @@ struct AdmissionLifetimeTests {
         let registry = OperationThrottle(clock: clock)
         let first = HandDriven("first")
         first.throttle = .init(key: "freed", interval: .seconds(3_600), in: registry)
-        first.start()
-        first.finish(withResult: 1)
+        first.startAndFinish(withResult: 1)
         do {
             let operation = census.track(HandDriven("freed"))
             operation.throttle = .init(key: "freed", interval: .seconds(3_600), early: .wait, in: registry)
@@ -78,8 +77,7 @@ struct AdmissionLifetimeTests {
                 return operation == nil ? .failed("it is gone") : .satisfied
             }
             operation.start()
-            _ = await operation.calls.events(atLeast: 1)
-            operation.finish(withResult: 1)
+            await operation.finishOnceBegun(withResult: 1)
         }
         do {
             let operation = census.track(HandDriven("never started"))

@@ -34,8 +34,7 @@ struct AdmissionOrderTests {
         try starter.start(operation)
         #expect(!asked.isOpen)
 
-        upstream.start()
-        upstream.finish(withResult: 1)
+        upstream.startAndFinish(withResult: 1)
         await asked.passage()
         #expect(registry.waitingCount(of: "order") == 0 && category.waitingCount == 0)
         gate.open()

@@ -67,8 +67,7 @@ private struct DependencyStage: Sendable {
                 isDependent.withLock { $0 = isIn && operation.dependencies.contains(upstream) }
             },
             {
-                upstream.start()
-                upstream.finish(withResult: 1)
+                upstream.startAndFinish(withResult: 1)
             },
             { if isCancelled { operation.cancel() } },
         ])

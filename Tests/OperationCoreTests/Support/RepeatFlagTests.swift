@@ -208,9 +208,8 @@ struct RepeatFlagTests {
 
     @Test func `threads that change and notify at the same time lose no change`() async throws {
         let rounds = Rounds.count(ci: 2_000, soak: 100_000)
-        let failures = try await TestThread.run { () -> Int in
+        try await expectNoFailures { failures in
             let team = ThreadTeam(count: 3)
-            var failures = 0
             for _ in 0..<rounds {
                 let value = Locked(0), copy = Locked(0), other = Locked(0)
                 let workers = Locked(0), flag = Locked(RepeatFlag())
@@ -229,9 +228,7 @@ struct RepeatFlagTests {
                 let all = (copy.withLock { $0 }, other.withLock { $0 })
                 if all != (3, 3) || workers.withLock({ $0 }) > 3 { failures += 1 }
             }
-            return failures
         }
-        #expect(failures == 0)
     }
 }
 

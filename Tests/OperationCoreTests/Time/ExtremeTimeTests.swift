@@ -17,8 +17,7 @@ struct ExtremeTimeTests {
     @Test(arguments: endless)
     func `an endless timeout does not end the operation`(duration: Duration) {
         let clock = ManualClock(start: OperationInstant(offset: .seconds(1_000))), operation = HandDriven()
-        operation.clock = clock
-        operation.timeout = duration
+        operation.setTimeout(duration, on: clock)
         operation.start()
         clock.advance(by: .seconds(1_000_000_000))
         #expect(operation.state == .executing)
@@ -60,8 +59,7 @@ struct ExtremeTimeTests {
     @Test(arguments: endless + endless.map { .zero - $0 })
     func `a timeout of any length has a message`(duration: Duration) {
         let clock = ManualClock(), operation = HandDriven()
-        operation.clock = clock
-        operation.timeout = duration
+        operation.setTimeout(duration, on: clock)
         operation.start()
         // Advances to the last possible instant.
         clock.advance(to: .distantFuture)

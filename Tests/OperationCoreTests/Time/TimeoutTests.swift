@@ -12,8 +12,7 @@ struct TimeoutTests {
 
     private func started(_ timeout: Duration?) -> HandDriven {
         let operation = HandDriven()
-        operation.clock = clock
-        operation.timeout = timeout
+        operation.setTimeout(timeout, on: clock)
         operation.start()
         return operation
     }
@@ -34,8 +33,7 @@ struct TimeoutTests {
     @Test(arguments: UpstreamEnd.allCases)
     func `an operation leaves no timer after any kind of end`(end: UpstreamEnd) {
         let operation = HandDriven()
-        operation.clock = clock
-        operation.timeout = .seconds(1)
+        operation.setTimeout(.seconds(1), on: clock)
         operation.deadline = OperationInstant(offset: .seconds(2))
         end.perform(on: operation)
         #expect(clock.pendingCount == 0)
@@ -45,8 +43,7 @@ struct TimeoutTests {
 
     @Test func `the timeout starts with the body, not with the call of start`() throws {
         let upstream = HandDriven(), operation = HandDriven()
-        operation.clock = clock
-        operation.timeout = .seconds(1)
+        operation.setTimeout(.seconds(1), on: clock)
         operation.startDelay = .seconds(10)
         operation.start()
         clock.advance(by: .seconds(10))
@@ -85,8 +82,7 @@ struct TimeoutTests {
 
     @Test func `an operation suspended at the beginning of its body keeps its whole timeout`() {
         let operation = HandDriven(hooks: .init(main: { $0.suspend() }))
-        operation.clock = clock
-        operation.timeout = .seconds(1)
+        operation.setTimeout(.seconds(1), on: clock)
         operation.start()
         clock.advance(by: .seconds(5))
         #expect(operation.state == .suspended)
@@ -100,8 +96,7 @@ struct TimeoutTests {
     @Test(arguments: [Duration.zero, .seconds(1)])
     func `a suspension while the first timer is set leaves only the last timer`(elapsed: Duration) {
         let operation = HandDriven(), clock = HookClock()
-        operation.clock = clock
-        operation.timeout = .seconds(10)
+        operation.setTimeout(.seconds(10), on: clock)
         clock.beforeNextSchedule { [unowned operation] in
             operation.suspend()
             clock.manual.advance(by: elapsed)
@@ -118,8 +113,7 @@ struct TimeoutTests {
 
     @Test func `a suspension while the timer is set leaves no timer`() {
         let operation = HandDriven(), clock = HookClock()
-        operation.clock = clock
-        operation.timeout = .seconds(10)
+        operation.setTimeout(.seconds(10), on: clock)
         clock.beforeNextSchedule { [unowned operation] in operation.suspend() }
         operation.start()
         #expect(clock.pendingCount == 0)
@@ -145,8 +139,7 @@ struct TimeoutTests {
 
     @Test func `a timeout stops an operation that winds down, which ends when its body finishes`() {
         let operation = HandDriven(windsDown: true)
-        operation.clock = clock
-        operation.timeout = .seconds(1)
+        operation.setTimeout(.seconds(1), on: clock)
         operation.start()
         clock.advance(by: .seconds(1))
         #expect(Look(operation) == .windingDown)
@@ -161,8 +154,7 @@ struct TimeoutTests {
             stopped.wait()
             operation.finish(withResult: 1)
         }
-        operation.clock = clock
-        operation.timeout = .seconds(1)
+        operation.setTimeout(.seconds(1), on: clock)
         async let thread: Void = TestThread.run { operation.start() }
         await began.passage()
         clock.advance(by: .seconds(1))
@@ -175,8 +167,7 @@ struct TimeoutTests {
 
     @Test func `a result set before the start sets no timer`() {
         let operation = HandDriven()
-        operation.clock = clock
-        operation.timeout = .seconds(1)
+        operation.setTimeout(.seconds(1), on: clock)
         operation.finish(withResult: 1)
         operation.start()
         #expect(clock.pendingCount == 0)
@@ -191,8 +182,7 @@ struct TimeoutTests {
             clock.fireAll()
         }
         for operation in [operation, synchronous] as [TypedOperation<Int, Flaw>] {
-            operation.clock = clock
-            operation.timeout = .seconds(1)
+            operation.setTimeout(.seconds(1), on: clock)
             operation.callbackQueue = queue
             operation.successHandler = { events.record($0) }
         }
@@ -202,8 +192,7 @@ struct TimeoutTests {
             return result
         }
         queue.suspend()
-        operation.start()
-        operation.finish(withResult: 1)
+        operation.startAndFinish(withResult: 1)
         synchronous.start()
         queue.resume()
         await queue.drain()
@@ -216,8 +205,7 @@ struct TimeoutTests {
             let team = ThreadTeam(count: 2)
             return (0..<rounds).count { _ in
                 let clock = ManualClock(), operation = HandDriven()
-                operation.clock = clock
-                operation.timeout = .seconds(1)
+                operation.setTimeout(.seconds(1), on: clock)
                 operation.start()
                 team.run([{ operation.finish(withResult: 1) }, { clock.advance(by: .seconds(1)) }])
                 let isKnown = operation.outcome == .success(1) || operation.cancellationCause?.code == .timedOut

@@ -53,10 +53,7 @@ struct AuthenticationStoryTests {
     @Test("Each waiting operation runs its whole adaptation again after the refresh")
     func adaptation() async throws {
         let bench = try TokenBench(), refreshes = Gate()
-        let authenticator = bench.authenticator(refresh: {
-            await refreshes.passage()
-            return "new"
-        })
+        let authenticator = bench.authenticator(refresh: refreshes.opening("new"))
         let operations = (0..<2).map { _ in
             let operation = Counting(url: bench.server.url("/"), urlSession: bench.bench.session)
             operation.authenticate(by: authenticator)
@@ -116,10 +113,7 @@ struct AuthenticationStoryTests {
         let bench = try TokenBench(), refreshes = Gate()
         let authenticator = bench.authenticator(
             "old", change: { $0.refreshTimeout = .seconds(1000) },
-            refresh: {
-                await refreshes.passage()
-                return "new"
-            })
+            refresh: refreshes.opening("new"))
         do {
             let (suspended, late, free) = (
                 bench.operation(authenticator), bench.operation(authenticator), bench.operation(authenticator)
@@ -148,10 +142,7 @@ struct AuthenticationStoryTests {
         let bench = try TokenBench(), refreshes = Gate()
         let authenticator = bench.authenticator(
             nil, change: { $0.refreshTimeout = .seconds(1000) },
-            refresh: {
-                await refreshes.passage()
-                return "new"
-            })
+            refresh: refreshes.opening("new"))
         let operation = bench.operation(authenticator)
         var retry = Retry(budget: nil)
         retry.attemptTimeout = .seconds(5)
@@ -170,10 +161,7 @@ struct AuthenticationStoryTests {
         bench.server.route("GET", "/free") { _ in .text("free") }
         let authenticator = bench.authenticator(
             "old", change: { $0.name = "shop" },
-            refresh: {
-                await refreshes.passage()
-                return "new"
-            })
+            refresh: refreshes.opening("new"))
         let queue = QueueManager("api", width: 1)
         let operations = bench.operations(5, authenticator), other = bench.bench.text("/free")
         operations[0].name = "first"

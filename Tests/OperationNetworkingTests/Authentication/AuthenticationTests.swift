@@ -20,10 +20,7 @@ struct AuthenticationTests {
     func forty() async throws {
         let bench = try TokenBench(), (rejects, refreshes) = (Gate(), Gate())
         bench.serve { _ in .status(401).after(rejects) }
-        let authenticator = bench.authenticator(refresh: {
-            await refreshes.passage()
-            return "new"
-        })
+        let authenticator = bench.authenticator(refresh: refreshes.opening("new"))
         do {
             let operations = bench.operations(40, authenticator)
             for operation in operations.prefix(5) { operation.start() }
@@ -88,10 +85,7 @@ struct AuthenticationTests {
     @Test("A refresh that hangs times out and fails the waiting operations; its late result is still used")
     func neverAnswers() async throws {
         let bench = try TokenBench(), refreshes = Gate()
-        let authenticator = bench.authenticator(refresh: {
-            await refreshes.passage()
-            return "new"
-        })
+        let authenticator = bench.authenticator(refresh: refreshes.opening("new"))
         let operations = bench.operations(10, authenticator)
         for operation in operations { operation.start() }
         await until { authenticator.postponedCount == 10 && bench.clock.nextDue != nil }
@@ -187,8 +181,7 @@ struct AuthenticationTests {
         bench.serve("/late") { _ in .status(401).after(lateAnswer) }
         let authenticator = bench.authenticator()
         let late = bench.operation(authenticator, "/late")
-        late.start()
-        _ = await bench.server.heads(atLeast: 1)
+        await bench.server.isReached(by: late)
         #expect(try await bench.operation(authenticator).run() == "Hello")
         lateAnswer.open()
         #expect(try await late.value == "Hello")
@@ -255,10 +248,7 @@ struct AuthenticationTests {
                 if token == "new" { isOver.open() }
                 return nil
             },
-            refresh: {
-                await refreshes.passage()
-                return "new"
-            })
+            refresh: refreshes.opening("new"))
         let operation = bench.operation(authenticator)
         operation.start()
         await until { authenticator.postponedCount == 1 }

@@ -106,9 +106,7 @@ private final class SlowReader: AttemptPolicy {
         return false
     }
 
-    func decide(
-        _ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping @Sendable (AttemptAnswer?) -> Void
-    ) {
+    func decide(_ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping AttemptAnswer.Handler) {
         answer(nil)
     }
 

@@ -11,8 +11,7 @@ struct PostponedOperationsTests {
     private let unpaid = PostponedOperations("until it is paid") { $0.error.status == 402 }
 
     private func bench() throws -> OperationBench {
-        let bench = try OperationBench()
-        bench.server.route("GET", "/") { $0["X-Receipt"] == "1" ? .text("Hello") : .status(402) }
+        let bench = try OperationBench { $0["X-Receipt"] == "1" ? .text("Hello") : .status(402) }
         bench.server.route("GET", "/free") { _ in .text("free") }
         return bench
     }

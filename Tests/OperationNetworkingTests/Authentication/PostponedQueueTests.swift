@@ -13,8 +13,7 @@ struct PostponedQueueTests {
     private let change: PostponedOperations.Change = { try $0.with("X-Receipt", ($0.headers["X-Receipt"] ?? "") + "1") }
 
     private func bench() throws -> OperationBench {
-        let bench = try OperationBench()
-        bench.server.route("GET", "/") { $0["X-Receipt"] == "1" ? .text("Hello") : .status(402) }
+        let bench = try OperationBench { $0["X-Receipt"] == "1" ? .text("Hello") : .status(402) }
         return bench
     }
 

@@ -83,6 +83,15 @@ extension PostponementPlay {
         return play
     }
 
+    /// A play whose credential is still valid while its first early refresh is under way.
+    static func refreshingEarly() -> PostponementPlay {
+        let play = PostponementPlay()
+        _ = play.set("A", lifetime: .seconds(100))
+        _ = play.pass(.seconds(40))
+        _ = play.want()
+        return play
+    }
+
     static func failed(mayPass: Bool) -> PostponementPlay {
         let play = refreshing()
         _ = play.failed(1, mayPass: mayPass)

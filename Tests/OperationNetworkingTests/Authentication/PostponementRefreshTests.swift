@@ -41,10 +41,7 @@ struct PostponementRefreshTests {
             #expect(!play.machine.isOfUse(1) && !play.machine.isOfUse(2))
         }
         // The late result may arrive while the old credential is still in use.
-        let play = Play()
-        _ = play.set("A", lifetime: .seconds(100))
-        _ = play.pass(.seconds(40))
-        _ = play.want()
+        let play = Play.refreshingEarly()
         #expect(play.failed(1, .timedOut, mayPass: true) == "release [1]")
         #expect(play.refreshed(1, "B") == "taken")
         #expect(play.want() == "give B 2")
@@ -53,10 +50,7 @@ struct PostponementRefreshTests {
     @Test("The pause that the service requests also delays the next early refresh")
     func pauseOfEarlyRenewal() {
         for (pause, expected) in [(nil, 10), (5, 10), (30, 30)] as [(Int?, Int)] {
-            let play = Play()
-            _ = play.set("A", lifetime: .seconds(100))
-            _ = play.pass(.seconds(40))
-            _ = play.want()
+            let play = Play.refreshingEarly()
             #expect(play.failed(1, mayPass: true, pause: pause.map { .seconds($0) }) == "release [1]")
             _ = play.pass(.seconds(expected) - .milliseconds(1))
             #expect(play.want() == "give A 1", "the old credential is valid until it expires")
@@ -87,10 +81,7 @@ struct PostponementRefreshTests {
 
     @Test("The error of a failed early refresh is remembered until the pause ends")
     func errorOfThePause() {
-        let play = Play()
-        _ = play.set("A", lifetime: .seconds(100))
-        _ = play.pass(.seconds(40))
-        _ = play.want()
+        let play = Play.refreshingEarly()
         let error = NetworkError(code: .timedOut, phase: .waiting, message: "")
         _ = play.machine.refreshFailed(1, .init(.failed, error: error, mayPass: true), now: play.now)
         #expect(play.machine.lastError is NetworkError)
@@ -101,10 +92,7 @@ struct PostponementRefreshTests {
 
     @Test("A pause beyond the expiry neither prolongs the use of the credential nor ends early")
     func pauseBeyondTheEnd() {
-        let play = Play()
-        _ = play.set("A", lifetime: .seconds(100))
-        _ = play.pass(.seconds(40))
-        _ = play.want()
+        let play = Play.refreshingEarly()
         #expect(play.failed(1, mayPass: true, pause: .seconds(600)) == "release [1]")
         _ = play.pass(.seconds(60) - .milliseconds(1))
         #expect(play.want() == "give A 1")
@@ -119,10 +107,7 @@ struct PostponementRefreshTests {
     @Test("A credential that is rejected during a pause starts no refresh before the pause ends")
     func rejectedInThePause() {
         for isNoted in [true, false] {
-            let play = Play()
-            _ = play.set("A", lifetime: .seconds(100))
-            _ = play.pass(.seconds(40))
-            _ = play.want()
+            let play = Play.refreshingEarly()
             _ = play.failed(1, mayPass: true, pause: .seconds(30))
             #expect((isNoted ? play.noteRejected(1) : play.reject(1)) == (isNoted ? "" : "fail failed"))
             #expect(play.want() == "fail failed" && !play.machine.mayLeave(1))

@@ -69,10 +69,7 @@ struct RejectedBodyTests {
     @Test("Twenty parallel requests cause one refresh, and later requests wait for the new credential")
     func singleFlight() async throws {
         let bench = try bench(), refreshes = Gate()
-        let authenticator = bench.authenticator(refresh: {
-            await refreshes.passage()
-            return "new"
-        })
+        let authenticator = bench.authenticator(refresh: refreshes.opening("new"))
         do {
             let operations = (0..<20).map { _ in operation(bench, authenticator) }
             for operation in operations.prefix(5) { operation.start() }

@@ -100,8 +100,7 @@ struct RejectionTests {
         }
         let authenticator = bench.authenticator()
         let late = bench.operation(authenticator, "/late")
-        late.start()
-        _ = await bench.server.heads(atLeast: 1)
+        await bench.server.isReached(by: late)
         authenticator.set("dead")
         lateAnswer.open()
         #expect(try await late.value == "Hello")
@@ -182,10 +181,7 @@ struct RejectionTests {
         let bench = try TokenBench(), refreshes = Gate()
         let authenticator = bench.authenticator(
             nil, change: { $0.pace = PostponementPace(2, every: .seconds(1)) },
-            refresh: {
-                await refreshes.passage()
-                return "new"
-            })
+            refresh: refreshes.opening("new"))
         let operations = bench.operations(5, authenticator)
         for (index, operation) in operations.enumerated() {
             operation.start()

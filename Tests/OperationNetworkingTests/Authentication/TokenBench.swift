@@ -77,6 +77,16 @@ final class TokenBench: Sendable {
     }
 }
 
+extension Gate {
+    /// A refresh that waits at the gate, and then returns the token.
+    func opening(_ token: String) -> @Sendable () async throws -> String {
+        {
+            await self.passage()
+            return token
+        }
+    }
+}
+
 /// Waits until the condition is true, or until the time limit of the test.
 func until(_ isTrue: @Sendable () -> Bool) async {
     while !isTrue(), !Task.isCancelled { await Task.yield() }

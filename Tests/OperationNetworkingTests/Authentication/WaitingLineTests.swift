@@ -71,8 +71,7 @@
             bench.serve { _ in LoopbackAnswer(.head(401, ["Content-Length": "10"]), .send("Hello"), .stallForever) }
             bench.server.route("GET", "/token") { _ in .text("new") }
             let operation = operation(authenticatorOverSession()), other = self.operation(nil)
-            operation.start()
-            _ = await bench.server.heads(atLeast: 1)
+            await bench.server.isReached(by: operation)
             other.start()
             await until { bench.server.requests.contains { $0.path == "/token" } }
             #expect(bench.server.requests.map(\.path) == ["/", "/token"])
@@ -113,8 +112,7 @@
         func ownReceiver() async throws {
             let (held, open) = (operation(nil), Gate())
             bench.server.route("GET", "/") { _ in .text("Hello").after(open) }
-            held.start()
-            _ = await bench.server.heads(atLeast: 1)
+            await bench.server.isReached(by: held)
             let receiver = RefusingReceiver()
             let task = session.makeTask(with: try NetworkRequest(url: bench.server.url("/never")), receiver: receiver)
             task.resume()

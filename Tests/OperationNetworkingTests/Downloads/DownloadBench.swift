@@ -26,6 +26,11 @@ final class DownloadBench: Sendable {
         try self.init(try #require(SessionKind.allCases.first))
     }
 
+    convenience init(serving resource: LoopbackResource) throws {
+        try self.init()
+        serve(resource)
+    }
+
     deinit {
         bench.closeSession()
         try? FileManager.default.removeItem(at: folder)

@@ -58,8 +58,7 @@ struct DownloadCancellationTests {
     }
 
     @Test func `a download that is canceled while it prepares its files leaves nothing`() async throws {
-        let bench = try DownloadBench()
-        bench.serve(DownloadBench.resource())
+        let bench = try DownloadBench(serving: DownloadBench.resource())
         let stop = StoppedCall(at: .claim)
         stop.arm()
         let download = try bench.start(to: .file(bench.url("new/file")), files: stop.files)
@@ -141,8 +140,7 @@ struct DownloadCancellationTests {
     }
 
     @Test func `canceled while it is synchronized, a download keeps its partial file and the old file`() async throws {
-        let bench = try DownloadBench()
-        bench.serve(DownloadBench.resource())
+        let bench = try DownloadBench(serving: DownloadBench.resource())
         try Data("old".utf8).write(to: bench.url("file"))
         let (conclusion, _) = try await cancelled(at: .synchronize, bench, options)
         #expect(conclusion.error?.code == .cancelled, "\(conclusion)")
@@ -150,8 +148,7 @@ struct DownloadCancellationTests {
     }
 
     @Test func `a cancellation during the final rename comes too late, and the file is complete`() async throws {
-        let bench = try DownloadBench()
-        bench.serve(DownloadBench.resource())
+        let bench = try DownloadBench(serving: DownloadBench.resource())
         try Data("old".utf8).write(to: bench.url("file"))
         let (conclusion, _) = try await cancelled(at: .rename, bench, options)
         #expect(conclusion.file != nil, "\(conclusion)")

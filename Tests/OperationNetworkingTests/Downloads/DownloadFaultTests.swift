@@ -167,8 +167,7 @@ struct DownloadFaultTests {
     }
 
     @Test func `if the new file name cannot be synchronized, the error says that the file is complete`() async throws {
-        let bench = try DownloadBench()
-        bench.serve(DownloadBench.resource())
+        let bench = try DownloadBench(serving: DownloadBench.resource())
         let isRenamed = Locked(false)
         let files = FileSystem { call in
             if call.kind == .renameExclusively { isRenamed.withLock { $0 = true } }
@@ -184,8 +183,7 @@ struct DownloadFaultTests {
 
     @Test func `a download is synchronized only if it must be durable`() async throws {
         for isDurable in [true, false] {
-            let bench = try DownloadBench()
-            bench.serve(DownloadBench.resource())
+            let bench = try DownloadBench(serving: DownloadBench.resource())
             let count = Locked(0)
             let files = FileSystem { call in
                 if call.kind == .synchronize { count.withLock { $0 += 1 } }
@@ -201,8 +199,7 @@ struct DownloadFaultTests {
     }
 
     @Test func `missing directories are not created if createsDirectories is false`() async throws {
-        let bench = try DownloadBench()
-        bench.serve(DownloadBench.resource())
+        let bench = try DownloadBench(serving: DownloadBench.resource())
         var options = DownloadOptions()
         options.createsDirectories = false
         let conclusion = try await bench.download(to: .file(bench.url("new/file")), options: options)

@@ -34,8 +34,7 @@ struct DownloadSafetyTests {
 
     @Test(arguments: Planted.allCases)
     func `a download writes through no planted file with the name of its partial file`(planted: Planted) async throws {
-        let bench = try DownloadBench()
-        bench.serve(DownloadBench.resource())
+        let bench = try DownloadBench(serving: DownloadBench.resource())
         // A download that is cut off reveals the name of the partial file.
         let whole = DownloadBench.resource()
         bench.server.route("GET", "/cut") { whole.answer(to: $0).cut(at: 100_000) }
@@ -175,8 +174,7 @@ struct DownloadSafetyTests {
     }
 
     @Test func `a partial file that another download finished before it was claimed is not written to`() async throws {
-        let bench = try DownloadBench()
-        bench.serve(DownloadBench.resource())
+        let bench = try DownloadBench(serving: DownloadBench.resource())
         let stop = StoppedCall(at: .claim)
         stop.arm()
         var options = DownloadOptions()
@@ -198,8 +196,7 @@ struct DownloadSafetyTests {
     }
 
     @Test func `the metadata of a download that begins right after another one is not removed`() async throws {
-        let bench = try DownloadBench()
-        bench.serve(DownloadBench.resource())
+        let bench = try DownloadBench(serving: DownloadBench.resource())
         var options = DownloadOptions()
         options.existingItem = .replace
         let (renamed, ended, goesOn) = (Gate(), Gate(), Gate())
@@ -237,8 +234,7 @@ struct DownloadSafetyTests {
     }
 
     @Test func `a file that replaces the partial file just before the final rename causes an error`() async throws {
-        let bench = try DownloadBench()
-        bench.serve(DownloadBench.resource())
+        let bench = try DownloadBench(serving: DownloadBench.resource())
         let files = FileSystem { call in
             guard call.kind == .renameExclusively, let part = bench.partURL else { return .proceed }
             try? FileManager.default.removeItem(at: part)
@@ -257,8 +253,7 @@ struct DownloadSafetyTests {
     func `a destination that is a pipe, a socket, a device or a folder is an error, and is not opened`(
         taken: Taken
     ) async throws {
-        let bench = try DownloadBench()
-        bench.serve(DownloadBench.resource())
+        let bench = try DownloadBench(serving: DownloadBench.resource())
         switch taken {
         case .pipe: #expect(mkfifo(bench.url("file").path, 0o600) == 0)
         case .socket:

@@ -8,12 +8,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(3)))
 struct DownloadSteeringTests {
-    private final class Task: NetworkTask {
-        func resume() {}
-        func suspend() {}
-        func cancel() {}
-        func hold() {}
-        func proceed() {}
+    private final class Task: IdleTask {
     }
 
     /// A thread that makes requests, and then performs their steps, each of which takes a while.

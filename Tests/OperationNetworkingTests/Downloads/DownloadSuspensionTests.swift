@@ -10,8 +10,7 @@ import Testing
 @Suite(.timeLimit(.minutes(3)))
 struct DownloadSuspensionTests {
     @Test func `a download that is suspended and resumed while its task starts continues`() async throws {
-        let bench = try DownloadBench()
-        bench.serve(DownloadBench.resource())
+        let bench = try DownloadBench(serving: DownloadBench.resource())
         let (starting, starts, suspending, suspends) = (Gate(), Gate(), Gate(), Gate())
         let session = WatchedSession(bench.bench.session) { call in
             switch call {
@@ -59,8 +58,7 @@ struct DownloadSuspensionTests {
     }
 
     @Test func `a download that is suspended before its task exists sends nothing until it is resumed`() async throws {
-        let bench = try DownloadBench()
-        bench.serve(DownloadBench.resource())
+        let bench = try DownloadBench(serving: DownloadBench.resource())
         let stop = StoppedCall(at: .claim)
         stop.arm()
         let made = Gate()

@@ -10,8 +10,7 @@ import Testing
 @Suite(.timeLimit(.minutes(3)))
 struct DownloadTests {
     @Test func `a download to a temporary file hands the file over`() async throws {
-        let bench = try DownloadBench()
-        bench.serve(DownloadBench.resource())
+        let bench = try DownloadBench(serving: DownloadBench.resource())
         let file = try #require(try await bench.download(to: .temporary).file)
         defer { try? FileManager.default.removeItem(at: file.url) }
         #expect(TestPattern.matches(Array(try Data(contentsOf: file.url))))
@@ -25,8 +24,7 @@ struct DownloadTests {
     }
 
     @Test func `a download creates missing folders and leaves no other files`() async throws {
-        let bench = try DownloadBench()
-        bench.serve(DownloadBench.resource())
+        let bench = try DownloadBench(serving: DownloadBench.resource())
         let conclusion = try await bench.download(to: .file(bench.url("a/b/file")))
         #expect(conclusion.file?.url == bench.url("a/b/file"))
         #expect(bench.names("a/b") == ["file"])
@@ -34,16 +32,14 @@ struct DownloadTests {
     }
 
     @Test func `an empty body is saved as an empty file`() async throws {
-        let bench = try DownloadBench()
-        bench.serve(DownloadBench.resource(0))
+        let bench = try DownloadBench(serving: DownloadBench.resource(0))
         #expect(try await bench.download(to: .file(bench.url("file"))).file?.length == 0)
         #expect(bench.bytes("file") == [])
         #expect(bench.names() == ["file"])
     }
 
     @Test func `an existing file stays, and no request is sent`() async throws {
-        let bench = try DownloadBench()
-        bench.serve(DownloadBench.resource())
+        let bench = try DownloadBench(serving: DownloadBench.resource())
         try Data("old".utf8).write(to: bench.url("file"))
         let conclusion = try await bench.download(to: .file(bench.url("file")))
         #expect(conclusion.error?.code == .destinationExists)
@@ -53,8 +49,7 @@ struct DownloadTests {
     }
 
     @Test func `an existing file is replaced in one step, and a link is replaced instead of its target`() async throws {
-        let bench = try DownloadBench()
-        bench.serve(DownloadBench.resource())
+        let bench = try DownloadBench(serving: DownloadBench.resource())
         try Data("victim".utf8).write(to: bench.url("victim"))
         try FileManager.default.createSymbolicLink(at: bench.url("file"), withDestinationURL: bench.url("victim"))
         var options = DownloadOptions()
@@ -83,8 +78,7 @@ struct DownloadTests {
     }
 
     @Test func `expected lengths, maximum lengths and checksums are verified`() async throws {
-        let bench = try DownloadBench()
-        bench.serve(DownloadBench.resource())
+        let bench = try DownloadBench(serving: DownloadBench.resource())
         let bytes = TestPattern.bytes(count: DownloadBench.size)
         var options = DownloadOptions()
         options.expectedLength = 5

@@ -45,8 +45,8 @@ private final class WatchedReceiver: NetworkReceiver {
     }
 }
 
-private final class WatchedTask: NetworkTask {
-    private let task: any NetworkTask
+private final class WatchedTask: WrappingTask {
+    let task: any NetworkTask
     private let willCall: @Sendable (WatchedSession.Call) -> Void
 
     init(_ task: any NetworkTask, _ willCall: @escaping @Sendable (WatchedSession.Call) -> Void) {
@@ -68,7 +68,4 @@ private final class WatchedTask: NetworkTask {
         willCall(.cancel)
         task.cancel()
     }
-
-    func hold() { task.hold() }
-    func proceed() { task.proceed() }
 }

@@ -21,7 +21,7 @@ private final class HeedlessSession: NetworkSession {
         HeedlessTask(request.url, receiver, tell)
     }
 
-    private final class HeedlessTask: NetworkTask {
+    private final class HeedlessTask: IdleTask {
         private let url: URL
         private let receiver: Locked<(any NetworkReceiver)?>
         private let tell: Tell
@@ -36,11 +36,6 @@ private final class HeedlessSession: NetworkSession {
             guard let receiver = receiver.withLock({ exchange(&$0, with: nil) }) else { return }
             tell(receiver, self, url)
         }
-
-        func suspend() {}
-        func cancel() {}
-        func hold() {}
-        func proceed() {}
     }
 }
 

@@ -11,13 +11,9 @@ import Testing
 ///
 /// The test calls the receiver instead.
 private final class SilentSession: NetworkSession {
-    final class SilentTask: NetworkTask {
+    final class SilentTask: IdleTask {
         let proceeds = Tally()
 
-        func resume() {}
-        func suspend() {}
-        func cancel() {}
-        func hold() {}
         func proceed() { proceeds.add() }
     }
 

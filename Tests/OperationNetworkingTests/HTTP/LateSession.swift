@@ -51,8 +51,8 @@ private final class LateMoment: Sendable {
     }
 }
 
-private final class LateTask: NetworkTask {
-    private let task: any NetworkTask
+private final class LateTask: WrappingTask {
+    let task: any NetworkTask
     let moment: LateMoment
 
     init(_ task: any NetworkTask, _ moment: LateMoment) {
@@ -61,11 +61,6 @@ private final class LateTask: NetworkTask {
     }
 
     func resume() { moment.pass { task.resume() } }
-
-    func suspend() { task.suspend() }
-    func cancel() { task.cancel() }
-    func hold() { task.hold() }
-    func proceed() { task.proceed() }
 }
 
 private final class LateOrderedTask: OrderedTask {

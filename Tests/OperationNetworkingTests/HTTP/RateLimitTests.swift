@@ -390,9 +390,9 @@ private final class RefusesFirst: AttemptGate {
 
     func pass(_ request: NetworkRequest, for host: any AttemptHost) -> NetworkRequest? { request }
 
-    func clear(
-        _ request: NetworkRequest, for host: any AttemptHost, _ answer: @escaping @Sendable (AttemptClearance) -> Void
-    ) { answer(.go(request)) }
+    func clear(_ request: NetworkRequest, for host: any AttemptHost, _ answer: @escaping AttemptClearance.Handler) {
+        answer(.go(request))
+    }
 
     func mayLeave(_ number: Int) -> Bool { refused.withLock { exchange(&$0, with: true) } }
 
@@ -401,7 +401,7 @@ private final class RefusesFirst: AttemptGate {
 
 /// A session in which each request waits for its turn and then asks whether it may still be sent.
 private final class LineSession: NetworkSession {
-    private final class InLine: NetworkTask {
+    private final class InLine: WrappingTask {
         let task: any NetworkTask
         let receiver: any NetworkReceiver
         let wait: @Sendable (@escaping @Sendable () -> Void) -> Void
@@ -413,11 +413,6 @@ private final class LineSession: NetworkSession {
         func resume() {
             wait { [self] in receiver.taskMayLeave(self) ? task.resume() : task.cancel() }
         }
-
-        func suspend() { task.suspend() }
-        func cancel() { task.cancel() }
-        func hold() { task.hold() }
-        func proceed() { task.proceed() }
     }
 
     private let session: any NetworkSession

@@ -50,6 +50,12 @@ final class EventLog: NetworkObserver {
         await until { self.events.events.count { $0.kind == .operationEnded } >= count }
     }
 
+    /// Waits until `count` operations have ended, and checks the events of all operations.
+    func checkEnd(_ count: Int = 1, location: SourceLocation = #_sourceLocation) async {
+        await ended(count)
+        check(location: location)
+    }
+
     /// Checks the events of all operations.
     func check(location: SourceLocation = #_sourceLocation) {
         for (_, events) in Dictionary(grouping: events.events, by: \.operationID) {

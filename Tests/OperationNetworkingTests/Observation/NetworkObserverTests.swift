@@ -59,8 +59,7 @@ struct NetworkObserverTests {
         await until { log.kinds.contains(.responded) }
         rest.open()
         #expect(try await operation.value == 200_000)
-        await log.ended()
-        log.check()
+        await log.checkEnd()
         #expect(
             log.kinds == [
                 .operationBegan, .attemptBegan, .sending, .hopBegan, .responded, .hopEnded, .attemptEnded,
@@ -77,8 +76,7 @@ struct NetworkObserverTests {
         let operation = retries.text(retries.retry(), method: "PUT", body: .data(Data("body".utf8)))
         operation.addNetworkObserver(log)
         #expect(try await operation.run() == "Hello")
-        await log.ended()
-        log.check()
+        await log.checkEnd()
         let ends = log.events.events.filter { $0.kind == .attemptEnded }
         #expect(ends.map(\.ending) == [.failure, .failure, .success])
         #expect(ends.map { $0.error?.status } == [503, 503, nil])
@@ -95,8 +93,7 @@ struct NetworkObserverTests {
         let operation = tokens.operation(tokens.authenticatorForOneThatWaits())
         operation.addNetworkObserver(log)
         #expect(try await operation.run() == "Hello")
-        await log.ended()
-        log.check()
+        await log.checkEnd()
         let decision = log.events.events.compactMap(\.decision).first
         #expect(decision?.kind == .putAside && decision?.waitReason?.kind == .credential)
         #expect(log.events.events.last?.attempt == 2)
@@ -121,8 +118,7 @@ struct NetworkObserverTests {
         await offline.waits(operation)
         #expect(log.events.events.last?.decision?.waitReason?.kind == .network || log.kinds.last == .held)
         operation.cancel()
-        await log.ended()
-        log.check()
+        await log.checkEnd()
         #expect(log.events.events.last?.ending == .cancelled)
         #expect(log.events.events.last?.cancellationCause == .requested)
     }
@@ -145,8 +141,7 @@ struct NetworkObserverTests {
         outer.addNetworkObserver(log)
         outer.addNetworkObserver(Watcher { values.record($0.kind) })
         #expect(try await outer.run() == [1])
-        await log.ended()
-        log.check()
+        await log.checkEnd()
         #expect(log.kinds.count { $0 == .operationBegan } == 1)
         await until { values.events.count { $0 == .operationEnded } == 2 }
         // An observer that is added during the group observes only operations that begin afterwards.
@@ -172,8 +167,7 @@ struct NetworkObserverTests {
         let group = GroupOperation { group in try await group.run(child) }
         group.addNetworkObserver(log)
         #expect(try await group.run() == "Hello")
-        await log.ended()
-        log.check()
+        await log.checkEnd()
         #expect(log.kinds.first == .operationBegan)
     }
 

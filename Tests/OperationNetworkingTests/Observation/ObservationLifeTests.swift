@@ -12,7 +12,7 @@ import Testing
 ///
 /// An exchange does this if its receiver is called on another thread.
 private final class LateWord: NetworkSession {
-    private final class Task: NetworkTask {
+    private final class Task: IdleTask {
         let request: NetworkRequest
         let receiver: any NetworkReceiver
 
@@ -31,11 +31,6 @@ private final class LateWord: NetworkSession {
             receiver.task(self, didReceive: ResponseHead(url: url, status: 200))
             receiver.task(self, didEndWith: nil)
         }
-
-        func suspend() {}
-        func cancel() {}
-        func hold() {}
-        func proceed() {}
     }
 
     func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask {
@@ -80,15 +75,13 @@ struct ObservationLifeTests {
         operation.callbackQueue = DispatchQueue(label: "late word")
         operation.addNetworkObserver(log)
         #expect(try await operation.run() == 0)
-        await log.ended()
-        log.check()
+        await log.checkEnd()
         #expect(log.events.events.filter { $0.kind == .bodySent }.map(\.hop) == [1])
     }
 
     @Test("Each request is reported even if another receiver stands between the session and the operation")
     func wrapped() async throws {
-        let bench = try OperationBench()
-        bench.server.route("GET", "/") { _ in .redirect(to: "/there") }
+        let bench = try OperationBench { _ in .redirect(to: "/there") }
         bench.server.route("GET", "/there") { _ in .text("Hello") }
         let sessions: [any NetworkSession] = [
             PassingSession(session: bench.session), RecordingSession(over: bench.session),
@@ -100,8 +93,7 @@ struct ObservationLifeTests {
                 NetworkDataOperation(url: bench.server.url("/"), urlSession: session) { data, _ in data.count })
             operation.addNetworkObserver(log)
             #expect(try await operation.run() == 5)
-            await log.ended()
-            log.check()
+            await log.checkEnd()
             #expect(log.kinds.count { $0 == .hopBegan } == 2, "\(type(of: session)): \(log.kinds)")
         }
         // The same works without observers.
@@ -177,8 +169,7 @@ struct ObservationLifeTests {
         }
         func names(_ data: Data) throws -> String { String(decoding: data, as: UTF8.self) }
         let slow = observed("/slow")
-        slow.start()
-        _ = await bench.server.heads(atLeast: 1)
+        await bench.server.isReached(by: slow)
         #expect(try await observed("/").run() == "Hello")
         await log.ended(1)
         let (first, timeline) = (try names(archive.takeHAR()), try names(trace.takeChromeTrace()))

@@ -30,8 +30,7 @@ struct ObservedAnswersTests {
         await until { log.kinds.contains(.responded) }
         #expect(operation.outcome == nil && log.events.events.last?.head?.status == 200)
         gate.open()
-        await log.ended()
-        log.check()
+        await log.checkEnd()
         #expect(log.kinds.count { $0 == .responded } == 1)
         #expect(operation.outcome?.result == 8)
         let end = log.events.events.first { $0.kind == .hopEnded }
@@ -43,8 +42,7 @@ struct ObservedAnswersTests {
         let bench = try OperationBench(), folder = try TemporaryFolder(), log = EventLog()
         bench.server.route("GET", "/file") { _ in .repeating([7], count: 500_000).cut(at: 100_000) }
         #expect(await failure(of: download(bench, folder, log)) != nil)
-        await log.ended()
-        log.check()
+        await log.checkEnd()
         #expect(log.kinds.filter { [.responded, .attemptEnded].contains($0) } == [.responded, .attemptEnded])
         #expect(log.events.events.first { $0.kind == .attemptEnded }?.head?.status == 200)
     }
@@ -62,8 +60,7 @@ struct ObservedAnswersTests {
         let operation = download(bench, folder, log)
         operation.networkAttempts.set(Again(most: 2))
         #expect(try await operation.run() == 1_000)
-        await log.ended()
-        log.check()
+        await log.checkEnd()
         let second = log.events.events.filter { $0.attempt == 2 && $0.hop > 0 }
         #expect(
             second.map(\.kind) == [

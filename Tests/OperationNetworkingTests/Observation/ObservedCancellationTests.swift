@@ -36,8 +36,7 @@ struct ObservedCancellationTests {
     func story() async throws {
         let tokens = try TokenBench(), log = EventLog()
         #expect(try await operation(tokens, log).run() == "Hello")
-        await log.ended()
-        log.check()
+        await log.checkEnd()
         for kind in Self.kinds { #expect(log.kinds.contains(kind), "\(kind)") }
     }
 
@@ -69,8 +68,7 @@ struct ObservedCancellationTests {
                 operation.resume()
             }
             do { #expect(try await operation(tokens, log).run() == "Hello", "\(kind)") }
-            await log.ended()
-            log.check()
+            await log.checkEnd()
             #expect(log.kinds.count { $0 == .suspended } == log.kinds.count { $0 == .resumed })
             // At the end, nothing is left to suspend.
             #expect(log.kinds.contains(.suspended) == (kind != .operationEnded), "\(kind)")

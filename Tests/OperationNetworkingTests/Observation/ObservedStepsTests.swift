@@ -97,8 +97,7 @@ struct ObservedStepsTests {
         operation.clock = SwingingClock()
         operation.addNetworkObserver(log)
         #expect(try await operation.run() == "Hello")
-        await log.ended()
-        log.check()
+        await log.checkEnd()
         let times = log.events.events.flatMap { [$0.sinceOperationBegan, $0.sinceAttemptBegan, $0.sinceSending] }
         #expect(times.compactMap { $0 }.allSatisfy { $0 >= .zero })
     }
@@ -126,8 +125,7 @@ struct ObservedStepsTests {
         operation.addNetworkObserver(log)
         #expect(try await operation.run() == "Hello")
         itself.value = nil
-        await log.ended()
-        log.check()
+        await log.checkEnd()
         let end = log.events.events.first { $0.kind == .attemptEnded }
         #expect(end?.ending == .success && end?.responseBody == Data("Hello".utf8))
         #expect(log.kinds.suffix(2) == [.attemptEnded, .operationEnded])
@@ -191,8 +189,7 @@ struct ObservedStepsTests {
         operation.callbackQueue = bench.callbacks
         operation.addNetworkObserver(log)
         #expect(try await operation.run() == 5)
-        await log.ended()
-        log.check()
+        await log.checkEnd()
         #expect(log.events.events.filter { $0.kind == .bodySent }.map(\.hop) == [1, 2])
     }
 
@@ -213,8 +210,7 @@ struct ObservedStepsTests {
         #expect(!log.kinds.contains(.resumed))
         operation.cancel()
         itself.value = nil
-        await log.ended()
-        log.check()
+        await log.checkEnd()
         let ends = log.events.events.filter { $0.kind == .attemptEnded }
         #expect(ends.map(\.ending) == [.failure] && ends[0].error != nil)
         #expect(log.events.events.last?.ending == .cancelled)
@@ -228,8 +224,7 @@ struct ObservedStepsTests {
         operation.networkAttempts.set(RefusingFirst())
         operation.addNetworkObserver(log)
         #expect(try await operation.run().count == 100_000)
-        await log.ended()
-        log.check()
+        await log.checkEnd()
         #expect(log.kinds.count { $0 == .responded } == 2)
         #expect(log.events.events.first { $0.kind == .attemptEnded }?.head?.status == 200)
     }
@@ -239,9 +234,7 @@ struct ObservedStepsTests {
 private struct RefusingFirst: AttemptPolicy {
     func refuses(_ head: ResponseHead, of request: NetworkRequest, _ number: Int) -> Bool { number == 1 }
 
-    func decide(
-        _ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping @Sendable (AttemptAnswer?) -> Void
-    ) {
+    func decide(_ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping AttemptAnswer.Handler) {
         answer(AttemptAnswer(report.number < 2 ? .again(after: .zero) : .fail))
     }
 

@@ -9,17 +9,11 @@ import Testing
 
 /// Retains the receivers of its tasks forever, which a session may do.
 private final class HoardingSession: NetworkSession {
-    private final class Task: NetworkTask {
+    private final class Task: WrappingTask {
         let task: any NetworkTask
         let receiver: any NetworkReceiver
 
         init(_ task: any NetworkTask, _ receiver: any NetworkReceiver) { (self.task, self.receiver) = (task, receiver) }
-
-        func resume() { task.resume() }
-        func suspend() { task.suspend() }
-        func cancel() { task.cancel() }
-        func hold() { task.hold() }
-        func proceed() { task.proceed() }
     }
 
     private let session: any NetworkSession
@@ -197,8 +191,7 @@ struct AttemptLifeTests {
 
     @Test(arguments: Kept.allCases, End.allCases)
     func `a closure that holds its operation is released when the operation ends`(kept: Kept, end: End) async throws {
-        let bench = try OperationBench()
-        bench.server.route("GET", "/") { _ in .text("Hello") }
+        let bench = try OperationBench { _ in .text("Hello") }
         bench.server.route("GET", "/missing") { _ in .status(404) }
         bench.server.route("GET", "/stall") { _ in LoopbackAnswer(.stallForever) }
         do {

@@ -136,8 +136,7 @@ struct EvaluationPoolTests {
 
     @Test("Evaluators that wait for requests do not block each other", .timeLimit(.minutes(2)))
     func waiting() async throws {
-        let bench = try OperationBench()
-        bench.server.route("GET", "/") { _ in .text("Hello") }
+        let bench = try OperationBench { _ in .text("Hello") }
         do {
             let operations = (0..<200).map { _ in
                 bench.watched(

@@ -256,8 +256,7 @@ struct MainActorCallbackTests {
 
     @Test("Closures that hold their operation are released when it ends")
     func released() async throws {
-        let bench = try OperationBench()
-        bench.server.route("GET", "/") { _ in .text("Hello") }
+        let bench = try OperationBench { _ in .text("Hello") }
         do {
             let operation = bench.text()
             operation.onMainActor(downloadProgress: { _ in withExtendedLifetime(operation) {} })

@@ -29,8 +29,7 @@ struct NetworkDataOperationTests {
 
     @Test("Request, response, raw data, task and metrics stay readable on the operation")
     func readable() async throws {
-        let bench = try OperationBench()
-        bench.server.route("GET", "/") { _ in .text("Hello").with("X-One", "1").adding("X-One", "2") }
+        let bench = try OperationBench { _ in .text("Hello").with("X-One", "1").adding("X-One", "2") }
         let operation = bench.text()
         #expect(operation.request == nil)
         #expect(operation.taskResult == nil)
@@ -47,8 +46,7 @@ struct NetworkDataOperationTests {
 
     @Test("An operation runs in an OperationQueue, in a QueueManager and with startAndWait")
     func queues() async throws {
-        let bench = try OperationBench()
-        bench.server.route("GET", "/") { _ in .text("Hello") }
+        let bench = try OperationBench { _ in .text("Hello") }
         let inFoundation = bench.text()
         OperationQueue().addOperation(inFoundation)
         #expect(try await inFoundation.value == "Hello")
@@ -61,8 +59,7 @@ struct NetworkDataOperationTests {
 
     @Test("Evaluators run on their own threads, and may wait for another request")
     func evaluatorsThread() async throws {
-        let bench = try OperationBench()
-        bench.server.route("GET", "/") { _ in .text("Hello") }
+        let bench = try OperationBench { _ in .text("Hello") }
         let operations = (0..<20).map { _ in
             NetworkDataOperation(url: bench.server.url("/"), urlSession: bench.session) { data, _ in
                 let inner = bench.text()
@@ -77,8 +74,7 @@ struct NetworkDataOperationTests {
     @Test("An unacceptable status fails with the status, the start of the body and the API error")
     func statuses() async throws {
         struct Problem: Error, Codable, Equatable { let reason: String }
-        let bench = try OperationBench()
-        bench.server.route("GET", "/") { _ in .json(#"{"reason":"sold out"}"#, status: 409) }
+        let bench = try OperationBench { _ in .json(#"{"reason":"sold out"}"#, status: 409) }
         let operation = bench.text("/?token=secret")
         operation.responseRules.decodeError = ResponseRules.jsonError(Problem.self)
         operation.responseRules.errorBodyBytes = 100
@@ -113,8 +109,7 @@ struct NetworkDataOperationTests {
 
     @Test("A body that exceeds the limit for memory fails, and the transfer ends")
     func bound() async throws {
-        let bench = try OperationBench()
-        bench.server.route("GET", "/") { _ in .repeating(Array("abcd".utf8), count: 10 << 20) }
+        let bench = try OperationBench { _ in .repeating(Array("abcd".utf8), count: 10 << 20) }
         let operation = bench.text()
         operation.responseRules.maximumBytesInMemory = 100_000
         #expect(await failure(of: operation)?.code == .bodyTooLarge)
@@ -123,8 +118,7 @@ struct NetworkDataOperationTests {
 
     @Test("A content type that the request does not accept is rejected")
     func contentTypes() async throws {
-        let bench = try OperationBench()
-        bench.server.route("GET", "/") { _ in .text("<html>") }
+        let bench = try OperationBench { _ in .text("<html>") }
         var request = URLRequest(url: bench.server.url("/"))
         request.setValue("application/json", forHTTPHeaderField: "Accept")
         let refused = NetworkDataOperation(request: request, urlSession: bench.session) { data, _ in data.count }
@@ -141,8 +135,7 @@ struct NetworkDataOperationTests {
     @Test("A validation rule sees the body, and its error is the cause of the failure")
     func rules() async throws {
         struct TooShort: Error {}
-        let bench = try OperationBench()
-        bench.server.route("GET", "/") { _ in .text("Hi") }
+        let bench = try OperationBench { _ in .text("Hi") }
         let operation = bench.text().validate { data, _ in if data.count < 3 { throw TooShort() } }
         let error = await failure(of: operation)
         #expect(error?.code == .responseRefused)
@@ -153,8 +146,7 @@ struct NetworkDataOperationTests {
     @Test("A decoding error names the key, and other errors of the evaluator are preserved")
     func evaluatorThrows() async throws {
         struct Mine: Error {}
-        let bench = try OperationBench()
-        bench.server.route("GET", "/") { _ in .json(#"[{"name":"Anna"},{"name":7}]"#) }
+        let bench = try OperationBench { _ in .json(#"[{"name":"Anna"},{"name":7}]"#) }
         let decoding = NetworkDataOperation(url: bench.server.url("/"), urlSession: bench.session) { data, _ in
             try JSONDecoder().decode([Model].self, from: data)
         }
@@ -176,8 +168,7 @@ struct NetworkDataOperationTests {
 
     @Test("A response without a body returns emptyResult, or else is evaluated")
     func empty() async throws {
-        let bench = try OperationBench()
-        bench.server.route("GET", "/") { _ in .status(204) }
+        let bench = try OperationBench { _ in .status(204) }
         let operation = bench.text()
         operation.emptyResult = { "nothing" }
         #expect(try await operation.run() == "nothing")
@@ -198,8 +189,7 @@ struct NetworkDataOperationTests {
 
     @Test("An error of the session becomes the error of the operation, with the request")
     func sessionFails() async throws {
-        let bench = try OperationBench()
-        bench.server.route("GET", "/") { _ in .reset }
+        let bench = try OperationBench { _ in .reset }
         let error = await failure(of: bench.text())
         #expect(error?.code == .connectionLost)
         #expect(error?.request?.url == bench.server.url("/").absoluteString)
@@ -208,8 +198,7 @@ struct NetworkDataOperationTests {
     @Test("An error can be mapped to a custom type")
     func mapped() async throws {
         enum Mine: Error, Equatable { case gone }
-        let bench = try OperationBench()
-        bench.server.route("GET", "/") { _ in .status(410) }
+        let bench = try OperationBench { _ in .status(410) }
         let operation = bench.text().mapError { _ in Mine.gone }
         await #expect(throws: OperationFailure<Mine>.failed(.gone)) { try await operation.run() }
     }
@@ -293,8 +282,7 @@ struct NetworkDataOperationTests {
 
     @Test("Thousands of parallel operations finish and leave nothing", .timeLimit(.minutes(Rounds.minutes)))
     func many() async throws {
-        let bench = try OperationBench()
-        bench.server.route("GET", "/") { _ in .text("Hello") }
+        let bench = try OperationBench { _ in .text("Hello") }
         do {
             let manager = QueueManager("many")
             let operations = (0..<Rounds.count(ci: 2_000, soak: 10_000)).map { _ in bench.text() }
@@ -306,8 +294,7 @@ struct NetworkDataOperationTests {
 
     @Test("A body that cannot be decoded is in the error, and stays readable")
     func unexpectedBody() async throws {
-        let bench = try OperationBench()
-        bench.server.route("GET", "/") { _ in .json(#"{"name":"Blue"}"#) }
+        let bench = try OperationBench { _ in .json(#"{"name":"Blue"}"#) }
         let operation = bench.watched(
             NetworkDataOperation<[Int]>(url: bench.server.url("/"), urlSession: bench.session) { data, _ in
                 try JSONDecoder().decode([Int].self, from: data)

@@ -32,8 +32,7 @@ struct NetworkDownloadOperationTests {
 
     @Test("The temporary file is deleted unless it was moved or its URL is the result")
     func temporaryFile() async throws {
-        let bench = try OperationBench()
-        bench.server.route("GET", "/") { _ in .text("Hello") }
+        let bench = try OperationBench { _ in .text("Hello") }
         let url = bench.server.url("/")
         let read = NetworkDownloadOperation<(URL, Int)>(url: url, urlSession: bench.session) { file, _ in
             (file, try Data(contentsOf: file).count)
@@ -73,8 +72,7 @@ struct NetworkDownloadOperationTests {
 
     @Test("A file whose URL is the result is deleted if the operation is canceled during the evaluation")
     func cancelledWhileEvaluated() async throws {
-        let bench = try OperationBench()
-        bench.server.route("GET", "/") { _ in .text("Hello") }
+        let bench = try OperationBench { _ in .text("Hello") }
         let folder = try TemporaryFolder()
         let (entered, goOn) = (Gate(), Gate())
         let operation = DownloadTo(folder.url, bench, "/") { file, _ in
@@ -92,8 +90,7 @@ struct NetworkDownloadOperationTests {
 
     @Test("A file is deleted if the operation is canceled while a suspended result waits")
     func cancelledWhileConcluding() async throws {
-        let bench = try OperationBench()
-        bench.server.route("GET", "/") { _ in .text("Hello") }
+        let bench = try OperationBench { _ in .text("Hello") }
         let folder = try TemporaryFolder()
         let (entered, goOn, did) = (Gate(), Gate(), Gate())
         let operation = DownloadTo(folder.url, bench, "/") { file, _ in

@@ -3,6 +3,7 @@
 
 import Dispatch
 import Foundation
+import OperationCore
 import OperationNetworking
 import OperationTestKit
 import Testing
@@ -10,6 +11,14 @@ import Testing
 #if canImport(FoundationNetworking)
     import FoundationNetworking
 #endif
+
+extension LoopbackServer {
+    /// Starts an operation, and waits until the server received the head of a request.
+    func isReached(by operation: ManagedOperation) async {
+        operation.start()
+        _ = await heads(atLeast: 1)
+    }
+}
 
 /// A server, a session and a callback queue for tests of network operations.
 struct OperationBench: Sendable {
@@ -24,6 +33,12 @@ struct OperationBench: Sendable {
         let (transport, close) = SessionKind.allCases[0].makeSession()
         session = ExchangeSession(over: transport)
         closeSession = close
+    }
+
+    /// Creates a bench whose server answers GET requests for the path `/`.
+    init(_ answer: @escaping @Sendable (LoopbackRequest) -> LoopbackAnswer) throws {
+        try self.init()
+        server.route("GET", "/", answer)
     }
 
     /// Creates an operation that returns the body as text.

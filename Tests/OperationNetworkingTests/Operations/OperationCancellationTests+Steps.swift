@@ -11,8 +11,7 @@ extension OperationCancellationTests {
     @Test("Canceled at the headers, in the body or during decoding, an operation ends as canceled")
     func withinData() async throws {
         for step in Taker.Step.allCases {
-            let bench = try OperationBench()
-            bench.server.route("GET", "/") { _ in .json("[" + String(repeating: "1,", count: 100_000) + "1]") }
+            let bench = try OperationBench { _ in .json("[" + String(repeating: "1,", count: 100_000) + "1]") }
             let log = HandlerLog()
             do {
                 let operation = Taker(bench) { if $0 == step, !$1.isCancelled { $1.cancel() } }
@@ -30,8 +29,7 @@ extension OperationCancellationTests {
     @Test("Canceled right after its task was resumed, an operation ends as canceled")
     func resumed() async throws {
         for _ in 0..<50 {
-            let bench = try OperationBench()
-            bench.server.route("GET", "/") { _ in .silence }
+            let bench = try OperationBench { _ in .silence }
             let log = HandlerLog()
             do {
                 let operation = bench.text()
@@ -49,8 +47,7 @@ extension OperationCancellationTests {
     @Test("Canceled just after its file was moved, an operation leaves a complete file or none")
     func placed() async throws {
         for step in [Stepper.Step.head, .evaluate] {
-            let bench = try OperationBench()
-            bench.server.route("GET", "/") { _ in .repeating([1, 2, 3], count: 300_000) }
+            let bench = try OperationBench { _ in .repeating([1, 2, 3], count: 300_000) }
             let log = HandlerLog()
             let folder = try TemporaryFolder()
             do {

@@ -48,8 +48,7 @@ struct OperationCancellationTests {
     @Test("Canceled within a step, an operation has one outcome and leaves no file and no object")
     func within() async throws {
         for step in Stepper.Step.allCases where step != .begins {
-            let bench = try OperationBench()
-            bench.server.route("GET", "/") { _ in .repeating([1, 2, 3], count: 300_000) }
+            let bench = try OperationBench { _ in .repeating([1, 2, 3], count: 300_000) }
             let log = HandlerLog()
             let folder = try TemporaryFolder()
             do {
@@ -105,8 +104,7 @@ struct OperationCancellationTests {
                 let operation = bench.text(target)
                 log.watch(operation)
                 operation.downloadProgressHandler = { if $0.completedBytes == 5 { half.open() } }
-                operation.start()
-                _ = await bench.server.heads(atLeast: 1)
+                await bench.server.isReached(by: operation)
                 if target == "/half" { await half.passage() }
                 operation.delegate = log
                 operation.cancel()
@@ -119,8 +117,7 @@ struct OperationCancellationTests {
 
     @Test("Canceled between two attempts, an operation begins no further attempt")
     func waiting() async throws {
-        let bench = try OperationBench()
-        bench.server.route("GET", "/") { _ in .status(503) }
+        let bench = try OperationBench { _ in .status(503) }
         let log = HandlerLog()
         let clock = ManualClock()
         do {
@@ -141,11 +138,9 @@ struct OperationCancellationTests {
 
     @Test("Canceling the task cancels the operation, and closing the session fails it")
     func behindItsBack() async throws {
-        let bench = try OperationBench()
-        bench.server.route("GET", "/") { _ in .silence }
+        let bench = try OperationBench { _ in .silence }
         let first = bench.text()
-        first.start()
-        _ = await bench.server.heads(atLeast: 1)
+        await bench.server.isReached(by: first)
         first.networkTask?.cancel()
         #expect(await first.finalOutcome.cancellationCause?.code == .networkTaskCancelled)
         let second = bench.text()
@@ -187,14 +182,12 @@ struct OperationCancellationTests {
 
     @Test("A timeout cancels the transfer")
     func timeouts() async throws {
-        let bench = try OperationBench()
-        bench.server.route("GET", "/") { _ in .silence }
+        let bench = try OperationBench { _ in .silence }
         let clock = ManualClock()
         let operation = bench.text()
         operation.clock = clock
         operation.timeout = .seconds(5)
-        operation.start()
-        _ = await bench.server.heads(atLeast: 1)
+        await bench.server.isReached(by: operation)
         clock.advance(by: .seconds(5))
         #expect(await operation.finalOutcome.cancellationCause?.code == .timedOut)
         await bench.server.counts { $0.openConnections == 0 }
@@ -202,12 +195,10 @@ struct OperationCancellationTests {
 
     @Test("Finishing an operation explicitly cancels its transfer and ignores later events")
     func finishedByHand() async throws {
-        let bench = try OperationBench()
-        bench.server.route("GET", "/") { _ in .silence }
+        let bench = try OperationBench { _ in .silence }
         do {
             let operation = bench.text()
-            operation.start()
-            _ = await bench.server.heads(atLeast: 1)
+            await bench.server.isReached(by: operation)
             operation.finish(withResult: "by hand")
             #expect(try await operation.value == "by hand")
         }
@@ -217,8 +208,7 @@ struct OperationCancellationTests {
 
     @Test("Canceled at random moments, each operation has one outcome", .timeLimit(.minutes(Rounds.minutes)))
     func random() async throws {
-        let bench = try OperationBench()
-        bench.server.route("GET", "/") { _ in .repeating([1, 2, 3], count: 100_000) }
+        let bench = try OperationBench { _ in .repeating([1, 2, 3], count: 100_000) }
         let rounds = Rounds.count(ci: 500, soak: 20_000)
         let (ended, told) = (EventRecorder<String>(), EventRecorder<String>())
         try await TestThread.run {
@@ -271,9 +261,7 @@ private struct Telling: AttemptPolicy {
 
     init(_ policy: Again) { self.policy = policy }
 
-    func decide(
-        _ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping @Sendable (AttemptAnswer?) -> Void
-    ) {
+    func decide(_ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping AttemptAnswer.Handler) {
         policy.decide(report, for: host, answer)
         wasAsked.open()
     }
@@ -283,16 +271,11 @@ private struct Telling: AttemptPolicy {
 
 /// The tasks of this session report everything before `makeTask` returns, unlike those of a well-behaved session.
 private final class HastySession: NetworkSession {
-    private final class Task: NetworkTask {
+    private final class Task: IdleTask {
         let request: NetworkRequest
 
         init(_ request: NetworkRequest) { self.request = request }
 
-        func resume() {}
-        func suspend() {}
-        func cancel() {}
-        func hold() {}
-        func proceed() {}
         func bodyIsReady() {}
     }
 

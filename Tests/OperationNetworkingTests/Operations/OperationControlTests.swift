@@ -41,8 +41,7 @@ struct OperationControlTests {
 
     @Test("Suspended just before its task starts, an operation sends nothing until it is resumed")
     func suspendOvertakesStart() async throws {
-        let bench = try OperationBench()
-        bench.server.route("GET", "/") { _ in .text("Hello") }
+        let bench = try OperationBench { _ in .text("Hello") }
         bench.server.route("GET", "/other") { _ in .text("other") }
         let suspended = Locked<NetworkDataOperation<String>?>(nil)
         let moment = LateSession.Moment(
@@ -76,8 +75,7 @@ struct OperationControlTests {
                 return request
             }
         }
-        let bench = try OperationBench()
-        bench.server.route("GET", "/") { _ in .text("Hello") }
+        let bench = try OperationBench { _ in .text("Hello") }
         let operation = Suspending(url: bench.server.url("/"), urlSession: bench.session) { data, _ in data.count }
         operation.start()
         #expect(operation.state == .suspended)
@@ -89,8 +87,7 @@ struct OperationControlTests {
 
     @Test("Suspended during its evaluation, an operation has no outcome until it is resumed")
     func suspendWhileEvaluating() async throws {
-        let bench = try OperationBench()
-        bench.server.route("GET", "/") { _ in .text("Hello") }
+        let bench = try OperationBench { _ in .text("Hello") }
         let (began, goOn, did) = (Gate(), Gate(), Gate())
         let operation = NetworkDataOperation(url: bench.server.url("/"), urlSession: bench.session) { data, _ in
             began.open()
@@ -110,8 +107,7 @@ struct OperationControlTests {
 
     @Test("Suspended between two attempts, an operation begins the next one when it is resumed")
     func suspendWhileWaiting() async throws {
-        let bench = try OperationBench()
-        bench.server.route("GET", "/") { $0.number == 0 ? .status(503) : .text("Hello") }
+        let bench = try OperationBench { $0.number == 0 ? .status(503) : .text("Hello") }
         let clock = ManualClock()
         let operation = bench.text()
         operation.clock = clock
@@ -130,12 +126,10 @@ struct OperationControlTests {
 
     @Test("A suspended operation can be canceled")
     func cancelSuspended() async throws {
-        let bench = try OperationBench()
-        bench.server.route("GET", "/") { _ in .silence }
+        let bench = try OperationBench { _ in .silence }
         do {
             let operation = bench.text()
-            operation.start()
-            _ = await bench.server.heads(atLeast: 1)
+            await bench.server.isReached(by: operation)
             operation.suspend()
             operation.cancel()
             #expect(operation.isFinished)
@@ -161,8 +155,7 @@ struct OperationControlTests {
 
     @Test("Suspended and resumed at random, an operation receives each byte once")
     func storm() async throws {
-        let bench = try OperationBench()
-        bench.server.route("GET", "/") { LoopbackResource(.pattern(count: 8 << 20)).answer(to: $0) }
+        let bench = try OperationBench { LoopbackResource(.pattern(count: 8 << 20)).answer(to: $0) }
         for seed in 0..<UInt64(Rounds.count(ci: 5, soak: 100)) {
             let operation = NetworkDataOperation(url: bench.server.url("/"), urlSession: bench.session) { data, _ in
                 data
@@ -258,8 +251,7 @@ struct OperationControlTests {
 
     @Test("The response is available with its headers, and stays if the body breaks off")
     func responseEarly() async throws {
-        let bench = try OperationBench()
-        bench.server.route("GET", "/") { _ in .repeating([1], count: 1_000_000).cut(at: 500_000, by: .reset) }
+        let bench = try OperationBench { _ in .repeating([1], count: 1_000_000).cut(at: 500_000, by: .reset) }
         let operation = bench.text()
         let seen = EventRecorder<Int?>()
         operation.downloadProgressHandler = { [weak operation] _ in seen.record(operation?.response?.statusCode) }
@@ -272,8 +264,7 @@ struct OperationControlTests {
 
     @Test("A body of unknown length is reported without a total until its end")
     func unknownLength() async throws {
-        let bench = try OperationBench()
-        bench.server.route("GET", "/") { _ in .chunks(["Hello ", "World"]) }
+        let bench = try OperationBench { _ in .chunks(["Hello ", "World"]) }
         let told = EventRecorder<TransferProgress>()
         let operation = bench.text()
         operation.progressPacing = ProgressPacing(smallestStep: 1)
@@ -289,12 +280,10 @@ struct OperationControlTests {
 
     @Test("Canceling the progress cancels the operation")
     func progressCancels() async throws {
-        let bench = try OperationBench()
-        bench.server.route("GET", "/") { _ in .silence }
+        let bench = try OperationBench { _ in .silence }
         let operation = bench.text()
         let progress = operation.progress
-        operation.start()
-        _ = await bench.server.heads(atLeast: 1)
+        await bench.server.isReached(by: operation)
         progress.cancel()
         #expect(await operation.finalOutcome.cancellationCause == .requested)
     }
@@ -308,8 +297,7 @@ struct OperationControlTests {
         }
         let operation = bench.text()
         let progress = operation.progress
-        operation.start()
-        _ = await bench.server.heads(atLeast: 1)
+        await bench.server.isReached(by: operation)
         let states = operation.states
         progress.pause()
         for await state in states where state == .suspended { break }

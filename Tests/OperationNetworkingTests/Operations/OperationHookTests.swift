@@ -161,8 +161,7 @@ private final class Counting: NetworkOperation<Int, String>, @unchecked Sendable
 struct OperationHookTests {
     @Test("A generic subclass that overrides the older createTask works, and calls its evaluator")
     func oldForm() async throws {
-        let bench = try OperationBench()
-        bench.server.route("GET", "/") { .text("prepared: \($0["X-Prepared"] ?? "no")") }
+        let bench = try OperationBench { .text("prepared: \($0["X-Prepared"] ?? "no")") }
         do {
             let operation = OldFashioned<Data, String>(url: bench.server.url("/"), urlSession: .shared) { data, _ in
                 String(decoding: data, as: UTF8.self)
@@ -222,8 +221,7 @@ struct OperationHookTests {
 
     @Test("A URLError that the older createTask throws is retried as far as the retry rule allows")
     func oldFormThrows() async throws {
-        let bench = try OperationBench()
-        bench.server.route("GET", "/") { _ in .text("Hello") }
+        let bench = try OperationBench { _ in .text("Hello") }
         let retried = OlderThatThrows(url: bench.server.url("/"), urlSession: .shared)
         retried.retry = Retry(backoff: .constant(.zero), budget: nil)
         #expect(try await retried.run() == 3)
@@ -274,13 +272,11 @@ struct OperationHookTests {
 
     @Test("Canceled in flight, an operation with the older createTask ends immediately")
     func oldFormCancelled() async throws {
-        let bench = try OperationBench()
-        bench.server.route("GET", "/") { _ in .silence }
+        let bench = try OperationBench { _ in .silence }
         do {
             let operation = OldFashioned<Data, Int>(url: bench.server.url("/")) { data, _ in data.count }
             bench.census.track(operation)
-            operation.start()
-            _ = await bench.server.heads(atLeast: 1)
+            await bench.server.isReached(by: operation)
             operation.cancel()
             #expect(operation.isFinished)
             await bench.server.counts { $0.openConnections == 0 }
@@ -290,8 +286,7 @@ struct OperationHookTests {
 
     @Test("A generic subclass that overrides the current createTask works with data and files")
     func newForm() async throws {
-        let bench = try OperationBench()
-        bench.server.route("GET", "/") { .text("prepared: \($0["X-Prepared"] ?? "no")") }
+        let bench = try OperationBench { .text("prepared: \($0["X-Prepared"] ?? "no")") }
         let data = NewFashioned<Data, String>(url: bench.server.url("/"), urlSession: bench.session) { data, _ in
             String(decoding: data, as: UTF8.self)
         }
@@ -305,16 +300,14 @@ struct OperationHookTests {
 
     @Test("A subclass may collect the body with its own collector")
     func ownCollector() async throws {
-        let bench = try OperationBench()
-        bench.server.route("GET", "/") { _ in .repeating([1], count: 100_000) }
+        let bench = try OperationBench { _ in .repeating([1], count: 100_000) }
         let operation = Counting(url: bench.server.url("/"), urlSession: bench.session) { count, _ in "\(count)" }
         #expect(try await operation.run() == "100000")
     }
 
     @Test("A task result without a collector fails with a message that names the method to override")
     func noCollector() async throws {
-        let bench = try OperationBench()
-        bench.server.route("GET", "/") { _ in .text("Hello") }
+        let bench = try OperationBench { _ in .text("Hello") }
         let operation = NetworkOperation<Int, Int>(url: bench.server.url("/"), urlSession: bench.session) { int, _ in
             int
         }
@@ -324,8 +317,7 @@ struct OperationHookTests {
     @Test("The asynchronous hook is awaited before anything is sent, and its error fails the operation")
     func adaptation() async throws {
         struct NoToken: Error {}
-        let bench = try OperationBench()
-        bench.server.route("GET", "/") { .text($0["Authorization"] ?? "none") }
+        let bench = try OperationBench { .text($0["Authorization"] ?? "none") }
         let gate = Gate()
         let operation = Signed(bench) {
             await gate.passage()
@@ -360,8 +352,7 @@ struct OperationHookTests {
 
     @Test("A hook that waits for its own operation gets an error", arguments: SelfAwaiting.Hook.allCases)
     func waitsForItself(hook: SelfAwaiting.Hook) async throws {
-        let bench = try OperationBench()
-        bench.server.route("GET", "/") { _ in .text("Hi") }
+        let bench = try OperationBench { _ in .text("Hi") }
         let operation = SelfAwaiting(hook, bench)
         #expect(try await operation.run() == "Hi")
         #expect(operation.errors.events.map { "\($0)".contains("waitsForItself") } == [true])
@@ -369,8 +360,7 @@ struct OperationHookTests {
 
     @Test("An evaluator that waits for another operation in its queue frees its slot", arguments: [1, 2])
     func waitsInItsQueue(width: Int) async throws {
-        let bench = try OperationBench()
-        bench.server.route("GET", "/") { _ in .text("Hi") }
+        let bench = try OperationBench { _ in .text("Hi") }
         let queue = QueueManager("requests", width: width)
         let outer = (0..<6).map { _ in
             NetworkDataOperation<String>(url: bench.server.url("/"), urlSession: bench.session) { data, _ in
@@ -386,8 +376,7 @@ struct OperationHookTests {
 
     @Test("A policy may repeat an attempt, which is prepared again completely")
     func repeated() async throws {
-        let bench = try OperationBench()
-        bench.server.route("GET", "/") { $0.number < 2 ? .status(503) : .text($0["Authorization"] ?? "none") }
+        let bench = try OperationBench { $0.number < 2 ? .status(503) : .text($0["Authorization"] ?? "none") }
         let tokens = Locked(0)
         let operation = Signed(bench) {
             tokens.withLock { tokens in
@@ -476,9 +465,7 @@ struct Again: AttemptPolicy {
     let most: Int
     var pause = Duration.zero
 
-    func decide(
-        _ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping @Sendable (AttemptAnswer?) -> Void
-    ) {
+    func decide(_ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping AttemptAnswer.Handler) {
         answer(AttemptAnswer(report.number < most ? .again(after: pause) : .fail))
     }
 

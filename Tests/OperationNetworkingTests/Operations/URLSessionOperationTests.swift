@@ -23,8 +23,7 @@ struct URLSessionOperationTests {
 
     @Test("An operation loads data, and its response stays readable")
     func data() async throws {
-        let bench = try OperationBench()
-        bench.server.route("GET", "/") { _ in .text("Hello").with("X-One", "1") }
+        let bench = try OperationBench { _ in .text("Hello").with("X-One", "1") }
         let operation = bench.watched(text(bench.server.url("/")))
         #expect(try await operation.run() == "Hello")
         #expect(operation.response?.value(forHTTPHeaderField: "X-One") == "1")
@@ -49,8 +48,7 @@ struct URLSessionOperationTests {
 
     @Test("The headers of the session's configuration are added to requests")
     func configuration() async throws {
-        let bench = try OperationBench()
-        bench.server.route("GET", "/") { .text($0["X-Client"] ?? "none") }
+        let bench = try OperationBench { .text($0["X-Client"] ?? "none") }
         let configuration = URLSessionConfiguration.ephemeral
         configuration.httpAdditionalHeaders = ["X-Client": "ours"]
         let operation = NetworkDataOperation(
@@ -89,8 +87,7 @@ struct URLSessionOperationTests {
 
     @Test("A file is downloaded to its destination")
     func download() async throws {
-        let bench = try OperationBench()
-        bench.server.route("GET", "/") { _ in .repeating(TestPattern.block, count: 1 << 20) }
+        let bench = try OperationBench { _ in .repeating(TestPattern.block, count: 1 << 20) }
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("urlsession-\(UUID())")
         defer { try? FileManager.default.removeItem(at: folder) }
         let operation = NetworkDownloadOperation<URL>(url: bench.server.url("/"), urlSession: session) { file, _ in file
@@ -103,13 +100,11 @@ struct URLSessionOperationTests {
 
     @Test("An operation that is suspended and resumed receives every byte once")
     func suspended() async throws {
-        let bench = try OperationBench()
-        bench.server.route("GET", "/") { _ in .repeating(TestPattern.block, count: 1 << 20) }
+        let bench = try OperationBench { _ in .repeating(TestPattern.block, count: 1 << 20) }
         let operation = NetworkDataOperation(url: bench.server.url("/"), urlSession: session) { data, _ in
             data.withUnsafeBytes { TestPattern.matches($0, from: 0) } ? data.count : 0
         }
-        operation.start()
-        _ = await bench.server.heads(atLeast: 1)
+        await bench.server.isReached(by: operation)
         for _ in 0..<5 {
             operation.suspend()
             operation.resume()
@@ -120,12 +115,10 @@ struct URLSessionOperationTests {
 
     @Test("Canceled in flight, an operation ends immediately and leaves nothing")
     func cancelled() async throws {
-        let bench = try OperationBench()
-        bench.server.route("GET", "/") { _ in .silence }
+        let bench = try OperationBench { _ in .silence }
         do {
             let operation = bench.watched(text(bench.server.url("/")))
-            operation.start()
-            _ = await bench.server.heads(atLeast: 1)
+            await bench.server.isReached(by: operation)
             operation.cancel()
             #expect(operation.isFinished)
             await bench.server.counts { $0.openConnections == 0 }
@@ -135,11 +128,9 @@ struct URLSessionOperationTests {
 
     @Test("Closing the tasks of a session fails its operations")
     func closed() async throws {
-        let bench = try OperationBench()
-        bench.server.route("GET", "/") { _ in .silence }
+        let bench = try OperationBench { _ in .silence }
         let operation = text(bench.server.url("/"))
-        operation.start()
-        _ = await bench.server.heads(atLeast: 1)
+        await bench.server.isReached(by: operation)
         session.closeNetworkTasks()
         do {
             let value = try await operation.value
@@ -167,8 +158,7 @@ struct URLSessionOperationTests {
                 }
             }
         }
-        let bench = try OperationBench()
-        bench.server.route("GET", "/") { _ in .text("Hello") }
+        let bench = try OperationBench { _ in .text("Hello") }
         #expect(try await Old(bench.server.url("/"), session).run())
     }
 }

@@ -31,16 +31,10 @@ private final class Made: NetworkDataOperation<String>, @unchecked Sendable {
 }
 
 /// A custom task that wraps another task.
-private final class Wrapped: NetworkTask {
-    private let task: any NetworkTask
+private final class Wrapped: WrappingTask {
+    let task: any NetworkTask
 
     init(_ task: any NetworkTask) { self.task = task }
-
-    func resume() { task.resume() }
-    func suspend() { task.suspend() }
-    func cancel() { task.cancel() }
-    func hold() { task.hold() }
-    func proceed() { task.proceed() }
 }
 
 /// A custom session that wraps another session.
@@ -75,8 +69,7 @@ private final class Reader: NetworkReceiver {
 @Suite("Tasks of a session that is not bound to the operation", .timeLimit(.minutes(3)))
 struct UnboundTaskTests {
     private func bench() throws -> OperationBench {
-        let bench = try OperationBench()
-        bench.server.route("GET", "/") { _ in .text("Hello") }
+        let bench = try OperationBench { _ in .text("Hello") }
         return bench
     }
 
@@ -292,13 +285,9 @@ struct UnboundTaskTests {
 
     @Test("All calls from several threads reach a task of another session")
     func calledByManyThreads() async throws {
-        final class Counted: NetworkTask {
+        final class Counted: IdleTask {
             let count = Locked(0)
-            func resume() {}
             func suspend() { count.withLock { $0 += 1 } }
-            func cancel() {}
-            func hold() {}
-            func proceed() {}
         }
         final class Source: NetworkSession {
             let tasks = Locked<[Counted]>([])

@@ -111,7 +111,7 @@ final class ModelServer: NetworkSession {
     }
 }
 
-private final class ModelTask: NetworkTask {
+private final class ModelTask: IdleTask {
     private let number: Int
     private let server: ModelServer
 
@@ -122,6 +122,4 @@ private final class ModelTask: NetworkTask {
     func resume() { server.resume(number) }
     func suspend() { server.suspend(number) }
     func cancel() { server.cancel(number, self) }
-    func hold() {}
-    func proceed() {}
 }

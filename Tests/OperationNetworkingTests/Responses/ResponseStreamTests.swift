@@ -9,16 +9,12 @@ import Testing
 
 /// A session whose tasks end without headers as soon as they are resumed.
 private final class HastySession: NetworkSession {
-    private final class HastyTask: NetworkTask {
+    private final class HastyTask: IdleTask {
         private let receiver: any NetworkReceiver
 
         init(_ receiver: any NetworkReceiver) { self.receiver = receiver }
 
         func resume() { receiver.task(self, didEndWith: nil) }
-        func suspend() {}
-        func cancel() {}
-        func hold() {}
-        func proceed() {}
     }
 
     func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask {
@@ -30,8 +26,7 @@ private final class HastySession: NetworkSession {
 struct ResponseStreamTests {
     @Test("Lines end at every kind of line ending, wherever the chunks are cut")
     func lines() async throws {
-        let bench = try OperationBench()
-        bench.server.route("GET", "/") { _ in .chunks(["one\r", "\ntwo\rthr", "ee\n\nfo", "ur é", "\r\nlast"]) }
+        let bench = try OperationBench { _ in .chunks(["one\r", "\ntwo\rthr", "ee\n\nfo", "ur é", "\r\nlast"]) }
         let stream = try await bench.session.stream(NetworkRequest(url: bench.server.url("/")))
         #expect(stream.head.status == 200)
         var lines: [String] = []
@@ -41,8 +36,7 @@ struct ResponseStreamTests {
 
     @Test("Bytes arrive once each and in order")
     func bytes() async throws {
-        let bench = try OperationBench()
-        bench.server.route("GET", "/") { LoopbackResource(.pattern(count: 300_000)).answer(to: $0) }
+        let bench = try OperationBench { LoopbackResource(.pattern(count: 300_000)).answer(to: $0) }
         let stream = try await bench.session.stream(NetworkRequest(url: bench.server.url("/")))
         var bytes: [UInt8] = []
         for try await byte in stream.bytes { bytes.append(byte) }
@@ -190,8 +184,7 @@ struct ResponseStreamTests {
 
     @Test("A response that is not an event stream is rejected, and requested only once")
     func noEvents() async throws {
-        let bench = try OperationBench()
-        bench.server.route("GET", "/") { _ in .text("data: x\n\n") }
+        let bench = try OperationBench { _ in .text("data: x\n\n") }
         let events = ServerSentEvents(try NetworkRequest(url: bench.server.url("/")), session: bench.session)
         await #expect { for try await _ in events {} } throws: {
             ($0 as? NetworkError)?.code == .unacceptableContentType

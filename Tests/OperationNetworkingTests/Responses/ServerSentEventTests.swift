@@ -149,8 +149,7 @@ struct ServerSentEventTests {
 
     @Test("A permanent failure is an error without another attempt")
     func permanent() async throws {
-        let bench = try OperationBench()
-        bench.server.route("GET", "/") { _ in .redirect(to: "/") }
+        let bench = try OperationBench { _ in .redirect(to: "/") }
         let request = try NetworkRequest(url: bench.server.url("/"))
         await #expect { for try await _ in ServerSentEvents(request, session: bench.session) {} } throws: {
             ($0 as? NetworkError)?.code == .redirectLoop

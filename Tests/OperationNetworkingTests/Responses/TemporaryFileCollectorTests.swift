@@ -8,12 +8,7 @@
 
     @Suite("Bodies in temporary files", .timeLimit(.minutes(3)))
     struct TemporaryFileCollectorTests {
-        private final class Task: NetworkTask {
-            func resume() {}
-            func suspend() {}
-            func cancel() {}
-            func hold() {}
-            func proceed() {}
+        private final class Task: IdleTask {
         }
 
         @Test("A full disk is reported as a full disk")

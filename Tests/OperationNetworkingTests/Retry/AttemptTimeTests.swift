@@ -160,8 +160,8 @@ struct AttemptTimeTests {
 }
 
 /// Records the calls of a task.
-private final class Recorded: NetworkTask {
-    private let task: any NetworkTask
+private final class Recorded: WrappingTask {
+    let task: any NetworkTask
     let calls = EventRecorder<String>()
 
     init(_ task: any NetworkTask) {
@@ -182,9 +182,6 @@ private final class Recorded: NetworkTask {
         calls.record("cancel")
         task.cancel()
     }
-
-    func hold() { task.hold() }
-    func proceed() { task.proceed() }
 }
 
 /// A manual clock that calls an overdue action immediately.

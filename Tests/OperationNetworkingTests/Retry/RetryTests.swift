@@ -47,8 +47,7 @@ struct RetryTests {
 
     @Test("Temporary failures are retried with growing pauses, and the last attempt has the result")
     func passes() async throws {
-        let bench = try OperationBench()
-        bench.server.route("GET", "/") { $0.number < 2 ? .status($0.number == 0 ? 500 : 503) : .text("Hello") }
+        let bench = try OperationBench { $0.number < 2 ? .status($0.number == 0 ? 500 : 503) : .text("Hello") }
         let pauses = EventRecorder<Duration>()
         let told = EventRecorder<RetryEvent>()
         do {
@@ -69,8 +68,7 @@ struct RetryTests {
 
     @Test("After the last attempt, the error describes all attempts")
     func givesUp() async throws {
-        let bench = try OperationBench()
-        bench.server.route("GET", "/") { $0.number == 1 ? .repeating([1], count: 1000).cut(at: 500) : .status(502) }
+        let bench = try OperationBench { $0.number == 1 ? .repeating([1], count: 1000).cut(at: 500) : .status(502) }
         let told = EventRecorder<RetryEvent>()
         let operation = operation(bench, standard())
         operation.retryHandler = { told.record($0) }
@@ -94,8 +92,7 @@ struct RetryTests {
             (511, false),
         ])
     func statuses(status: Int, isRepeated: Bool) async throws {
-        let bench = try OperationBench()
-        bench.server.route("GET", "/") { _ in .status(status) }
+        let bench = try OperationBench { _ in .status(status) }
         let operation = operation(bench, standard { $0.policy.maximumAttempts = 2 })
         #expect(await failure(of: operation)?.status == status)
         #expect(bench.server.counts.heads == (isRepeated ? 2 : 1))
@@ -103,8 +100,7 @@ struct RetryTests {
 
     @Test("Status 425 is retried once, and 409 only with an idempotency key")
     func special() async throws {
-        let bench = try OperationBench()
-        bench.server.route("GET", "/") { _ in .status(425) }
+        let bench = try OperationBench { _ in .status(425) }
         bench.server.route("POST", "/") { _ in .status(409) }
         _ = await failure(of: operation(bench, standard()))
         #expect(bench.server.counts.heads == 2)
@@ -201,8 +197,7 @@ struct RetryTests {
 
     @Test("With a Retry-After of zero, an operation still pauses, and stops after the maximum of attempts")
     func comeAtOnce() async throws {
-        let bench = try OperationBench()
-        bench.server.route("GET", "/") { _ in .status(503).with("Retry-After", "0") }
+        let bench = try OperationBench { _ in .status(503).with("Retry-After", "0") }
         let pauses = EventRecorder<Duration>()
         let error = await failure(of: operation(bench, standard(), pauses: pauses))
         #expect(error?.attempts.count == 3 && error?.retryEnd == .attemptsUsedUp)
@@ -211,8 +206,7 @@ struct RetryTests {
 
     @Test("No attempt begins after the window, or too late for the deadline")
     func window() async throws {
-        let bench = try OperationBench()
-        bench.server.route("GET", "/") { _ in .status(500) }
+        let bench = try OperationBench { _ in .status(500) }
         let told = EventRecorder<RetryReason>()
         let narrow = operation(
             bench,
@@ -232,8 +226,7 @@ struct RetryTests {
 
     @Test("When the budget is used up, the operation fails with its last error")
     func budget() async throws {
-        let bench = try OperationBench()
-        bench.server.route("GET", "/") { _ in .status(500) }
+        let bench = try OperationBench { _ in .status(500) }
         let retry = standard { [clock] in $0.budget = RetryBudget(reserve: 3, refillPerSecond: 0, clock: clock) }
         let told = EventRecorder<RetryReason>()
         for _ in 0..<4 {
@@ -249,8 +242,7 @@ struct RetryTests {
 
     @Test("A custom decision sees the attempt, may take time, and is bound by the limits")
     func usersRule() async throws {
-        let bench = try OperationBench()
-        bench.server.route("GET", "/") { _ in .status(404) }
+        let bench = try OperationBench { _ in .status(404) }
         let seen = EventRecorder<(number: Int, earlier: Int, status: Int?)>()
         let pauses = EventRecorder<Duration>()
         let retry = standard {
@@ -272,8 +264,7 @@ struct RetryTests {
 
     @Test("Canceled during a custom decision or a pause, an operation ends and sends nothing")
     func cancelled() async throws {
-        let bench = try OperationBench()
-        bench.server.route("GET", "/") { _ in .status(500) }
+        let bench = try OperationBench { _ in .status(500) }
         let (asked, wasCancelled) = (Gate(), Gate())
         do {
             let asking = operation(
@@ -313,16 +304,14 @@ struct RetryTests {
 
     @Test("An attempt that exceeds its time is repeated, and suspensions do not count")
     func attemptTimeout() async throws {
-        let bench = try OperationBench()
-        bench.server.route("GET", "/") { $0.number == 0 ? .silence : .text("Hello") }
+        let bench = try OperationBench { $0.number == 0 ? .silence : .text("Hello") }
         let operation = operation(
             bench,
             standard {
                 $0.attemptTimeout = .seconds(5)
                 $0.policy.window = nil
             })
-        operation.start()
-        _ = await bench.server.heads(atLeast: 1)
+        await bench.server.isReached(by: operation)
         clock.advance(by: .seconds(4))
         #expect(operation.suspend())
         clock.advance(by: .seconds(100))
@@ -352,8 +341,7 @@ struct RetryTests {
 
     @Test("Without retry nothing is repeated, and the error lists no attempts")
     func off() async throws {
-        let bench = try OperationBench()
-        bench.server.route("GET", "/") { _ in .status(500) }
+        let bench = try OperationBench { _ in .status(500) }
         let error = await failure(of: bench.text())
         #expect(error?.attempts == [])
         #expect(bench.server.counts.heads == 1)

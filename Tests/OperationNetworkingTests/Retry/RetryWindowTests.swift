@@ -174,8 +174,7 @@ struct RetryWindowTests {
                     return .again
                 }
             })
-        operation.start()
-        _ = await bench.server.heads(atLeast: 1)
+        await bench.server.isReached(by: operation)
         operation.networkTask?.cancel()
         #expect(await operation.finalOutcome.cancellationCause == .networkTaskCancelled)
         #expect(!asked.withLock { $0 })

@@ -60,6 +60,15 @@ struct Bench: ClientBench {
         try await Task.sleep(for: passableLimit + .milliseconds(300))
     }
 
+    /// Checks that the session refuses the endless head of the response, and still works.
+    func checkHeadIsRefused(location: SourceLocation = #_sourceLocation) async throws {
+        let error = try await get().error
+        #expect(
+            [.headerTooLarge, .invalidResponse].contains(error?.code), "\(String(describing: error))",
+            sourceLocation: location)
+        try await checkHealth(location: location)
+    }
+
     /// Checks that the session still works and sent no invalid request.
     func checkHealth(location: SourceLocation = #_sourceLocation) async throws {
         try await checkSession(location: location)

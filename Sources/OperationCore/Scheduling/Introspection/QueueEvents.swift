@@ -22,7 +22,7 @@
 /// Neither the sequence nor an iterator keeps the queue alive. A loop over the sequence ends when the queue is freed
 /// and all of its entries have ended, or when the task of the loop is canceled.
 public struct QueueEvents: AsyncSequence, Sendable {
-    let engine: WeakEngine
+    let engine: WeakReference<QueueEngine>
     let capacity: Int
 
     /// Creates an iterator that begins with the current state of the queue.
@@ -37,37 +37,27 @@ public struct QueueEvents: AsyncSequence, Sendable {
     }
 }
 
-/// A weak reference to an engine.
-final class WeakEngine: Sendable {
-    // Sendable: written once, in init; loading a weak reference is atomic.
-    private nonisolated(unsafe) weak var reference: QueueEngine?
-
-    var engine: QueueEngine? { reference }
-
-    init(_ engine: QueueEngine) { reference = engine }
-}
-
 /// A subscription that removes its feed from the queue when the iterator is released.
 private final class QueueSubscription: Sendable {
     private let feed: QueueFeed
     /// The number under which the queue stores the feed, or `nil` if the queue no longer existed.
     private let id: UInt64?
-    private let engine: WeakEngine
+    private let engine: WeakReference<QueueEngine>
 
-    init(_ engine: WeakEngine, _ capacity: Int) {
+    init(_ engine: WeakReference<QueueEngine>, _ capacity: Int) {
         self.engine = engine
         feed = QueueFeed(capacity: capacity)
-        id = engine.engine?.subscribe(feed)
+        id = engine.object?.subscribe(feed)
         if id == nil { feed.end(with: nil) }
     }
 
     deinit {
-        if let id { engine.engine?.unsubscribe(id) }
+        if let id { engine.object?.unsubscribe(id) }
     }
 
     func next() async -> QueueUpdate? {
         await feed.next {
-            guard let engine = engine.engine else { return false }
+            guard let engine = engine.object else { return false }
             engine.refresh(feed)
             return true
         }

@@ -157,8 +157,7 @@ extension QueueManager {
     public var failureLimit: Int {
         get { engine.state.withLock { $0.failures.limit } }
         set {
-            let removed = engine.state.withLock { $0.failures.setLimit(newValue) }
-            withExtendedLifetime(removed) {}
+            engine.state.release { $0.failures.setLimit(newValue) }
         }
     }
 
@@ -167,8 +166,7 @@ extension QueueManager {
 
     /// Removes all failures from the queue's list.
     public func removeAllFailures() {
-        let removed = engine.state.withLock { $0.failures.removeAll() }
-        withExtendedLifetime(removed) {}
+        engine.state.release { $0.failures.removeAll() }
     }
 
     /// Creates a new operation to replace a failed one, adds the new operation to the queue, and removes the failure
@@ -192,8 +190,7 @@ extension QueueManager {
             try engine.add(operation, details: item.details)
             return operation
         } catch {
-            let removed = engine.state.withLock { $0.failures.putBack(item) }
-            withExtendedLifetime(removed) {}
+            engine.state.release { $0.failures.putBack(item) }
             throw error
         }
     }

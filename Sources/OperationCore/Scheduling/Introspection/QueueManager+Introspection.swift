@@ -27,7 +27,7 @@ extension QueueManager {
     ///   If a slow reader exceeds this number, the stored events are dropped, and the reader continues with a new
     ///   snapshot. A value below one counts as one.
     public func events(keeping capacity: Int) -> QueueEvents {
-        QueueEvents(engine: WeakEngine(engine), capacity: capacity)
+        QueueEvents(engine: WeakReference(engine), capacity: capacity)
     }
 }
 
@@ -73,10 +73,10 @@ package final class QueueProgressMeter: QueueFollower, Sendable {
     }
 
     convenience init(_ engine: QueueEngine) {
-        let engine = WeakEngine(engine)
-        self.init(counts: { engine.engine?.counts })
+        let engine = WeakReference(engine)
+        self.init(counts: { engine.object?.counts })
         progress.cancellationHandler = {
-            engine.engine?.cancelAll(because: .requested("The progress of the queue was canceled."))
+            engine.object?.cancelAll(because: .requested("The progress of the queue was canceled."))
         }
     }
 

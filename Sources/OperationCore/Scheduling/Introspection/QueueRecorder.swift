@@ -14,7 +14,7 @@ final class QueueRecorder: QueueFollower, Sendable {
         var run: QueueRun
         /// The operation, until its name is read at its end or at the end of the recording.
         var operation: Operation?
-        let reference: WeakReference?
+        let reference: WeakReference<Operation>?
         let slot: QueueMachine.Slot
         var stage: QueueMachine.Stage
         var since: OperationInstant
@@ -159,7 +159,8 @@ extension QueueRecorder.Book {
     /// Returns the number of an operation's page, unless it belongs to a freed operation with the same address.
     fileprivate func number(of operation: Operation) -> Int? {
         guard let number = byOperation[ObjectIdentifier(operation.originalOrSelf)] else { return nil }
-        return pages[number]?.reference?.isAlive == true ? number : nil
+        // The caller holds the object at this address, so a live reference is to that object.
+        return pages[number]?.reference?.object != nil ? number : nil
     }
 
     /// Adds the time since the last change to the duration of the entry's stage, and returns that stage.
@@ -204,21 +205,6 @@ extension QueueRecorder.Book {
     }
 }
 
-/// A weak reference that shows whether an object still exists.
-final class WeakReference: Sendable {
-    // Sendable: written once, in init; loading a weak reference is atomic.
-    private nonisolated(unsafe) weak var object: Operation?
-    let id: ObjectIdentifier
-
-    /// Whether the object exists, which the caller checks only if it holds the object at that address.
-    var isAlive: Bool { object != nil }
-
-    init(_ object: Operation) {
-        self.object = object
-        id = ObjectIdentifier(object)
-    }
-}
-
 /// The settings with which a queue records its operations and closures.
 public struct QueueRecording: Sendable {
     /// The maximum number of operations and closures in the record.
@@ -258,9 +244,11 @@ final class RecordingSwitch: Sendable {
 
     var isRecording: Bool { isOn.load(ordering: .relaxed) }
 
-    /// The current time for the next changes, which is read outside the queue's lock because the clock may be the
-    /// user's.
-    var moment: RecordedMoment? { recorder.map { RecordedMoment(recorder: $0, moment: $0.clock.now) } }
+    /// Reads the current time outside the queue's lock, because the clock may be the user's, and returns a closure that
+    /// sets it as the time of the changes that follow, under the lock.
+    var passTime: (() -> Void)? {
+        recorder.map { recorder in { [now = recorder.clock.now] in recorder.pass(to: now) } }
+    }
 
     func start(_ recorder: QueueRecorder) -> QueueRecorder? {
         let old = present.withLock { exchange(&$0, with: recorder) }
@@ -269,15 +257,6 @@ final class RecordingSwitch: Sendable {
     }
 
     func stop() { isOn.store(false, ordering: .relaxed) }
-}
-
-/// A time that is about to be passed to the recorder.
-struct RecordedMoment {
-    let recorder: QueueRecorder
-    let moment: OperationInstant
-
-    /// Sets the time of the changes that follow, under the queue's lock.
-    func pass() { recorder.pass(to: moment) }
 }
 
 extension QueueEngine {

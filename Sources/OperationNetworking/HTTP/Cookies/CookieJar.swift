@@ -291,14 +291,12 @@ package struct SaveTurn: Equatable, Sendable {
 
     /// Records a change, and returns whether to schedule a save.
     package mutating func noteChange() -> Bool {
-        defer { state = .scheduled }
-        return state != .scheduled
+        exchange(&state, with: .scheduled) != .scheduled
     }
 
     /// Begins a save, and returns whether there are changes to save.
     package mutating func begin() -> Bool {
-        defer { state = .clean }
-        return state != .clean
+        exchange(&state, with: .clean) != .clean
     }
 
     /// Records that a save failed, so that its changes are unsaved unless another save is already scheduled.

@@ -75,8 +75,7 @@ package protocol AttemptPolicy: Sendable {
     /// A policy that pauses the operation (`pause`) calls `answer` again later, with another attempt or with a
     /// failure. An answer is ignored if the operation has ended, and a `pause` is ignored if another answer came
     /// first.
-    func decide(
-        _ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping @Sendable (AttemptAnswer?) -> Void)
+    func decide(_ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping AttemptAnswer.Handler)
 
     /// Releases everything that the policy keeps for the operation, which has ended, possibly while it waits for a
     /// decision.
@@ -89,6 +88,29 @@ extension AttemptPolicy {
     package func begins(_ number: Int, _ request: NetworkRequest, of host: any AttemptHost) -> NetworkError? { nil }
     package func takenBack(_ number: Int) {}
     package func refuses(_ head: ResponseHead, of request: NetworkRequest, _ number: Int) -> Bool { false }
+}
+
+/// The place of an operation in a line, which the operation leaves when it ends.
+package struct LinePlace<Place> {
+    private var place: Place?
+    private var isForgotten = false
+
+    package init() {}
+
+    /// Stores a new place, and returns `false` if the operation has ended, so that the caller must leave the place.
+    package mutating func take(_ new: Place) -> Bool {
+        if !isForgotten { place = new }
+        return !isForgotten
+    }
+
+    /// Removes the place, because the turn of the operation has come.
+    package mutating func clear() { place = nil }
+
+    /// Notes that the operation has ended, and returns the place that it must leave.
+    package mutating func forget() -> Place? {
+        isForgotten = true
+        return exchange(&place, with: nil)
+    }
 }
 
 /// The order in which gates and policies are asked.
@@ -108,6 +130,8 @@ package enum AttemptRank {
 
 /// The decision of an ``AttemptPolicy``.
 package struct AttemptAnswer: Sendable {
+    package typealias Handler = @Sendable (AttemptAnswer?) -> Void
+
     package let decision: AttemptMachine.Decision
     /// The reason, for a log.
     package let note: String?
@@ -143,8 +167,7 @@ package protocol AttemptGate: Sendable {
     ///
     /// The gate calls `answer` once, immediately or later, on any thread. After `hold`, it calls `answer` a second
     /// time.
-    func clear(
-        _ request: NetworkRequest, for host: any AttemptHost, _ answer: @escaping @Sendable (AttemptClearance) -> Void)
+    func clear(_ request: NetworkRequest, for host: any AttemptHost, _ answer: @escaping AttemptClearance.Handler)
 
     /// Returns whether the last request of the attempt may still be sent, because it may have waited long for a
     /// connection.
@@ -176,6 +199,8 @@ extension AttemptGate {
 
 /// The decision of an ``AttemptGate``.
 package enum AttemptClearance: Sendable {
+    package typealias Handler = @Sendable (AttemptClearance) -> Void
+
     /// Send this request.
     case go(NetworkRequest)
     /// Hold the request back, while the operation rests.

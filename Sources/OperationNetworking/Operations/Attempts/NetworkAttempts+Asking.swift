@@ -11,10 +11,9 @@ extension NetworkAttempts {
     /// Call this method before the start.
     package func set<Policy: AttemptPolicy>(_ policy: Policy?, of type: Policy.Type = Policy.self) {
         // The policy may hold a user's object, so it is released without holding the lock.
-        let old = state.withLock { state in
+        state.release { state in
             state.policies.put(policy, insteadOf: { Swift.type(of: $0) == Policy.self }) { $0.rank }
         }
-        withExtendedLifetime(old) {}
     }
 
     /// Returns the policy of a type.
@@ -29,10 +28,9 @@ extension NetworkAttempts {
     ///
     /// Call this method before the start.
     package func set<Gate: AttemptGate>(gate: Gate?, of type: Gate.Type = Gate.self) {
-        let old = state.withLock { state in
+        state.release { state in
             state.gates.put(gate, insteadOf: { Swift.type(of: $0) == Gate.self }) { $0.rank }
         }
-        withExtendedLifetime(old) {}
     }
 
     /// Returns the gate of a type.

@@ -182,8 +182,7 @@ package final class AttemptReceiver: NetworkReceiver {
 
     /// Ends the attempt, so that later events are ignored.
     func letGo() {
-        let left = attempts.withLock { exchange(&$0, with: nil) }
-        withExtendedLifetime(left) {}
+        attempts.release { exchange(&$0, with: nil) }
     }
 
     /// Whether the attempt is over, so that all calls are ignored.

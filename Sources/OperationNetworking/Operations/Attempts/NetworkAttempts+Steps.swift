@@ -19,12 +19,11 @@ extension NetworkAttempts {
         noteRateLimit(of: host)
         do {
             let request = try withKey(try changed(host.requestOfAttempt()))
-            let left = state.withLock { state in
+            state.release { state in
                 let left = state.draft
                 if state.machine.phase == .preparing, state.machine.attempt == number { state.draft = request }
                 return left
             }
-            withExtendedLifetime(left) {}
             guard host.adaptsRequests else { return prepared(request, number) }
             adapt(request, host, number)
             return .none
@@ -242,12 +241,7 @@ extension NetworkAttempts {
             withExtendedLifetime(timer) {}
             perform(action)
         }
-        let isOver = state.withLock { state in
-            guard state.machine.phase == .waiting, state.machine.attempt == number else { return true }
-            state.timer = timer
-            return false
-        }
-        if isOver { timer.cancel() }
+        state.keep(timer, in: \.timer) { $0.machine.phase == .waiting && $0.machine.attempt == number }
         return .none
     }
 

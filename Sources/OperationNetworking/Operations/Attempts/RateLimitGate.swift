@@ -40,9 +40,7 @@ final class RateLimitGate: AttemptGate {
 
     var rank: Int { AttemptRank.rate }
 
-    func clear(
-        _ request: NetworkRequest, for host: any AttemptHost, _ answer: @escaping @Sendable (AttemptClearance) -> Void
-    ) {
+    func clear(_ request: NetworkRequest, for host: any AttemptHost, _ answer: @escaping AttemptClearance.Handler) {
         let configuration = host.exchangeOfAttempts?.configuration
         guard let limit = limit ?? configuration?.rateLimit else { return answer(.go(request)) }
         guard configuration?.cache == nil || !CacheDecision.mayAnswer(request.method) else {

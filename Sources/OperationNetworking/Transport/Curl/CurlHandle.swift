@@ -82,9 +82,7 @@
         }
 
         /// The message of libcurl about the last failure.
-        var errorText: String {
-            text[0] == 0 ? "" : String(cString: text)
-        }
+        var errorText: String { String(cString: text) }
 
         func set(_ option: Int, _ value: Int) { _ = OKCurlSetLong(easy, Int32(option), value) }
         func set(_ option: Int, _ value: UnsafeRawPointer?) { _ = OKCurlSetPointer(easy, Int32(option), value) }

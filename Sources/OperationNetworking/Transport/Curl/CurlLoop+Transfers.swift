@@ -91,11 +91,6 @@
             transfers.putBack(transfer.number, isKept: library.forgetsHeaders || !transfer.hasReceivedHeaders)
         }
 
-        /// Ends the transfers that libcurl reports as ended.
-        func endTransfers() {
-            while let (transfer, code) = multi?.nextEnded() { end(transfer, code: code) }
-        }
-
         /// Ends a transfer with which libcurl is done.
         func end(_ transfer: CurlTransfer, code: Int32) {
             transfer.isDone = true

@@ -113,7 +113,7 @@
                 curlDue = nil
                 multi?.actOnTime()
             }
-            endTransfers()
+            while let (transfer, code) = multi?.nextEnded() { end(transfer, code: code) }
             tidyUpIfIdle()
             // This comes last, because all of the above may have released a slot.
             grantSlots()

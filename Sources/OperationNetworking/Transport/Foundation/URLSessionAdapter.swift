@@ -25,7 +25,8 @@ package final class URLSessionAdapter: Sendable {
     private nonisolated(unsafe) var tasks: [ObjectIdentifier: URLSessionTransferTask] = [:]
     private let making = Locked(Making())
     private let maker: any URLSessionTaskMaking
-    private let session: WeakSession
+    /// The user's session.
+    private let session: WeakReference<URLSession>?
     /// The folder for bodies that must be written to a file.
     private let folder: URL
 
@@ -38,15 +39,9 @@ package final class URLSessionAdapter: Sendable {
         var waiting: [DispatchSemaphore] = []
     }
 
-    /// A weak reference to the user's session.
-    private struct WeakSession: @unchecked Sendable {
-        // Sendable: written once.
-        weak var session: URLSession?
-    }
-
     init(_ session: URLSession) {
         queue = DispatchQueue(label: "OperationKit.URLSession", autoreleaseFrequency: .workItem)
-        self.session = WeakSession(session: session)
+        self.session = WeakReference(session)
         folder = FileManager.default.temporaryDirectory
         maker = URLSessionTaskMaker(session)
         let perHost = URLSessionTaskMaker.maximumPerHost(session)
@@ -59,7 +54,7 @@ package final class URLSessionAdapter: Sendable {
         self.queue = queue
         self.maker = maker
         self.folder = folder
-        session = WeakSession(session: nil)
+        session = nil
         slots = SlotTable(.init(perHost: .max, total: .max, lookups: .max))
     }
 
@@ -267,7 +262,7 @@ extension URLSessionAdapter: TaskHost {
         task.confined.extras.owner = nil
         guard tasks.isEmpty else { return }
         // If the session was released with its last task, there can be no further requests.
-        if session.session == nil { maker.rest() } else { maker.idle { [weak self] in self?.rest() } }
+        if session?.object == nil { maker.rest() } else { maker.idle { [weak self] in self?.rest() } }
     }
 }
 

@@ -165,15 +165,10 @@ extension URLSessionTaskMaker: URLSessionTaskMaking {
 #else
     /// An object that creates Foundation's tasks in the user's session.
     final class URLSessionTaskMaker: Sendable {
-        private let session: WeakSession
-
-        private struct WeakSession: @unchecked Sendable {
-            // Sendable: written once.
-            weak var session: URLSession?
-        }
+        private let session: WeakReference<URLSession>
 
         init(_ session: URLSession) {
-            self.session = WeakSession(session: session)
+            self.session = WeakReference(session)
         }
 
         /// Returns no limit, because Foundation has its own queue.
@@ -183,7 +178,7 @@ extension URLSessionTaskMaker: URLSessionTaskMaking {
             _ request: NetworkRequest, _ body: URLSessionTransferBody.Form, _ existing: (any SystemTask)?,
             _ tell: @escaping URLSessionEvent.Tell
         ) throws(NetworkError) -> URLSessionWork {
-            guard let session = session.session, session.configuration.identifier == nil else {
+            guard let session = session.object, session.configuration.identifier == nil else {
                 throw NetworkError(
                     code: .sessionUnavailable, phase: .waiting,
                     message: "A background URLSession cannot send this request. Use a BackgroundSession.")

@@ -328,15 +328,10 @@ package struct NumberedPool<Element> {
 ///
 /// The object is not `Sendable`, because each thread of a session has its own.
 package final class SessionTurn {
-    private struct Debt {
-        let creditor: ObjectIdentifier
-        let work: () -> Void
-    }
-
     /// The maximum delay in nanoseconds.
     private static let patience: Int64 = 100_000
 
-    private var debts: [Debt] = []
+    private var debts: [(creditor: ObjectIdentifier, work: () -> Void)] = []
     /// The time at which the oldest work must be done.
     private var due: Int64 = 0
     private let now: () -> Int64
@@ -368,7 +363,7 @@ package final class SessionTurn {
         let creditor = ObjectIdentifier(creditor)
         guard !debts.contains(where: { $0.creditor == creditor }) else { return }
         if debts.isEmpty { due = now() + Self.patience }
-        debts.append(Debt(creditor: creditor, work: work))
+        debts.append((creditor, work))
     }
 
     /// Does the deferred work if it was delayed for too long.

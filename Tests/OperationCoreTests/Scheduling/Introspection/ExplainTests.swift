@@ -93,8 +93,7 @@ struct ExplainTests {
         }
         #expect(hold.kind == "delay")
         clock.advance(by: .seconds(5))
-        _ = await operation.calls.events(atLeast: 1)
-        operation.finish(withResult: 1)
+        await operation.finishOnceBegun(withResult: 1)
         await queue.drained()
         #expect(queue.explain(operation).description == "late is not in queue slow (ended).")
     }
@@ -112,8 +111,7 @@ struct ExplainTests {
             queue.explain(waiting).description
                 == "waiting is held in queue admitting: category database has no free slot (held by holder).")
         holder.finish(withResult: 1)
-        _ = await waiting.calls.events(atLeast: 1)
-        waiting.finish(withResult: 1)
+        await waiting.finishOnceBegun(withResult: 1)
 
         let clock = ManualClock(), register = OperationThrottle(clock: clock)
         let first = HandDriven("first"), second = HandDriven("second")
@@ -134,8 +132,7 @@ struct ExplainTests {
                 == "second is held in queue admitting: its key \"refresh\" may run again after first has ended.")
         first.finish(withResult: 1)
         clock.advance(by: .seconds(5))
-        _ = await second.calls.events(atLeast: 1)
-        second.finish(withResult: 1)
+        await second.finishOnceBegun(withResult: 1)
         await queue.drained()
     }
 
@@ -159,10 +156,8 @@ struct ExplainTests {
             queue.explain(both).description
                 == "both is held in queue lines: category photos has no free slot (held by holder).")
         holder.finish(withResult: 1)
-        _ = await both.calls.events(atLeast: 1)
-        both.finish(withResult: 1)
-        _ = await last.calls.events(atLeast: 1)
-        last.finish(withResult: 1)
+        await both.finishOnceBegun(withResult: 1)
+        await last.finishOnceBegun(withResult: 1)
         await queue.drained()
     }
 
@@ -186,8 +181,7 @@ struct ExplainTests {
         stubborn.allow.open()
         try queue.add(own)
         try queue.add(plain)
-        _ = await own.calls.events(atLeast: 1)
-        own.finish(withResult: 1)
+        await own.finishOnceBegun(withResult: 1)
         await queue.drained()
         #expect(queue.explain(waiting).standing == .ended(.success))
     }

@@ -28,8 +28,7 @@ struct ManyMembersTests {
         let removed = shuffled(Array(0..<Self.count)).dropLast(100)
         for number in removed { observations[number].cancel() }
         for number in removed.prefix(10) { observations[number].cancel() }
-        operation.start()
-        operation.finish(withResult: 1)
+        operation.startAndFinish(withResult: 1)
         queue.sync {}
         #expect(told.events == Set(0..<Self.count).subtracting(removed).sorted())
     }
@@ -38,8 +37,7 @@ struct ManyMembersTests {
         let operation = HandDriven()
         var iterators = (0..<Self.count).map { _ in operation.states.makeAsyncIterator() }
         iterators = shuffled(iterators).suffix(2)
-        operation.start()
-        operation.finish(withResult: 1)
+        operation.startAndFinish(withResult: 1)
         for var iterator in iterators {
             var states: [OperationState] = []
             while let state = await iterator.next() { states.append(state) }
@@ -66,8 +64,7 @@ struct ManyMembersTests {
                     return number < 3 ? .satisfied : .failed("enough")
                 })
         }
-        operation.start()
-        await operation.ended()
+        await operation.startAndEnd()
         #expect(asked.events == [0, 1, 2, 3])
     }
 

@@ -25,40 +25,24 @@ extension ConformanceCase {
                 bench.server.route("/") { _ in
                     LoopbackAnswer(.send("HTTP/1.1 200 OK\r\nX-A: "), .send(repeating: [97], count: nil))
                 }
-                let record = try await bench.get()
-                #expect(
-                    [.headerTooLarge, .invalidResponse].contains(record.error?.code),
-                    "\(String(describing: record.error))")
-                try await bench.checkHealth()
+                try await bench.checkHeadIsRefused()
             },
             ConformanceCase("an endless status line fails the request") { bench async throws in
                 bench.server.route("/") { _ in
                     LoopbackAnswer(.send("HTTP/1.1 200 "), .send(repeating: [97], count: nil))
                 }
-                let record = try await bench.get()
-                #expect(
-                    [.headerTooLarge, .invalidResponse].contains(record.error?.code),
-                    "\(String(describing: record.error))")
-                try await bench.checkHealth()
+                try await bench.checkHeadIsRefused()
             },
             ConformanceCase("an endless line of garbage fails the request") { bench async throws in
                 bench.server.route("/") { _ in LoopbackAnswer(.send(repeating: [97], count: nil)) }
-                let record = try await bench.get()
-                #expect(
-                    [.headerTooLarge, .invalidResponse].contains(record.error?.code),
-                    "\(String(describing: record.error))")
-                try await bench.checkHealth()
+                try await bench.checkHeadIsRefused()
             },
             ConformanceCase("endless informational responses fail the request") { bench async throws in
                 bench.server.route("/") { _ in
                     LoopbackAnswer(
                         .send(repeating: Array("HTTP/1.1 103 Early Hints\r\nLink: <a>\r\n\r\n".utf8), count: nil))
                 }
-                let record = try await bench.get()
-                #expect(
-                    [.headerTooLarge, .invalidResponse].contains(record.error?.code),
-                    "\(String(describing: record.error))")
-                try await bench.checkHealth()
+                try await bench.checkHeadIsRefused()
             },
             ConformanceCase("endless trailers fail the request") { bench async throws in
                 bench.server.route("/") { _ in
@@ -66,11 +50,7 @@ extension ConformanceCase {
                         .head(200, ["Transfer-Encoding": "chunked"]), .chunk("hello"), .send("0\r\n"),
                         .send(repeating: Array("X-A: aaaaaaaaaaaaaaaaaaaaaaaaa\r\n".utf8), count: nil))
                 }
-                let record = try await bench.get()
-                #expect(
-                    [.headerTooLarge, .invalidResponse].contains(record.error?.code),
-                    "\(String(describing: record.error))")
-                try await bench.checkHealth()
+                try await bench.checkHeadIsRefused()
             },
             ConformanceCase("an endless chunk extension fails the request") { bench async throws in
                 bench.server.route("/") { _ in

@@ -11,12 +11,7 @@
     extension HttpbinCase {
         static var proving: [HttpbinCase] {
             [
-                HttpbinCase(
-                    "Basic: the user and password answer a challenge",
-                    configure: { $0.challenges = .anna }
-                ) { bench async throws in
-                    #expect(try await bench.isProven("basic-auth/anna/sesame"))
-                },
+                provingAnna("Basic: the user and password answer a challenge", at: "basic-auth/anna/sesame"),
                 HttpbinCase(
                     "Basic: a wrong password fails with status 401",
                     configure: { $0.challenges = .anna }
@@ -78,18 +73,11 @@
                 HttpbinCase("Bearer: a request without a token fails with status 401") { bench async throws in
                     #expect(await failure(of: bench.base.get("bearer", as: Data.self))?.status == 401)
                 },
-                HttpbinCase(
-                    "Digest: the user and password answer an MD5 challenge",
-                    configure: { $0.challenges = .anna }
-                ) { bench async throws in
-                    #expect(try await bench.isProven("digest-auth/auth/anna/sesame"))
-                },
-                HttpbinCase(
+                provingAnna(
+                    "Digest: the user and password answer an MD5 challenge", at: "digest-auth/auth/anna/sesame"),
+                provingAnna(
                     "Digest: the user and password answer a SHA-256 challenge",
-                    configure: { $0.challenges = .anna }
-                ) { bench async throws in
-                    #expect(try await bench.isProven("digest-auth/auth/anna/sesame/SHA-256"))
-                },
+                    at: "digest-auth/auth/anna/sesame/SHA-256"),
                 HttpbinCase(
                     "Digest: a wrong password fails with status 401",
                     configure: { $0.challenges = .anna }
@@ -98,6 +86,13 @@
                         await failure(of: bench.base.get("digest-auth/auth/anna/other", as: Data.self))?.status == 401)
                 },
             ]
+        }
+    }
+
+    /// Returns a case in which the user and password of Anna are accepted.
+    private func provingAnna(_ name: String, at target: String) -> HttpbinCase {
+        HttpbinCase(name, configure: { $0.challenges = .anna }) { bench async throws in
+            #expect(try await bench.isProven(target))
         }
     }
 
