@@ -10,7 +10,7 @@ import OperationNetworking
 ///
 /// When the network returns, or when another interface becomes active, the monitor discards the probe's last result,
 /// and the probe sends a new request. If the interface changes often, the probe waits one to two seconds between
-/// requests. Until the probe has a new result, the status is ``Connectivity/Status/unknown``, and operations treat the
+/// requests. Until the probe has a new result, the status is `Connectivity.Status.unknown`, and operations treat the
 /// network as available.
 public final class CombinedConnectivity: ConnectivityMonitor {
     private let board: ConnectivityBoard
@@ -19,7 +19,7 @@ public final class CombinedConnectivity: ConnectivityMonitor {
     /// Creates a monitor that combines a monitor of the system with a probe.
     ///
     /// - Parameters:
-    ///   - path: A monitor that uses the network information of the system, such as ``SystemConnectivity/shared``.
+    ///   - path: A monitor that uses the network information of the system, such as `SystemConnectivity.shared`.
     ///   - probe: A monitor that sends requests to a server.
     public init(path: any ConnectivityMonitor, probe: ProbeMonitor) {
         let views = Views(probe), board = ConnectivityBoard(.unknown)

@@ -35,7 +35,7 @@ public struct Connectivity: Sendable, Hashable {
     public var isConstrained: Bool?
     /// A Boolean value that indicates whether a captive portal, such as a sign-in page, intercepts requests.
     ///
-    /// Only a ``ProbeMonitor`` and a ``CombinedConnectivity`` can detect a captive portal. The default is `false`.
+    /// Only a `ProbeMonitor` and a `CombinedConnectivity` can detect a captive portal. The default is `false`.
     public var isCaptive = false
 
     /// Creates a description of the network, which a custom monitor can report.

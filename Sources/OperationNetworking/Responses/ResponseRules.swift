@@ -193,12 +193,12 @@ public struct ContentTypeRule: Sendable, Hashable {
     /// Returns the type in lowercase, without parameters and spaces.
     private static func bare(_ type: String) -> String {
         // Most types are already in this form.
-        if type.utf8.allSatisfy({ (0x61...0x7A).contains($0) || $0 == 0x2F || $0 == 0x2B || $0 == 0x2D }) { return type }
-        return bareOfAny(type)
-    }
-
-    private static func bareOfAny(_ type: String) -> String {
-        (type.split(separator: ";", maxSplits: 1).first.map(String.init) ?? "").trimmedBlanks.lowercased()
+        func isPlain(_ byte: UInt8) -> Bool {
+            (0x61...0x7A).contains(byte) || byte == UInt8(ascii: "/") || byte == UInt8(ascii: "+")
+                || byte == UInt8(ascii: "-")
+        }
+        if type.utf8.allSatisfy(isPlain) { return type }
+        return (type.split(separator: ";", maxSplits: 1).first.map(String.init) ?? "").trimmedBlanks.lowercased()
     }
 
     private static func matches(_ type: String, _ pattern: String) -> Bool {

@@ -75,7 +75,8 @@ struct EndpointURLTests {
             "HTTP://H.example/v1", "https://u:p@h.example/v1",
         ]
         let paths = [
-            "", "/", "a", "/a", "//a", "a/", "a//b", "a.json", "a..b", "a/./b", ".a", "a-b_c~d/9", "a b", "a+b", "a%2Fb",
+            "", "/", "a", "/a", "//a", "a/", "a//b", "a.json", "a..b", "a/./b", ".a", "a-b_c~d/9", "a b", "a+b",
+            "a%2Fb",
             "ä", "a#b", "a@b", "a=c,d", "(a)", "a'b", "a/b/c.tar.gz",
         ]
         for base in bases {
