@@ -27,7 +27,7 @@ extension Option {
     static let jobs = Option("jobs", "j", .required("N"), "the number of files to download at a time (5)")
     static let segments = Option(
         "segments", "s", .required("N"),
-        "the number of segments of a file to download at a time, each of at least 1 MiB (1)")
+        "the number of segments to download at a time, each of at least 1 MiB (1)")
     static let directory = Option(
         "directory", "d", .required("DIR"),
         "the directory for the files (the current directory)")
