@@ -142,7 +142,7 @@ public struct FileWriteOptions: Sendable, Hashable {
         self.isDurable = isDurable
     }
 
-    /// Options that require that the file does not exist yet, and otherwise have the default values.
+    /// Options that create a file, and fail if the file already exists.
     public static let creatingNew = FileWriteOptions(mode: .creatingNew)
 
     /// A mode that determines how new content replaces the content at the destination.

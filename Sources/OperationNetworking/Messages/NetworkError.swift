@@ -361,7 +361,7 @@ extension NetworkError {
 }
 
 extension NetworkError {
-    /// Returns a text with several lines that contains all available information about the failure.
+    /// Returns a multiline string that contains all available information about the failure.
     ///
     /// - Parameter showingBody: A Boolean value that indicates whether the report contains the beginning of the
     ///   response body, which can contain secrets. The default is `false`.

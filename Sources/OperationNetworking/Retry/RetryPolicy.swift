@@ -232,7 +232,7 @@ public struct RetryJitter: Sendable, Hashable {
 
     private let kind: Kind
 
-    /// A kind of jitter that does not vary the pauses, for example for tests.
+    /// A kind of jitter that does not vary the pauses, which is useful in tests.
     public static let none = RetryJitter(kind: .none)
     /// A kind of jitter that selects a random pause between zero and the full pause, which results in the fewest
     /// requests under load.
