@@ -39,7 +39,7 @@ public struct NetworkError: Error, Sendable, Hashable {
     ///     and line breaks with spaces, so that text from a server cannot control a terminal or start a new line in a
     ///     log.
     ///   - request: A summary of the request that failed. The default is `nil`.
-    ///   - underlying: The error of a library or the system that caused the failure. The default is `nil`.
+    ///   - underlying: The library or system error that caused the failure. The default is `nil`.
     public init(
         code: Code, phase: Phase, message: String, request: RequestSummary? = nil, underlying: Underlying? = nil
     ) {

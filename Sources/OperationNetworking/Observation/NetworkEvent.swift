@@ -214,7 +214,7 @@ extension NetworkEvent {
         /// A description of the reason for the decision.
         public let note: String?
 
-        /// Creates a decision after a failed attempt, for tests of observers.
+        /// Creates a value that describes the decision after a failed attempt, to test an observer.
         public init(
             _ kind: Kind, pause: Duration? = nil, waitReason: WaitReason? = nil, reason: RetryReason? = nil,
             note: String? = nil
