@@ -178,7 +178,7 @@ final class OperationNode: DependencyNode, @unchecked Sendable {
 
     /// The operation to notify when its last dependency has ended.
     private enum Listener {
-        case nobody
+        case nothing
         /// The operation, which its queue keeps alive until it ends.
         case held(ManagedOperation)
         /// The operation, if it still exists.
@@ -186,14 +186,14 @@ final class OperationNode: DependencyNode, @unchecked Sendable {
 
         var operation: ManagedOperation? {
             switch self {
-            case .nobody: nil
+            case .nothing: nil
             case .held(let operation): operation
             case .loose(let reference): reference.object
             }
         }
     }
 
-    private var listener = Listener.nobody
+    private var listener = Listener.nothing
 
     /// Sets the operation to notify of the end of the last dependency, and returns whether that end came before.
     ///
@@ -216,8 +216,8 @@ final class OperationNode: DependencyNode, @unchecked Sendable {
     override func dependenciesDidEnd() { listening?.dependenciesDidEnd() }
 
     override func takeListener() -> AnyObject? {
-        switch exchange(&listener, with: .nobody) {
-        case .nobody: nil
+        switch exchange(&listener, with: .nothing) {
+        case .nothing: nil
         case .held(let operation): operation
         case .loose(let reference): reference
         }

@@ -193,11 +193,7 @@ public struct ContentTypeRule: Sendable, Hashable {
     /// Returns the type in lowercase, without parameters and spaces.
     private static func bare(_ type: String) -> String {
         // Most types are already in this form.
-        func isPlain(_ byte: UInt8) -> Bool {
-            (0x61...0x7A).contains(byte) || byte == UInt8(ascii: "/") || byte == UInt8(ascii: "+")
-                || byte == UInt8(ascii: "-")
-        }
-        if type.utf8.allSatisfy(isPlain) { return type }
+        if type.utf8.allSatisfy({ (0x61...0x7A).contains($0) || $0 == UInt8(ascii: "/") }) { return type }
         return (type.split(separator: ";", maxSplits: 1).first.map(String.init) ?? "").trimmedBlanks.lowercased()
     }
 

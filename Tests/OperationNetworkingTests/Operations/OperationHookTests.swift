@@ -393,6 +393,25 @@ struct OperationHookTests {
         #expect(hopeless.attemptCount == 3)
     }
 
+    #if OPERATIONKIT_LIBCURL
+        @Test func `the hooks of a repeated attempt do not run on the thread of the session`() async throws {
+            final class Noted: NetworkDataOperation<String>, @unchecked Sendable {
+                let isOnSession = EventRecorder<Bool>()
+
+                override func makeRequest() throws -> NetworkRequest {
+                    isOnSession.record(SessionTurn.current != nil)
+                    return try super.makeRequest()
+                }
+            }
+            let bench = try OperationBench()
+            bench.server.route("/") { _ in .reset }
+            let operation = Noted(url: bench.server.url("/"), urlSession: bench.session) { _, _ in "" }
+            operation.networkAttempts.set(Again(most: 3))
+            _ = await failure(of: operation)
+            #expect(operation.isOnSession.events == [false, false, false])
+        }
+    #endif
+
     @Test func `many attempts that fail in a hook need no deep stack`() async throws {
         /// Has an asynchronous hook that does not suspend its task, and no task.
         final class NoTask: NetworkDataOperation<String>, @unchecked Sendable {

@@ -222,7 +222,10 @@ extension NetworkAttempts {
             note(.decided(answer), report.number, host)
             return perform(action)
         }
-        guard isAside else { return perform(action) }
+        guard isAside else {
+            // The hooks of the next attempt are code of the user, which must not block the thread of a session.
+            return action == .takePlace && SessionTurn.current != nil ? performElsewhere(action) : perform(action)
+        }
         performElsewhere(action) { self.note(.decided(answer), report.number, host) }
     }
 }
