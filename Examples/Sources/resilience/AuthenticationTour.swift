@@ -111,7 +111,7 @@ struct AuthenticationTour {
             while authenticator.postponedCount <= index { try await Task.sleep(for: .milliseconds(1)) }
         }
         print("  waiting: \(authenticator.postponed.compactMap(\.name))")
-        expect(try authenticator.run(operations[2]) { try $0.with("Authorization", "Bearer new") })
+        expect(authenticator.run(operations[2]) { try $0.with("Authorization", "Bearer new") })
         _ = try await operations[2].value
         print("  album 2 was run with its own token")
         expect(authenticator.fail(operations[0]))

@@ -181,17 +181,6 @@ enum QueueRefusal {
 
 // Operations that wait in the middle of their work, without a thread.
 extension ManagedOperation {
-    /// Returns whether the operation occupies or occupied a slot in the queue.
-    package final func isHosted(by queue: QueueManager) -> Bool { placeHost === queue.engine }
-
-    /// Returns whether code that needs a slot for both operations must get the slot of this operation first.
-    ///
-    /// Two queues have a fixed order. So two callers that each hold one slot cannot wait for each other.
-    package final func precedes(_ other: ManagedOperation) -> Bool {
-        guard let host = placeHost, let otherHost = other.placeHost else { return true }
-        return ObjectIdentifier(host) < ObjectIdentifier(otherHost)
-    }
-
     /// Makes the operation wait without a slot, because its body has returned or is about to return.
     ///
     /// - Parameters:

@@ -135,18 +135,22 @@ struct FewOrMany<Element> {
 /// An element can be removed at a small cost. Regardless of how many elements are added and removed, the list stores at
 /// most about twice as many entries as it ever held at the same time.
 package struct ForgettingList<Element> {
-    private struct Entry {
+    fileprivate struct Entry {
         let id: UInt64
         /// The element, or `nil` after it was removed.
         var element: Element?
     }
 
-    /// The entries, of which the last one always holds an element.
+    /// The entries. The first one after `head` and the last one always hold an element.
     private var entries: [Entry] = []
+    /// The number of entries before the first one that holds an element.
+    private var head: UInt32 = 0
+    private var liveCount: UInt32 = 0
 
     package init() {}
 
-    package var isEmpty: Bool { entries.isEmpty }
+    package var isEmpty: Bool { liveCount == 0 }
+    package var count: Int { Int(liveCount) }
 
     /// The number of stored entries, including those whose element was removed.
     package var storedCount: Int { entries.count }
@@ -160,18 +164,32 @@ package struct ForgettingList<Element> {
     package mutating func append(_ element: Element, id: UInt64) {
         if entries.count == entries.capacity {
             entries.removeAll { $0.element == nil }
+            head = 0
             // Reserves twice the space, so that the next search for removed entries is equally far away.
             if entries.count * 2 > entries.capacity { entries.reserveCapacity(max(entries.count * 2, 4)) }
         }
         entries.append(Entry(id: id, element: element))
+        liveCount += 1
     }
 
     /// Removes an element and returns it, so that the caller can release it outside a lock.
     package mutating func remove(_ id: UInt64) -> Element? {
-        guard let position = position(of: id) else { return nil }
-        let removed = exchange(&entries[position].element, with: nil)
-        trim()
-        return removed
+        position(of: id).flatMap { removeElement(at: $0) }
+    }
+
+    /// Removes and returns the first element for which the closure returns `true`.
+    package mutating func removeFirst(where isWanted: (Element) -> Bool) -> Element? {
+        entries.firstIndex { $0.element.map(isWanted) ?? false }.flatMap { removeElement(at: $0) }
+    }
+
+    /// Removes and returns the first element.
+    package mutating func popFirst() -> Element? { isEmpty ? nil : removeElement(at: Int(head)) }
+
+    /// Removes and returns the given number of elements at the start of the list, or all of them if there are fewer.
+    package mutating func take(_ count: Int) -> [Element] {
+        var taken: [Element] = []
+        while taken.count < count, let element = popFirst() { taken.append(element) }
+        return taken
     }
 
     /// Changes the element with a number, or returns `nil` if there is none.
@@ -185,7 +203,7 @@ package struct ForgettingList<Element> {
 
     /// Removes and returns all elements.
     package mutating func takeAll() -> [Element] {
-        exchange(&entries, with: []).compactMap(\.element)
+        exchange(&self, with: ForgettingList()).elements
     }
 
     /// Removes and returns the elements for which the closure returns `true`.
@@ -196,7 +214,7 @@ package struct ForgettingList<Element> {
             taken.append(element)
             entries[position].element = nil
         }
-        trim()
+        trim(after: taken.count)
         return taken
     }
 
@@ -211,10 +229,23 @@ package struct ForgettingList<Element> {
         return first < entries.count && entries[first].id == id ? first : nil
     }
 
-    private mutating func trim() {
+    private mutating func removeElement(at position: Int) -> Element? {
+        guard let element = exchange(&entries[position].element, with: nil) else { return nil }
+        trim(after: 1)
+        return element
+    }
+
+    /// Removes the empty entries at the end, and finds the first element, after a number of elements was removed.
+    private mutating func trim(after count: Int) {
+        liveCount -= UInt32(count)
         while !entries.isEmpty, entries[entries.count - 1].element == nil { entries.removeLast() }
+        while head < entries.count, entries[Int(head)].element == nil { head += 1 }
+        if entries.isEmpty { head = 0 }
     }
 }
+
+extension ForgettingList: Sendable where Element: Sendable {}
+extension ForgettingList.Entry: Sendable where Element: Sendable {}
 
 /// A weak reference in its own object, so that other threads can read it, and objects that need none do not pay for it.
 package final class WeakReference<Object: AnyObject & Sendable>: Sendable {

@@ -9,7 +9,7 @@ import OperationCore
 ///
 /// To create a realm, create an authenticator and read its ``Authenticator/realm`` property.
 public final class AuthenticationRealm: Sendable {
-    typealias Machine = PostponementMachine<any Sendable>
+    typealias Machine = PostponementMachine<any Sendable, Waiter>
 
     struct Closures: Sendable {
         let apply: @Sendable (any Sendable, NetworkRequest) throws -> NetworkRequest
@@ -20,15 +20,24 @@ public final class AuthenticationRealm: Sendable {
     /// An operation that waits for a credential.
     struct Waiter: Sendable {
         weak var operation: (any AttemptHost)?
+        /// The identity of the operation, by which a search does not retain the operation.
+        let identity: ObjectIdentifier
         /// The refreshes on whose behalf the operation was created, which must not wait for a refresh that it causes.
         let scope: RefreshScope
         let goOn: @Sendable () -> Void
         let fail: @Sendable (NetworkError) -> Void
+
+        init(
+            _ operation: any AttemptHost, _ scope: RefreshScope, goOn: @escaping @Sendable () -> Void,
+            fail: @escaping @Sendable (NetworkError) -> Void
+        ) {
+            (self.operation, self.scope, self.goOn, self.fail) = (operation, scope, goOn, fail)
+            identity = ObjectIdentifier(operation)
+        }
     }
 
     struct State {
         var machine: Machine
-        var waiters: [Machine.Ticket: Waiter] = [:]
         var refresh: Refresh?
         /// The scopes of the refreshes that are about to begin, by the number of the refresh.
         var scopes: [Int: RefreshScope] = [:]
@@ -118,10 +127,7 @@ public final class AuthenticationRealm: Sendable {
     }
 
     /// The waiting operations, in the order of their arrival.
-    var postponed: [any AnyNetworkOperation] {
-        let waiters = state.withLock { $0.waiters }
-        return waiters.sorted { $0.key < $1.key }.compactMap { $0.value.operation }
-    }
+    var postponed: [any AnyNetworkOperation] { state.withLock { $0.machine.waiters }.compactMap { $0.operation } }
 
     // Calls of the operations.
 
@@ -133,7 +139,7 @@ public final class AuthenticationRealm: Sendable {
 
     /// Requests a credential for a request that is ready.
     func want(_ waiter: Waiter) -> Machine.Answer {
-        ask(waiter) { $0.want(now: $1) }
+        ask(waiter.scope) { $0.want(waiter, now: $1) }
     }
 
     /// Reports that the credential of a version was rejected.
@@ -143,7 +149,7 @@ public final class AuthenticationRealm: Sendable {
     /// - Parameter first: The number of credentials at the first rejection in the same operation, or nil if there was
     ///   none.
     func reject(_ version: Int, after first: Int?, _ waiter: Waiter) -> Machine.Answer {
-        ask(waiter) { $0.reject(version, isSecond: first.map { version > $0 } ?? false, now: $1) }
+        ask(waiter.scope) { $0.reject(version, isSecond: first.map { version > $0 } ?? false, waiter, now: $1) }
     }
 
     /// Reports a rejection before the response is complete, and returns the number of credentials so far.
@@ -169,14 +175,13 @@ public final class AuthenticationRealm: Sendable {
     }
 
     private func ask(
-        _ waiter: Waiter, _ question: (inout Machine, OperationInstant) -> (Machine.Answer, [Machine.Action])
+        _ scope: RefreshScope, _ question: (inout Machine, OperationInstant) -> (Machine.Answer, [Machine.Action])
     ) -> Machine.Answer {
         let now = options.clock.now
         let (answer, begins, old) = state.withLock { state in
             let old = state.machine.lastError
             let (answer, actions) = question(&state.machine, now)
-            if case .wait(let ticket) = answer { state.waiters[ticket] = waiter }
-            return (answer, note(actions, &state, waiter.scope), old)
+            return (answer, note(actions, &state, scope), old)
         }
         // It may hold a user's object, so it is released without holding the lock.
         withExtendedLifetime(old) {}
@@ -190,12 +195,7 @@ public final class AuthenticationRealm: Sendable {
     }
 
     /// Removes an operation that no longer waits.
-    func leave(_ ticket: Machine.Ticket) {
-        state.release { state in
-            state.machine.leave(ticket)
-            return state.waiters.removeValue(forKey: ticket)
-        }
-    }
+    func leave(_ ticket: UInt64) { state.release { $0.machine.leave(ticket) } }
 
     // Calls of the user.
 
@@ -253,12 +253,10 @@ extension AuthenticationRealm {
         switch action {
         case .refresh(let number, let old): refresh(number, old)
         case .dropRefresh(let number): stop(number)
-        case .release(let tickets):
-            let waiters = take(tickets)
+        case .release(let waiters):
             tell(event(.released, count: waiters.count))
             for waiter in waiters { waiter.goOn() }
-        case .fail(let tickets, let failure):
-            let waiters = take(tickets)
+        case .fail(let waiters, let failure):
             let error = error(failure)
             tell(event(.failed, count: waiters.count, error: error))
             for waiter in waiters { waiter.fail(error) }
@@ -267,10 +265,6 @@ extension AuthenticationRealm {
                 self?.apply { ((), $0.passTime($1)) }
             }
         }
-    }
-
-    private func take(_ tickets: [Machine.Ticket]) -> [Waiter] {
-        state.withLock { state in tickets.compactMap { state.waiters.removeValue(forKey: $0) } }
     }
 
     // Events.
@@ -299,29 +293,11 @@ extension AuthenticationRealm {
 
 // Calls for a single waiting operation.
 extension AuthenticationRealm {
-    func run(
-        _ operation: any AnyNetworkOperation, on queue: QueueManager?,
-        changing change: @escaping PostponedOperations.Change
-    ) throws(QueueError) -> Bool {
+    func run(_ operation: any AnyNetworkOperation, changing change: @escaping PostponedOperations.Change) -> Bool {
         guard let waiter = takeOut(operation), let host = waiter.operation else { return false }
-        let goOn = { @Sendable [self, weak host] in
-            host?.networkAttempts.policy(of: CredentialAgent.self)?.goWithout(self)
-            host?.networkAttempts.change(with: change)
-            waiter.goOn()
-        }
-        // Otherwise, the operation would wait in that queue behind its own placeholder.
-        guard let queue, !host.isHosted(by: queue) else {
-            goOn()
-            return true
-        }
-        do throws(QueueError) {
-            try queue.add(PostponedRun(of: host, goOn))
-        } catch {
-            // The operation has lost its position, and the credential may have arrived in the meantime. So it asks for
-            // the credential again.
-            waiter.goOn()
-            throw error
-        }
+        host.networkAttempts.policy(of: CredentialAgent.self)?.goWithout(self)
+        host.networkAttempts.change(with: change)
+        waiter.goOn()
         return true
     }
 
@@ -333,13 +309,8 @@ extension AuthenticationRealm {
 
     /// Removes an operation from the line, and returns nil if it is not in the line.
     private func takeOut(_ operation: any AnyNetworkOperation) -> Waiter? {
-        // The search does not hold the lock, because it may release an operation that has just ended.
-        let waiters = state.withLock { $0.waiters }
-        guard let ticket = waiters.first(where: { $0.value.operation === operation })?.key else { return nil }
-        return state.withLock { state in
-            state.machine.leave(ticket)
-            return state.waiters.removeValue(forKey: ticket)
-        }
+        let identity = ObjectIdentifier(operation)
+        return state.withLock { $0.machine.leave { $0.identity == identity } }
     }
 }
 
@@ -352,18 +323,13 @@ extension Authenticator {
     ///
     /// - Parameters:
     ///   - operation: An operation in ``postponed``.
-    ///   - queue: A queue in which the operation waits for a slot before it sends the request. For details, see
-    ///     ``PostponedOperations/runAll(on:changing:)``. The default is `nil`, which sends the request immediately.
     ///   - change: A closure that changes the request for this attempt and for all later attempts.
     /// - Returns: `true` if the operation was waiting for a credential; otherwise, `false`.
-    /// - Throws: A `QueueError` if the queue does not accept the operation. The operation then returns to the end of
-    ///   the list of waiting operations.
     @discardableResult
     public func run(
-        _ operation: any AnyNetworkOperation, on queue: QueueManager? = nil,
-        changing change: @escaping PostponedOperations.Change
-    ) throws(QueueError) -> Bool {
-        try realm.run(operation, on: queue, changing: change)
+        _ operation: any AnyNetworkOperation, changing change: @escaping PostponedOperations.Change
+    ) -> Bool {
+        realm.run(operation, changing: change)
     }
 
     /// Makes an operation that waits for a credential fail.

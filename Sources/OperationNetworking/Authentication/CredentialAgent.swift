@@ -64,7 +64,7 @@ final class CredentialAgent: AttemptGate, AttemptPolicy {
         guard let realm = realm(for: request) else { return answer(.go(request)) }
         let turns = TurnTaking()
         let waiter = AuthenticationRealm.Waiter(
-            operation: host, scope: scope, goOn: { turns.second { answer(.again) } },
+            host, scope, goOn: { turns.second { answer(.again) } },
             fail: { error in turns.second { answer(.refuse(error)) } })
         switch realm.want(waiter) {
         case .give(let credential, let version):
@@ -167,7 +167,7 @@ final class CredentialAgent: AttemptGate, AttemptPolicy {
             DispatchQueue.global().async { offline.decide(report.with(error), for: host, end) }
         }
         let waiter = AuthenticationRealm.Waiter(
-            operation: host, scope: scope,
+            host, scope,
             goOn: {
                 turns.second {
                     answer(AttemptAnswer(.replay(after: .zero), note: "a new credential arrived: sending again"))

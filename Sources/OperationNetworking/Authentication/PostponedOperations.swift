@@ -15,8 +15,8 @@ import OperationCore
 ///     return operation
 /// }
 ///
-/// func didPay(receipt: String) throws {
-///     try unpaid.runAll { request in try request.with("X-Receipt", receipt) }
+/// func didPay(receipt: String) {
+///     unpaid.runAll { request in try request.with("X-Receipt", receipt) }
 /// }
 /// ```
 ///
@@ -28,20 +28,16 @@ public final class PostponedOperations: Sendable {
     public typealias Change = @Sendable (NetworkRequest) throws -> NetworkRequest
 
     private struct Entry {
-        let id: UInt64
         weak var operation: (any AttemptHost)?
+        /// The identity of the operation, by which a search does not retain the operation.
+        let identity: ObjectIdentifier
         let answer: @Sendable (AttemptAnswer) -> Void
-    }
-
-    private struct State {
-        var entries: [UInt64: Entry] = [:]
-        var last: UInt64 = 0
     }
 
     /// A phrase that describes the event for which the operations wait, such as "until it is paid".
     public let reason: String
     private let rule: @Sendable (FailedAttempt) -> Bool
-    private let state = Locked(State())
+    private let state = Locked((entries: ForgettingList<Entry>(), last: UInt64(0)))
 
     /// Creates an empty list with a rule that decides which operations to pause.
     ///
@@ -55,73 +51,37 @@ public final class PostponedOperations: Sendable {
     }
 
     /// The paused operations, in the order in which they were paused.
-    public var operations: [any AnyNetworkOperation] { entries.compactMap { $0.operation } }
+    public var operations: [any AnyNetworkOperation] { state.withLock { $0.entries.elements }.compactMap { $0.operation } }
 
     /// The number of paused operations.
     public var count: Int { state.withLock { $0.entries.count } }
 
-    private var entries: [Entry] {
-        state.withLock { state in state.entries.sorted { $0.key < $1.key }.map(\.value) }
-    }
-
     /// Resumes all paused operations, in the order in which they were paused, so that each operation sends its request
     /// again.
     ///
-    /// - Parameters:
-    ///   - queue: A queue in which each operation waits for a slot before it continues, in addition to the slot in its
-    ///     own queue. The operation keeps the slot until it ends or is paused again. During a wait, for example for the
-    ///     network, the operation releases the slot. If an operation is already in this queue, it continues
-    ///     immediately. The default is `nil`, which resumes all operations immediately.
-    ///   - change: A closure that changes the request for the next attempt and for all later attempts of each
-    ///     operation. The default is `nil`.
-    /// - Throws: A `QueueError` if the queue does not accept an operation. That operation and all later operations stay
-    ///   paused.
-    public func runAll(on queue: QueueManager? = nil, changing change: Change? = nil) throws(QueueError) {
-        var entries = takeAll()[...]
-        do throws(QueueError) {
-            while let entry = entries.first {
-                try run(entry, on: queue, change)
-                entries.removeFirst()
-            }
-        } catch {
-            putBack(entries)
-            throw error
-        }
+    /// - Parameter change: A closure that changes the request for the next attempt and for all later attempts of each
+    ///   operation. The default is `nil`.
+    public func runAll(changing change: Change? = nil) {
+        for entry in takeAll() { run(entry, change) }
     }
 
     /// Resumes one paused operation, so that the operation sends its request again.
     ///
     /// - Parameters:
     ///   - operation: The operation to resume.
-    ///   - queue: A queue in which the operation waits for a slot before it continues. For details, see
-    ///     ``runAll(on:changing:)``. The default is `nil`, which resumes the operation immediately.
-    ///   - change: A closure that changes the request for the next attempt and for all later attempts of each
-    ///     operation. The default is `nil`.
+    ///   - change: A closure that changes the request for the next attempt and for all later attempts of the operation.
+    ///     The default is `nil`.
     /// - Returns: `true` if the list contained the operation; otherwise, `false`.
-    /// - Throws: A `QueueError` if the queue does not accept the operation. The operation then stays paused.
     @discardableResult
-    public func run(
-        _ operation: any AnyNetworkOperation, on queue: QueueManager? = nil, changing change: Change? = nil
-    ) throws(QueueError) -> Bool {
+    public func run(_ operation: any AnyNetworkOperation, changing change: Change? = nil) -> Bool {
         guard let entry = take(operation) else { return false }
-        do throws(QueueError) {
-            try run(entry, on: queue, change)
-        } catch {
-            putBack([entry])
-            throw error
-        }
+        run(entry, change)
         return true
     }
 
-    private func run(_ entry: Entry, on queue: QueueManager?, _ change: Change?) throws(QueueError) {
-        guard let operation = entry.operation else { return }
-        let goOn = { @Sendable [weak operation] in
-            if let change { operation?.networkAttempts.change(with: change) }
-            entry.answer(AttemptAnswer(.replay(after: .zero), note: "run again"))
-        }
-        // Otherwise, the operation would wait in that queue behind its own placeholder.
-        guard let queue, !operation.isHosted(by: queue) else { return goOn() }
-        try queue.add(PostponedRun(of: operation, goOn))
+    private func run(_ entry: Entry, _ change: Change?) {
+        if let change { entry.operation?.networkAttempts.change(with: change) }
+        entry.answer(AttemptAnswer(.replay(after: .zero), note: "run again"))
     }
 
     /// Makes a paused operation fail with the error of its last attempt.
@@ -144,24 +104,11 @@ public final class PostponedOperations: Sendable {
         for entry in takeAll() { entry.operation?.cancel() }
     }
 
-    private func takeAll() -> [Entry] {
-        let taken = state.withLock { state in exchange(&state.entries, with: [:]) }
-        return taken.sorted { $0.key < $1.key }.map(\.value)
-    }
+    private func takeAll() -> [Entry] { state.withLock { $0.entries.takeAll() } }
 
     private func take(_ operation: any AnyNetworkOperation) -> Entry? {
-        // The search does not hold the lock, because it may release an operation that has just ended.
-        let entries = state.withLock { $0.entries }
-        guard let id = entries.first(where: { $0.value.operation === operation })?.key else { return nil }
-        return state.withLock { $0.entries.removeValue(forKey: id) }
-    }
-
-    private func putBack(_ entries: ArraySlice<Entry>) {
-        state.withLock { state in
-            for entry in entries { state.entries[entry.id] = entry }
-        }
-        // An operation that ended in the meantime did not find its entry.
-        for entry in entries where entry.operation?.networkAttempts.isEnded ?? true { remove(entry.id) }
+        let identity = ObjectIdentifier(operation)
+        return state.withLock { $0.entries.removeFirst { $0.identity == identity } }
     }
 
     // Calls of the operations.
@@ -171,17 +118,16 @@ public final class PostponedOperations: Sendable {
     var waitReason: WaitReason { WaitReason(.release, "paused" + (reason.isEmpty ? "" : " \(reason)")) }
 
     func add(_ operation: any AttemptHost, _ answer: @escaping @Sendable (AttemptAnswer) -> Void) -> UInt64 {
-        // The placeholder of the operation in a queue is no longer needed.
-        (operation.networkAttempts.takeStandIn() as? PostponedRun)?.finish(withResult: ())
+        let entry = Entry(operation: operation, identity: ObjectIdentifier(operation), answer: answer)
         return state.withLock { state in
             state.last += 1
-            state.entries[state.last] = Entry(id: state.last, operation: operation, answer: answer)
+            state.entries.append(entry, id: state.last)
             return state.last
         }
     }
 
     func remove(_ id: UInt64) {
-        state.release { $0.entries.removeValue(forKey: id) }
+        state.release { $0.entries.remove(id) }
     }
 }
 

@@ -17,15 +17,12 @@ import OperationCore
 ///   └─────────────────│───┴────────────────────────────────────────────────┤
 ///                     └──── set ──── failed(for that version) ◀── failed ──┘
 /// ```
-package struct PostponementMachine<Credential: Sendable>: Sendable {
-    /// The identifier of a waiting operation, which is larger for a later arrival.
-    package typealias Ticket = UInt64
-
+package struct PostponementMachine<Credential: Sendable, Waiter: Sendable>: Sendable {
     /// The decision about a request that needs a credential, or whose credential was rejected.
     package enum Answer: Sendable {
         case give(Credential, version: Int)
         /// Wait, with this ticket.
-        case wait(Ticket)
+        case wait(UInt64)
         /// Send the request again now, because there is a newer credential.
         case replay
         case fail(Failure)
@@ -39,10 +36,10 @@ package struct PostponementMachine<Credential: Sendable>: Sendable {
         /// Cancel a refresh that is no longer needed.
         case dropRefresh(Int)
         /// Let these operations continue.
-        case release([Ticket])
+        case release([Waiter])
         /// Call `passTime(_:)` at this time.
         case callAt(OperationInstant)
-        case fail([Ticket], Failure)
+        case fail([Waiter], Failure)
     }
 
     private enum State {
@@ -58,7 +55,8 @@ package struct PostponementMachine<Credential: Sendable>: Sendable {
     private var state = State.absent
     /// A number that increases with each new credential and each sign-out, starting at 0.
     package private(set) var version = 0
-    private var line = TicketLine()
+    private var line = ForgettingList<Waiter>()
+    private var lastTicket: UInt64 = 0
     /// The times at which the last refreshes began.
     private var begun: [OperationInstant] = []
     private var refreshes = 0
@@ -79,6 +77,8 @@ package struct PostponementMachine<Credential: Sendable>: Sendable {
 
     package var isRefreshing: Bool { if case .refreshing = state { true } else { false } }
     package var waitingCount: Int { line.count }
+    /// The waiting operations, in the order of their arrival.
+    package var waiters: [Waiter] { line.elements }
     /// Returns whether operations wait for this refresh.
     package func isUnderWay(_ refresh: Int) -> Bool {
         if case .refreshing(refresh, _, _) = state { true } else { false }
@@ -118,7 +118,7 @@ extension PostponementMachine {
     package func mayLeave(_ version: Int) -> Bool { if case .valid = state { version == self.version } else { false } }
 
     /// Requests a credential for a request that is ready.
-    package mutating func want(now: OperationInstant) -> (Answer, [Action]) {
+    package mutating func want(_ waiter: Waiter, now: OperationInstant) -> (Answer, [Action]) {
         switch state {
         case .valid(let credential, let staleAt, let end):
             guard let staleAt, staleAt <= now, canRefresh else { return (.give(credential, version: version), []) }
@@ -127,31 +127,33 @@ extension PostponementMachine {
                     ? (.give(credential, version: version), []) : (.fail(failure), [])
             }
             guard mayBegin(now) else { return (.give(credential, version: version), []) }
-            return wait(begin(old: credential, usableUntil: end, now))
-        case .absent: return wait(begin(old: nil, now))
-        case .refreshing: return (.wait(line.append()), [])
+            return wait(waiter, begin(old: credential, usableUntil: end, now))
+        case .absent: return wait(waiter, begin(old: nil, now))
+        case .refreshing: return wait(waiter)
         case .failed(let failure, let end, let old):
-            return beginAfter(failure, until: end, old: old, now)
+            return beginAfter(failure, until: end, old: old, waiter, now)
         }
     }
 
     /// Reports that the credential of a version was rejected.
     ///
     /// - Parameter isSecond: Whether the same operation already had an older credential rejected.
-    package mutating func reject(_ version: Int, isSecond: Bool, now: OperationInstant) -> (Answer, [Action]) {
+    package mutating func reject(
+        _ version: Int, isSecond: Bool, _ waiter: Waiter, now: OperationInstant
+    ) -> (Answer, [Action]) {
         switch state {
         case .valid(let credential, _, _):
             if isSecond { return (.refuse, []) }
             if version < self.version { return (.replay, []) }
             if let failure = fallBack(now) { return (.fail(failure), failAll(failure)) }
             guard !canRefresh || mayBegin(now) else { return (.fail(Failure(.tooMany, mayPass: true)), []) }
-            return wait(begin(old: credential, now))
-        case .absent: return isSecond ? (.refuse, []) : (.wait(line.append()), [])
+            return wait(waiter, begin(old: credential, now))
+        case .absent: return isSecond ? (.refuse, []) : wait(waiter)
         case .refreshing:
             noteOldRejected(version)
-            return isSecond ? (.refuse, []) : (.wait(line.append()), [])
+            return isSecond ? (.refuse, []) : wait(waiter)
         case .failed(let failure, let end, let old):
-            return isSecond ? (.refuse, []) : beginAfter(failure, until: end, old: old, now)
+            return isSecond ? (.refuse, []) : beginAfter(failure, until: end, old: old, waiter, now)
         }
     }
 
@@ -191,16 +193,25 @@ extension PostponementMachine {
         return failure
     }
 
-    /// Removes an operation that no longer waits.
-    package mutating func leave(_ ticket: Ticket) { line.remove(ticket) }
+    /// Removes and returns an operation that no longer waits.
+    package mutating func leave(_ ticket: UInt64) -> Waiter? { line.remove(ticket) }
 
-    private mutating func wait(_ actions: [Action]) -> (Answer, [Action]) { (.wait(line.append()), actions) }
+    /// Removes and returns the waiting operation for which the closure returns `true`.
+    package mutating func leave(where isWanted: (Waiter) -> Bool) -> Waiter? {
+        line.removeFirst(where: isWanted)
+    }
+
+    private mutating func wait(_ waiter: Waiter, _ actions: [Action] = []) -> (Answer, [Action]) {
+        lastTicket += 1
+        line.append(waiter, id: lastTicket)
+        return (.wait(lastTicket), actions)
+    }
 
     private mutating func beginAfter(
-        _ failure: Failure, until end: OperationInstant?, old: Credential?, _ now: OperationInstant
+        _ failure: Failure, until end: OperationInstant?, old: Credential?, _ waiter: Waiter, _ now: OperationInstant
     ) -> (Answer, [Action]) {
         guard let end, end <= now, !canRefresh || mayBegin(now) else { return (.fail(failure), []) }
-        return wait(begin(old: old, now))
+        return wait(waiter, begin(old: old, now))
     }
 
     private mutating func mayBegin(_ now: OperationInstant) -> Bool {
@@ -293,8 +304,8 @@ extension PostponementMachine {
     }
 
     private mutating func failAll(_ failure: Failure) -> [Action] {
-        let tickets = line.takeAll()
-        return tickets.isEmpty ? [] : [.fail(tickets, failure)]
+        let waiters = line.takeAll()
+        return waiters.isEmpty ? [] : [.fail(waiters, failure)]
     }
 
     private mutating func take(
@@ -314,14 +325,14 @@ extension PostponementMachine {
     /// Records that time has passed, so that the next operations may continue.
     package mutating func passTime(_ now: OperationInstant) -> [Action] {
         guard isValid, let moment = nextRelease, moment <= now else { return [] }
-        let tickets = line.take(limits.pace.count)
+        let waiters = line.take(limits.pace.count)
         guard !line.isEmpty else {
             nextRelease = nil
-            return tickets.isEmpty ? [] : [.release(tickets)]
+            return waiters.isEmpty ? [] : [.release(waiters)]
         }
         let next = now.advanced(by: limits.pace.interval)
         nextRelease = next
-        return [.release(tickets), .callAt(next)]
+        return [.release(waiters), .callAt(next)]
     }
 }
 
@@ -362,68 +373,4 @@ extension PostponementMachine {
             self.pause = pause
         }
     }
-}
-
-/// An operation that waits in a chosen queue in place of a paused operation, which continues when this one starts.
-///
-/// It holds a slot while the paused operation works, and none while that operation waits.
-final class PostponedRun: AsyncOperation<Void, Never>, @unchecked Sendable {
-    // Sendable: its stored properties do not change.
-    private let operation: any AttemptHost
-    private let begin: @Sendable () -> Void
-
-    init(of operation: any AttemptHost, _ begin: @escaping @Sendable () -> Void) {
-        self.operation = operation
-        self.begin = begin
-        super.init()
-        name = operation.name.map { "\($0), again" }
-        // This applies whether or not the operation has started.
-        whenEnded { [weak self, operation] in
-            if let cause = self?.outcome?.cancellationCause { operation.cancelIfUndecided(because: cause) }
-        }
-    }
-
-    override func main() {
-        // The previous placeholder is no longer needed.
-        (operation.networkAttempts.takeStandIn() as? PostponedRun)?.finish(withResult: ())
-        operation.whenEnded { [weak self] in self?.finish(withResult: ()) }
-        operation.networkAttempts.stand(self)
-        begin()
-    }
-}
-
-/// The waiting operations in the order of their arrival, from which one is removed at constant cost.
-struct TicketLine: Sendable {
-    private var present: Set<UInt64> = []
-    private var order = Fifo<UInt64>()
-    private var last: UInt64 = 0
-
-    var isEmpty: Bool { present.isEmpty }
-    var count: Int { present.count }
-
-    mutating func append() -> UInt64 {
-        last += 1
-        present.insert(last)
-        order.append(last)
-        return last
-    }
-
-    mutating func remove(_ ticket: UInt64) {
-        present.remove(ticket)
-        // Removed tickets stay in the order until they are the majority.
-        guard order.count > 64, order.count > present.count * 2 else { return }
-        var kept = Fifo<UInt64>()
-        while let ticket = order.popFirst() { if present.contains(ticket) { kept.append(ticket) } }
-        order = kept
-    }
-
-    mutating func take(_ count: Int) -> [UInt64] {
-        var taken: [UInt64] = []
-        while taken.count < count, let ticket = order.popFirst() {
-            if present.remove(ticket) != nil { taken.append(ticket) }
-        }
-        return taken
-    }
-
-    mutating func takeAll() -> [UInt64] { take(.max) }
 }

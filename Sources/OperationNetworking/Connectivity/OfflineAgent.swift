@@ -159,27 +159,13 @@ extension WaitReason {
 /// policy.longestWait = .seconds(3600)
 /// ```
 public final class OfflineWaiting: Sendable {
-    /// A reason for the end of a wait.
-    package enum End: Sendable, Equatable {
-        /// The network returned, and it is the operation's turn.
-        case released
-        /// The wait reached its limit.
-        case limitReached
-    }
-
-    package typealias Ticket = OfflineWaitingMachine.Ticket
+    package typealias End = OfflineWaitEnd
+    package typealias Ticket = UInt64
     /// A closure that receives the end of the wait, and the time for which the network was unavailable during the wait.
     package typealias Body = @Sendable (End, Duration) -> Void
 
-    private struct Waiter {
-        let body: Body
-        /// The total time without a network when the operation began to wait.
-        let since: OperationInstant
-    }
-
     private struct State {
-        var machine: OfflineWaitingMachine
-        var waiters: [Ticket: Waiter] = [:]
+        var machine: OfflineWaitingMachine<Body>
         var observation: ConnectivityObservation?
         var isWatching = false
         var timer: (any OperationTimer)?
@@ -236,11 +222,7 @@ public final class OfflineWaiting: Sendable {
     package func enter(atMost limit: Duration?, _ body: @escaping Body) -> Ticket? {
         watch()
         let (now, chance) = (clock.now, chance())
-        let ticket = state.withLock { state in
-            let ticket = state.machine.enter(atMost: limit, now: now, chance: chance)
-            if let ticket { state.waiters[ticket] = Waiter(body: body, since: state.machine.offlineTime(at: now)) }
-            return ticket
-        }
+        let ticket = state.withLock { $0.machine.enter(body, atMost: limit, now: now, chance: chance) }
         arm()
         return ticket
     }
@@ -249,9 +231,7 @@ public final class OfflineWaiting: Sendable {
     @discardableResult
     package func leave(_ ticket: Ticket) -> Bool {
         // The waiter's contents are released here, without holding the lock.
-        let waiter = state.withLock { state in
-            state.machine.leave(ticket) ? state.waiters.removeValue(forKey: ticket) : nil
-        }
+        let waiter = state.withLock { $0.machine.leave(ticket) }
         if waiter != nil { arm() }
         return waiter != nil
     }
@@ -291,29 +271,24 @@ public final class OfflineWaiting: Sendable {
     private func timerFired(_ number: Int) {
         let (now, chance) = (clock.now, chance())
         var timer: (any OperationTimer)?
-        let ended: [(waiter: Waiter, end: End, duration: Duration)] = state.withLock { state in
+        let ended: [OfflineWaitingMachine<Body>.Ended] = state.withLock { state in
             guard state.armings == number else { return [] }
             state.armedFor = nil
             timer = state.timer.take()
-            return state.machine.timePassed(now: now, chance: chance).compactMap { action in
-                let (ticket, end) = action.parts
-                guard let waiter = state.waiters.removeValue(forKey: ticket) else { return nil }
-                return (waiter, end, waiter.since.duration(to: state.machine.offlineTime(at: now)))
-            }
+            return state.machine.timePassed(now: now, chance: chance)
         }
         withExtendedLifetime(timer) {}
         arm()
-        for (waiter, end, duration) in ended { waiter.body(end, duration) }
+        for (body, end, duration) in ended { body(end, duration) }
     }
 }
 
-extension OfflineWaitingMachine.Action {
-    fileprivate var parts: (OfflineWaitingMachine.Ticket, OfflineWaiting.End) {
-        switch self {
-        case .release(let ticket): (ticket, .released)
-        case .giveUp(let ticket): (ticket, .limitReached)
-        }
-    }
+/// A reason for the end of a wait for the network.
+package enum OfflineWaitEnd: Sendable, Equatable {
+    /// The network returned, and it is the operation's turn.
+    case released
+    /// The wait reached its limit.
+    case limitReached
 }
 
 /// The state of the operations that wait for the network, as a value that receives the time, random numbers and the
@@ -323,32 +298,23 @@ extension OfflineWaitingMachine.Action {
 /// operation that has waited too long without a network leaves with an error. Its wait is measured on a clock that runs
 /// only while the network is unavailable. The time that it waits for its turn while the network is available does not
 /// count.
-package struct OfflineWaitingMachine {
-    /// The identifier of a waiting operation, which is never used again.
-    package typealias Ticket = UInt64
+package struct OfflineWaitingMachine<Waiter> {
+    package typealias Ended = (waiter: Waiter, end: OfflineWaitEnd, duration: Duration)
 
-    package enum Action: Sendable, Equatable {
-        /// The operation resumes.
-        case release(Ticket)
-        /// The operation has reached the limit of its wait.
-        case giveUp(Ticket)
-    }
-
-    private struct Wait: Sendable {
+    private struct Wait {
+        let waiter: Waiter
+        /// The total time without a network when the operation began to wait.
+        let since: OperationInstant
         /// The identifier of the limit in the heap, or `nil` if the wait has no limit.
-        let limit: UInt64?
+        var limit: UInt64?
     }
 
     private let capacity: Int
     private let pace: OfflineResumePace
-    private var waits: [Ticket: Wait] = [:]
-    /// The limits, ordered by the time without a network.
-    private var heap = TimerHeap<Ticket>()
-    /// The tickets in the order of arrival.
-    ///
-    /// Tickets that have left are skipped.
-    private var line = Fifo<Ticket>()
-    private var lastTicket: Ticket = 0
+    private var waits = ForgettingList<Wait>()
+    /// The tickets of the waits with limits, ordered by the time without a network.
+    private var heap = TimerHeap<UInt64>()
+    private var lastTicket: UInt64 = 0
     private var nextRelease: OperationInstant?
     /// The total time without a network, before the current outage.
     private var offlineBefore = OperationInstant(offset: .zero)
@@ -368,8 +334,6 @@ package struct OfflineWaitingMachine {
     /// The number of waiting operations.
     package var count: Int { waits.count }
     package var isOffline: Bool { goneSince != nil }
-    /// The length of the line, including tickets that have left, for tests.
-    package var lineCount: Int { line.count }
 
     /// Returns the total time without a network until now.
     package func offlineTime(at now: OperationInstant) -> OperationInstant {
@@ -388,29 +352,25 @@ package struct OfflineWaitingMachine {
     /// Adds an operation to the line, and returns `nil` if the capacity is exhausted.
     ///
     /// - Parameter limit: The maximum time to wait without a network, or `nil` for no limit.
-    package mutating func enter(atMost limit: Duration?, now: OperationInstant, chance: Double) -> Ticket? {
+    package mutating func enter(
+        _ waiter: Waiter, atMost limit: Duration?, now: OperationInstant, chance: Double
+    ) -> UInt64? {
         guard waits.count < capacity else { return nil }
         lastTicket += 1
-        let due = limit.map { offlineTime(at: now).advanced(by: $0) }
-        waits[lastTicket] = Wait(limit: due.map { heap.insert(lastTicket, due: $0) })
-        line.append(lastTicket)
+        let since = offlineTime(at: now)
+        let entry = limit.map { heap.insert(lastTicket, due: since.advanced(by: $0)) }
+        waits.append(Wait(waiter: waiter, since: since, limit: entry), id: lastTicket)
         // The network may have returned since the caller checked it.
         if !isOffline, nextRelease == nil { nextRelease = now.advanced(by: pace.delay(chance)) }
         return lastTicket
     }
 
-    /// Removes an operation from the line, and returns `false` if it did not wait.
-    package mutating func leave(_ ticket: Ticket) -> Bool {
-        guard let wait = waits.removeValue(forKey: ticket) else { return false }
+    /// Removes an operation from the line, and returns `nil` if it did not wait.
+    package mutating func leave(_ ticket: UInt64) -> Waiter? {
+        guard let wait = waits.remove(ticket) else { return nil }
         if let limit = wait.limit { _ = heap.remove(limit) }
-        trim()
         if waits.isEmpty { nextRelease = nil }
-        return true
-    }
-
-    /// Removes the tickets that have left, so that they do not accumulate in the line.
-    private mutating func trim() {
-        if line.count > 2 * waits.count + 64 { _ = line.removeAll { waits[$0] == nil } }
+        return wait.waiter
     }
 
     /// Records that the network was lost or returned.
@@ -422,28 +382,23 @@ package struct OfflineWaitingMachine {
         nextRelease = isOffline || waits.isEmpty ? nil : now.advanced(by: pace.delay(chance))
     }
 
-    /// Returns the actions that are due, in the order of the line.
-    package mutating func timePassed(now: OperationInstant, chance: Double) -> [Action] {
-        guard isOffline else { return release(now, chance) }
-        var actions: [Action] = []
-        while let ticket = heap.popDue(at: offlineTime(at: now)) {
-            waits[ticket] = nil
-            actions.append(.giveUp(ticket))
+    /// Returns the waits that end now, in the order of the line.
+    package mutating func timePassed(now: OperationInstant, chance: Double) -> [Ended] {
+        let time = offlineTime(at: now)
+        guard isOffline else { return release(now, chance).map { ($0.waiter, .released, $0.since.duration(to: time)) } }
+        var ended: [Ended] = []
+        while let ticket = heap.popDue(at: time), let wait = waits.remove(ticket) {
+            ended.append((wait.waiter, .limitReached, wait.since.duration(to: time)))
         }
-        if waits.isEmpty { line = Fifo() } else { trim() }
-        return actions
+        return ended
     }
 
-    private mutating func release(_ now: OperationInstant, _ chance: Double) -> [Action] {
+    private mutating func release(_ now: OperationInstant, _ chance: Double) -> [Wait] {
         guard let due = nextRelease, due <= now else { return [] }
-        var actions: [Action] = []
-        while actions.count < pace.batch, let ticket = line.popFirst() {
-            guard let wait = waits.removeValue(forKey: ticket) else { continue }
-            if let limit = wait.limit { _ = heap.remove(limit) }
-            actions.append(.release(ticket))
-        }
+        let released = waits.take(pace.batch)
+        for limit in released.lazy.compactMap(\.limit) { _ = heap.remove(limit) }
         // A late timer does not make the following operations resume immediately.
         nextRelease = waits.isEmpty ? nil : max(due, now).advanced(by: pace.step(chance))
-        return actions
+        return released
     }
 }

@@ -320,21 +320,17 @@ extension NetworkRequest {
 /// The requests that wait for the tokens of one bucket, as a value that receives the time and has no clock.
 package struct RateLimitMachine<Waiter: Sendable>: Sendable {
     private var bucket: TokenBucket
-    private var waiters: [UInt64: (isAhead: Bool, waiter: Waiter)] = [:]
-    /// The numbers of the waiting requests in their order.
-    ///
-    /// The numbers of requests that left remain for a while.
-    private var (ahead, line) = (Fifo<UInt64>(), Fifo<UInt64>())
-    private var aheadCount = 0
+    /// The requests that go before all others, and the others.
+    private var (ahead, line) = (ForgettingList<Waiter>(), ForgettingList<Waiter>())
 
     package init(bucket: TokenBucket) {
         self.bucket = bucket
     }
 
-    package var waitingCount: Int { waiters.count }
+    package var waitingCount: Int { ahead.count + line.count }
 
     /// Takes a token, unless others wait for one.
-    package mutating func take(now: OperationInstant) -> Bool { waiters.isEmpty && bucket.take(now: now) }
+    package mutating func take(now: OperationInstant) -> Bool { waitingCount == 0 && bucket.take(now: now) }
 
     /// Adds a waiting request.
     ///
@@ -344,26 +340,12 @@ package struct RateLimitMachine<Waiter: Sendable>: Sendable {
     package mutating func wait(
         _ waiter: Waiter, _ number: UInt64, isAhead: Bool, now: OperationInstant
     ) -> OperationInstant? {
-        waiters[number] = (isAhead, waiter)
-        if isAhead {
-            aheadCount += 1
-            ahead.append(number)
-        } else {
-            line.append(number)
-        }
-        return bucket.moment(of: isAhead ? aheadCount : waiters.count, now: now)
+        if isAhead { ahead.append(waiter, id: number) } else { line.append(waiter, id: number) }
+        return bucket.moment(of: isAhead ? ahead.count : waitingCount, now: now)
     }
 
     /// Removes a waiting request, and returns `nil` if the request does not wait.
-    package mutating func leave(_ number: UInt64) -> Waiter? {
-        guard let waiter = remove(number) else { return nil }
-        // The numbers of requests that left are removed when they become the majority.
-        if ahead.count + line.count > max(64, waiters.count * 2) {
-            _ = ahead.removeAll { waiters[$0] == nil }
-            _ = line.removeAll { waiters[$0] == nil }
-        }
-        return waiter
-    }
+    package mutating func leave(_ number: UInt64) -> Waiter? { ahead.remove(number) ?? line.remove(number) }
 
     /// Returns an unused token to the bucket.
     package mutating func giveBack(now: OperationInstant) { bucket.giveBack(now: now) }
@@ -371,30 +353,19 @@ package struct RateLimitMachine<Waiter: Sendable>: Sendable {
     /// Returns the requests that get a token now, in their order.
     package mutating func grant(now: OperationInstant) -> [Waiter] {
         var granted: [Waiter] = []
-        while !waiters.isEmpty, bucket.take(now: now), let waiter = next() { granted.append(waiter) }
+        while waitingCount > 0, bucket.take(now: now), let waiter = ahead.popFirst() ?? line.popFirst() {
+            granted.append(waiter)
+        }
         return granted
     }
 
     /// Returns the time of the next request's token, or `nil` if no request waits or the time is out of range.
     package mutating func due(now: OperationInstant) -> OperationInstant? {
-        waiters.isEmpty ? nil : bucket.moment(of: 1, now: now)
+        waitingCount == 0 ? nil : bucket.moment(of: 1, now: now)
     }
 
     /// Returns whether the value is equal to a new one.
-    package mutating func isUnused(now: OperationInstant) -> Bool { waiters.isEmpty && bucket.isFull(now: now) }
-
-    private mutating func next() -> Waiter? {
-        while let number = ahead.popFirst() ?? line.popFirst() {
-            if let waiter = remove(number) { return waiter }
-        }
-        return nil
-    }
-
-    private mutating func remove(_ number: UInt64) -> Waiter? {
-        guard let (isAhead, waiter) = waiters.removeValue(forKey: number) else { return nil }
-        if isAhead { aheadCount -= 1 }
-        return waiter
-    }
+    package mutating func isUnused(now: OperationInstant) -> Bool { waitingCount == 0 && bucket.isFull(now: now) }
 }
 
 /// A token bucket, whose tokens return at a steady rate up to a maximum number.

@@ -35,13 +35,7 @@ public final class OriginPauses: Sendable {
         case fail
     }
 
-    private typealias Machine = OriginPauseMachine
-    package typealias Ticket = OriginPauseMachine.Ticket
-
-    private struct State {
-        var machine: Machine
-        var waiters: [Ticket: @Sendable () -> Void] = [:]
-    }
+    private typealias Machine = OriginPauseMachine<@Sendable () -> Void>
 
     /// The shared store of the process, which has the default settings.
     public static let shared = OriginPauses()
@@ -53,7 +47,7 @@ public final class OriginPauses: Sendable {
     /// If a server requests a longer pause, the store records a pause of this duration.
     public let longest: Duration
     let clock: any OperationClock
-    private let state: Locked<State>
+    private let machine: Locked<Machine>
 
     /// Creates a store that records the pauses of origins.
     ///
@@ -72,49 +66,37 @@ public final class OriginPauses: Sendable {
         self.meanwhile = meanwhile
         self.longest = max(longest, .zero).clamped
         self.clock = clock
-        state = Locked(State(machine: Machine(pace: pace)))
+        machine = Locked(Machine(pace: pace))
     }
 
     /// Returns the remaining duration of the pause for a URL's origin, or `nil` if there is no pause.
     public func left(for url: URL) -> Duration? { RequestOrigin(of: url).flatMap { left(for: $0) } }
 
     /// The number of operations that are currently waiting for the end of a pause.
-    public var waitingCount: Int { state.withLock { $0.waiters.count } }
+    public var waitingCount: Int { machine.withLock { $0.waitingCount } }
 
     package func left(for origin: RequestOrigin, hasWaited: Bool = false) -> Duration? {
         let now = clock.now
-        return state.withLock { $0.machine.left(for: origin, hasWaited: hasWaited, now: now) }
+        return machine.withLock { $0.left(for: origin, hasWaited: hasWaited, now: now) }
     }
 
     /// Records a pause for an origin.
     package func note(_ pause: Duration, for origin: RequestOrigin) {
         let now = clock.now
-        let waiters = state.withLock { state in
-            state.machine.note(min(pause, longest), for: origin, now: now)
-                .compactMap { state.waiters.removeValue(forKey: $0) }
-        }
+        let waiters = machine.withLock { $0.note(min(pause, longest), for: origin, now: now) }
         for askAgain in waiters { askAgain() }
     }
 
     /// Calls a closure when its turn has come, or returns `nil` if there is nothing to wait for.
-    package func wait(for origin: RequestOrigin, _ goOn: @escaping @Sendable () -> Void) -> Ticket? {
+    package func wait(for origin: RequestOrigin, _ goOn: @escaping @Sendable () -> Void) -> OriginTicket? {
         let now = clock.now
-        let (ticket, due) = state.withLock { state in
-            let (ticket, due) = state.machine.wait(for: origin, now: now)
-            if let ticket { state.waiters[ticket] = goOn }
-            return (ticket, due)
-        }
+        let (ticket, due) = machine.withLock { $0.wait(goOn, for: origin, now: now) }
         if let due { call(at: due, origin) }
         return ticket
     }
 
     /// Removes a waiting operation.
-    package func leave(_ ticket: Ticket) {
-        state.release { state in
-            state.machine.leave(ticket)
-            return state.waiters.removeValue(forKey: ticket)
-        }
-    }
+    package func leave(_ ticket: OriginTicket) { machine.release { $0.leave(ticket) } }
 
     private func call(at due: OperationInstant, _ origin: RequestOrigin) {
         _ = clock.schedule(at: due) { [weak self] in self?.passTime(origin) }
@@ -122,42 +104,37 @@ public final class OriginPauses: Sendable {
 
     private func passTime(_ origin: RequestOrigin) {
         let now = clock.now
-        let (waiters, due) = state.withLock { state in
-            let (tickets, due) = state.machine.passTime(for: origin, now: now)
-            return (tickets.compactMap { state.waiters.removeValue(forKey: $0) }, due)
-        }
+        let (waiters, due) = machine.withLock { $0.passTime(for: origin, now: now) }
         if let due { call(at: due, origin) }
         for goOn in waiters { goOn() }
     }
 }
 
+/// The identity of an operation that waits for the end of a pause.
+package struct OriginTicket: Sendable, Hashable {
+    let origin: RequestOrigin
+    let number: UInt64
+}
+
 /// The pauses of all origins and the operations that wait for them, as a value that receives the time.
 ///
 /// While operations wait for an origin, the owner must call `passTime` at each due time.
-package struct OriginPauseMachine: Sendable {
-    /// The identity of a waiting operation.
-    package struct Ticket: Sendable, Hashable {
-        let origin: RequestOrigin
-        /// The number of the origin's pause, because each pause has its own line.
-        let pause: UInt64
-        let number: UInt64
-    }
-
+package struct OriginPauseMachine<Waiter: Sendable>: Sendable {
     private struct Pause: Sendable {
-        let serial: UInt64
         var until: OperationInstant
         /// The end of the pause that the operations in the line know.
         var told: OperationInstant
-        var line = TicketLine()
+        var line = ForgettingList<Waiter>()
         /// The time at which the next operations in the line continue, or `nil` if no time is set.
         var nextRelease: OperationInstant?
     }
 
     /// The extension of a pause after which the waiting operations check again whether they still want to wait.
-    private static let worthTelling = Duration.seconds(1)
+    private static var worthTelling: Duration { .seconds(1) }
 
     private var pauses: [RequestOrigin: Pause] = [:]
-    private var begun: UInt64 = 0
+    /// The number of the last ticket, which all origins share.
+    private var last: UInt64 = 0
     private let pace: PostponementPace
 
     package init(pace: PostponementPace) {
@@ -166,6 +143,7 @@ package struct OriginPauseMachine: Sendable {
 
     /// The number of known origins.
     package var count: Int { pauses.count }
+    package var waitingCount: Int { pauses.values.reduce(0) { $0 + $1.line.count } }
 
     /// Returns the remaining pause of an origin, or `nil` if there is none.
     ///
@@ -184,13 +162,12 @@ package struct OriginPauseMachine: Sendable {
     }
 
     /// Records a pause, and returns the waiting operations that must check again because the pause became longer.
-    package mutating func note(_ pause: Duration, for origin: RequestOrigin, now: OperationInstant) -> [Ticket] {
+    package mutating func note(_ pause: Duration, for origin: RequestOrigin, now: OperationInstant) -> [Waiter] {
         // Remove the pauses that have ended and for which no operation waits.
         pauses = pauses.filter { now < $0.value.until || $0.value.nextRelease != nil }
         let until = now.advanced(by: pause)
         guard pause > .zero, pauses[origin].map({ $0.until < until }) ?? true else { return [] }
-        if pauses[origin] == nil { begun += 1 }
-        var known = pauses[origin] ?? Pause(serial: begun, until: until, told: until)
+        var known = pauses[origin] ?? Pause(until: until, told: until)
         known.until = until
         // The timer that is already set finds that it fires too early.
         if known.nextRelease != nil { known.nextRelease = until }
@@ -198,35 +175,35 @@ package struct OriginPauseMachine: Sendable {
         if asksAgain { known.told = until }
         let told = asksAgain ? known.line.takeAll() : []
         pauses[origin] = known
-        return told.map { Ticket(origin: origin, pause: known.serial, number: $0) }
+        return told
     }
 
     /// Adds a waiting operation, or returns no ticket if there is nothing to wait for.
     package mutating func wait(
-        for origin: RequestOrigin, now: OperationInstant
-    ) -> (ticket: Ticket?, due: OperationInstant?) {
+        _ waiter: Waiter, for origin: RequestOrigin, now: OperationInstant
+    ) -> (ticket: OriginTicket?, due: OperationInstant?) {
         // While the operations in the line continue in groups, a new operation joins the end of the line.
         guard var pause = pauses[origin], now < pause.until || !pause.line.isEmpty else { return (nil, nil) }
-        let ticket = Ticket(origin: origin, pause: pause.serial, number: pause.line.append())
+        last += 1
+        pause.line.append(waiter, id: last)
         let isFirst = pause.nextRelease == nil
         if isFirst { pause.nextRelease = pause.until }
         pauses[origin] = pause
-        return (ticket, isFirst ? pause.until : nil)
+        return (OriginTicket(origin: origin, number: last), isFirst ? pause.until : nil)
     }
 
     /// Removes a waiting operation.
-    package mutating func leave(_ ticket: Ticket) {
-        guard pauses[ticket.origin]?.serial == ticket.pause else { return }
+    package mutating func leave(_ ticket: OriginTicket) -> Waiter? {
         pauses[ticket.origin]?.line.remove(ticket.number)
     }
 
     /// Returns the operations that continue now, and the next due time.
     package mutating func passTime(
         for origin: RequestOrigin, now: OperationInstant
-    ) -> (released: [Ticket], due: OperationInstant?) {
+    ) -> (released: [Waiter], due: OperationInstant?) {
         guard var pause = pauses[origin], let due = pause.nextRelease else { return ([], nil) }
         guard due <= now else { return ([], due) }
-        let released = pause.line.take(pace.count).map { Ticket(origin: origin, pause: pause.serial, number: $0) }
+        let released = pause.line.take(pace.count)
         pause.nextRelease = pause.line.isEmpty ? nil : now.advanced(by: pace.interval)
         pauses[origin] = pause
         if pause.line.isEmpty, pause.until <= now { pauses[origin] = nil }
@@ -237,7 +214,7 @@ package struct OriginPauseMachine: Sendable {
 /// A gate that holds the requests of one operation while their origin is paused.
 final class PauseGate: AttemptGate {
     private struct State {
-        var place = LinePlace<OriginPauses.Ticket>()
+        var place = LinePlace<OriginTicket>()
         /// The time at which the current attempt was first held.
         var began: (attempt: Int, at: OperationInstant)?
         /// Whether the turn of the operation has come and it asks again.

@@ -52,4 +52,24 @@ struct ForgettingListTests {
         #expect(missing == nil)
         #expect(list.elements == [1, 30, 5, 7, 9])
     }
+
+    @Test func `elements are taken from the start in their order, also between removals and additions`() {
+        var random = SeededGenerator(seed: 5), list = ForgettingList<UInt64>(), live: [UInt64] = []
+        for id in 1...5_000 as ClosedRange<UInt64> {
+            list.append(id, id: id)
+            live.append(id)
+            if Bool.random(using: &random), let taken = live.randomElement(using: &random) {
+                live.removeAll { $0 == taken }
+                #expect(list.removeFirst { $0 == taken } == taken)
+            }
+            if live.count > 20 {
+                let count = Int.random(in: 0..<live.count, using: &random)
+                #expect(list.take(count) == Array(live.prefix(count)))
+                live.removeFirst(count)
+            }
+            #expect(list.count == live.count && list.isEmpty == live.isEmpty && list.storedCount <= 210)
+        }
+        #expect(list.take(.max) == live)
+        #expect(list.popFirst() == nil && list.storedCount == 0)
+    }
 }

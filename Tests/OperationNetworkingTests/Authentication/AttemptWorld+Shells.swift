@@ -57,7 +57,7 @@ extension AttemptWorld {
         actors[index].action = .none
         actors[index].isInFlight = false
         actors[index].pauseEnds = nil
-        if let ticket = actors[index].ticket { realm.leave(ticket) }
+        if let ticket = actors[index].ticket { _ = realm.leave(ticket) }
         actors[index].ticket = nil
     }
 
@@ -68,7 +68,7 @@ extension AttemptWorld {
         let present = realm.current(now: now)
         let (answer, actions) =
             present.map { (Realm.Answer.give($0.credential, version: $0.version), []) }
-            ?? realm.want(now: now)
+            ?? realm.want(index, now: now)
         switch answer {
         case .give(let token, let version):
             if realm.isRefreshing { faults.append("\(index) got a credential during a refresh") }
@@ -88,7 +88,7 @@ extension AttemptWorld {
         perform(actions)
     }
 
-    mutating func wait(_ index: Int, _ ticket: Realm.Ticket, _ question: Question) {
+    mutating func wait(_ index: Int, _ ticket: UInt64, _ question: Question) {
         actors[index].ticket = ticket
         actors[index].question = question
     }
@@ -125,7 +125,7 @@ extension AttemptWorld {
             return move(index) { $0.decided(mayRepeat ? .again(after: .seconds(1)) : .fail, number) }
         }
         let isSecond = actors[index].rejectedAt.map { version > $0 } ?? false
-        let (answer, actions) = realm.reject(version, isSecond: isSecond, now: now)
+        let (answer, actions) = realm.reject(version, isSecond: isSecond, index, now: now)
         switch answer {
         case .give, .replay:
             if isSecond { faults.append("\(index) is replayed though it had a fresh credential") }
@@ -161,16 +161,16 @@ extension AttemptWorld {
                 refreshes.insert(number)
             case .dropRefresh(let number):
                 if refreshes.remove(number) != nil { lateRefreshes.insert(number) }
-            case .release(let tickets): for ticket in tickets { settle(ticket, isReleased: true) }
+            case .release(let indices): for index in indices { settle(index, isReleased: true) }
             case .callAt(let moment): calls.append(moment)
-            case .fail(let tickets, _): for ticket in tickets { settle(ticket, isReleased: false) }
+            case .fail(let indices, _): for index in indices { settle(index, isReleased: false) }
             }
         }
     }
 
-    mutating func settle(_ ticket: Realm.Ticket, isReleased: Bool) {
-        guard let index = actors.firstIndex(where: { $0.ticket == ticket }) else {
-            return faults.append("nobody waits under \(ticket)")
+    mutating func settle(_ index: Int, isReleased: Bool) {
+        guard actors[index].ticket != nil else {
+            return faults.append("\(index) does not wait")
         }
         actors[index].ticket = nil
         switch actors[index].question {

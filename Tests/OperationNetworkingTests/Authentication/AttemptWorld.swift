@@ -11,7 +11,7 @@ import OperationTestKit
 /// participant, for example a network that comes and goes, add its state to the world and its events to
 /// `possibilities`.
 struct AttemptWorld {
-    typealias Realm = PostponementMachine<Int>
+    typealias Realm = PostponementMachine<Int, Int>
 
     struct Actor {
         var machine = AttemptMachine()
@@ -26,7 +26,7 @@ struct AttemptWorld {
         var replays = 0
         /// Whether the operation was suspended since it got its credential, so that the credential may be old.
         var wasSuspended = false
-        var ticket: Realm.Ticket?
+        var ticket: UInt64?
         /// The question that the operation waits to have answered.
         var question: Question?
         var isInFlight = false

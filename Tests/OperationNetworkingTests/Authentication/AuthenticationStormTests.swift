@@ -61,12 +61,12 @@ private struct Storm {
         }
         for operation in operations {
             try queues.randomElement(using: &generator)?.add(operation)
-            for _ in 0..<3 { try happen(to: operations) }
+            for _ in 0..<3 { happen(to: operations) }
             await Task.yield()
         }
         for operation in operations { _ = operation.resume() }
         while operations.contains(where: { $0.outcome == nil }) {
-            try unpaid.runAll(on: queues.randomElement(using: &generator), changing: change)
+            unpaid.runAll(changing: change)
             await Task.yield()
         }
         for operation in operations {
@@ -80,7 +80,7 @@ private struct Storm {
         #expect(authenticator.postponedCount == 0 && unpaid.count == 0, "seed \(seed)")
     }
 
-    private mutating func happen(to operations: [NetworkDataOperation<String>]) throws {
+    private mutating func happen(to operations: [NetworkDataOperation<String>]) {
         guard let operation = operations.randomElement(using: &generator) else { return }
         switch Int.random(in: 0..<12, using: &generator) {
         case 0: operation.cancel()
@@ -88,9 +88,8 @@ private struct Storm {
         case 3, 4: _ = operation.resume()
         case 5: bench.good.value = "dead"
         case 6: authenticator.set(bench.good.value)
-        case 7: try unpaid.runAll(on: queues.randomElement(using: &generator), changing: change)
-        case 8: try unpaid.runAll(on: queues.randomElement(using: &generator))
-        case 9: try unpaid.runAll(changing: change)
+        case 7, 8: unpaid.runAll()
+        case 9: unpaid.runAll(changing: change)
         default: break
         }
     }

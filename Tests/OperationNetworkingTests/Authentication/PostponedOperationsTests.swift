@@ -38,10 +38,10 @@ struct PostponedOperationsTests {
             await until { unpaid.count == 4 }
             #expect(unpaid.operations.map(\.name) == ["0", "1", "2", "3"])
             #expect(queue.explain(operations[1]).description == "1 runs in queue shop: paused until it is paid.")
-            #expect(try unpaid.run(operations[3]) { try $0.with("X-Receipt", "1") })
+            #expect(unpaid.run(operations[3]) { try $0.with("X-Receipt", "1") })
             #expect(try await operations[3].value == "Hello")
-            #expect(try !unpaid.run(operations[3]))
-            try unpaid.runAll { try $0.with("X-Receipt", "1") }
+            #expect(!unpaid.run(operations[3]))
+            unpaid.runAll { try $0.with("X-Receipt", "1") }
             for operation in operations { #expect(try await operation.value == "Hello") }
             #expect(operations.allSatisfy { $0.attemptCount == 2 })
             #expect(unpaid.count == 0)
@@ -49,30 +49,33 @@ struct PostponedOperationsTests {
         try await bench.checkNothingIsLeft()
     }
 
-    @Test("Operations run again on another queue wait for its slots and count there until they finish")
-    func otherQueue() async throws {
-        let bench = try bench()
-        let operations = operations(5, bench), queue = QueueManager("night", width: 1)
-        for operation in operations { operation.start() }
-        await until { unpaid.count == 5 }
-        queue.isSuspended = true
-        try unpaid.runAll(on: queue) { try $0.with("X-Receipt", "1") }
-        #expect(unpaid.count == 0)
-        #expect(operations.allSatisfy { $0.outcome == nil })
-        #expect(bench.server.counts.heads == 5)
-        queue.isSuspended = false
+    @Test("Operations that run again wait for a slot in their own queue, also if they are paused again")
+    func ownQueue() async throws {
+        let bench = try bench(), queue = QueueManager("only", width: 1)
+        let operations = operations(3, bench)
+        try queue.add(operations)
+        await until { unpaid.count == 3 }
+        unpaid.runAll()
+        await until { unpaid.count == 3 && bench.server.counts.heads == 6 }
+        unpaid.runAll { try $0.with("X-Receipt", "1") }
         for operation in operations { #expect(try await operation.value == "Hello") }
         await queue.drained()
-        #expect(queue.counts.finished == 5)
-        // An operation that is canceled while it waits there ends as canceled.
-        let last = self.operations(1, bench)[0]
-        last.start()
-        await until { unpaid.count == 1 }
-        queue.isSuspended = true
-        try unpaid.runAll(on: queue)
-        queue.cancelAll()
-        await last.ended()
-        #expect(last.isCancelled)
+        #expect(queue.counts.finished == 3)
+    }
+
+    @Test("A single paused operation can be failed")
+    func single() async throws {
+        let bench = try bench()
+        let operations = operations(2, bench)
+        for operation in operations { operation.start() }
+        await until { unpaid.count == 2 }
+        #expect(unpaid.fail(operations[0]))
+        await operations[0].ended()
+        #expect(operations[0].outcome?.error?.status == 402)
+        #expect(!unpaid.fail(operations[0]))
+        #expect(unpaid.count == 1 && operations[1].outcome == nil)
+        unpaid.cancelAll()
+        await operations[1].ended()
     }
 
     @Test("Paused operations can be canceled, failed with their original error, or paused again")
@@ -86,7 +89,7 @@ struct PostponedOperationsTests {
             await until { unpaid.count == 3 && first.networkAttempts.isResting }
             operations[0].cancel()
             #expect(operations[0].isFinished && unpaid.count == 2)
-            try unpaid.runAll()
+            unpaid.runAll()
             await until { unpaid.count == 2 }
             #expect(bench.server.counts.heads == 5)
             unpaid.failAll()
@@ -114,7 +117,7 @@ struct PostponedOperationsTests {
         let operation = base.get("album", as: [Int].self)
         operation.start()
         await until { unpaid.count == 1 }
-        try unpaid.runAll { try $0.with("X-Receipt", "1") }
+        unpaid.runAll { try $0.with("X-Receipt", "1") }
         #expect(try await operation.value == [1])
     }
 }

@@ -104,8 +104,8 @@ struct PostponementMachineTests {
         _ = play.set("A")
         _ = play.reject(1)
         for _ in 0..<6 { _ = play.want() }
-        play.machine.leave(2)
-        play.machine.leave(7)
+        _ = play.machine.leave(2)
+        _ = play.machine.leave(7)
         #expect(play.refreshed(1, "B") == "taken, release [1, 3], call at 1001")
         #expect(play.pass(.milliseconds(999)) == "")
         #expect(play.pass(.milliseconds(1)) == "release [4, 5], call at 1002")
@@ -145,7 +145,7 @@ struct PostponementMachineTests {
     func leaving() {
         let play = Play(canRefresh: false)
         for _ in 0..<10_000 { _ = play.want() }
-        for ticket in 1...9_999 { play.machine.leave(UInt64(ticket)) }
+        for ticket in 1...9_999 { _ = play.machine.leave(UInt64(ticket)) }
         #expect(play.machine.waitingCount == 1)
         #expect(play.set("A") == "drop 1, release [10000]")
     }

@@ -8,7 +8,7 @@ import OperationNetworking
 ///
 /// Each event returns its result as text.
 final class PostponementPlay {
-    typealias Machine = PostponementMachine<String>
+    typealias Machine = PostponementMachine<String, UInt64>
 
     var machine: Machine
     var now = OperationInstant(offset: .seconds(1_000))
@@ -20,9 +20,18 @@ final class PostponementPlay {
         machine = Machine(limits: limits, canRefresh: canRefresh)
     }
 
-    func want() -> String { Self.text(machine.want(now: now)) }
+    /// The number of operations that have waited.
+    private var waiters: UInt64 = 0
+
+    private func asked(_ ask: (UInt64) -> (Machine.Answer, [Machine.Action])) -> String {
+        let asked = ask(waiters + 1)
+        if case .wait = asked.0 { waiters += 1 }
+        return Self.text(asked)
+    }
+
+    func want() -> String { asked { machine.want($0, now: now) } }
     func reject(_ version: Int, isSecond: Bool = false) -> String {
-        Self.text(machine.reject(version, isSecond: isSecond, now: now))
+        asked { machine.reject(version, isSecond: isSecond, $0, now: now) }
     }
     func set(_ credential: String, lifetime: Duration? = nil) -> String {
         Self.text(machine.set(credential, lifetime: lifetime, now: now))
@@ -60,9 +69,9 @@ final class PostponementPlay {
             switch action {
             case .refresh(let number, let old): "refresh \(number) of \(old ?? "nothing")"
             case .dropRefresh(let number): "drop \(number)"
-            case .release(let tickets): "release \(tickets)"
+            case .release(let waiters): "release \(waiters)"
             case .callAt(let moment): "call at \(moment.offset.components.seconds)"
-            case .fail(let tickets, let failure): "fail \(tickets) \(failure.kind)"
+            case .fail(let waiters, let failure): "fail \(waiters) \(failure.kind)"
             }
         }.joined(separator: ", ")
     }

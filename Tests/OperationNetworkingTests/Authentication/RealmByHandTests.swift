@@ -60,11 +60,11 @@ struct RealmByHandTests {
         do {
             let operations = await postponed(4)
             for index in [2, 0] {
-                #expect(try authenticator.run(operations[index], changing: change))
+                #expect(authenticator.run(operations[index], changing: change))
                 #expect(try await operations[index].value == "Hello")
             }
             #expect(authenticator.postponed.map(\.name) == ["1", "3"])
-            #expect(try !authenticator.run(operations[0], changing: change))
+            #expect(!authenticator.run(operations[0], changing: change))
             #expect(operations[0].attemptCount == 2 && operations[2].attemptCount == 1)
             #expect(operations[0].failedAttempts.map(\.putAside?.kind) == [.credential])
             refreshes.open()
@@ -77,46 +77,13 @@ struct RealmByHandTests {
     @Test("An operation that is run explicitly gets no token, and fails if it is rejected")
     func rejectedAllTheSame() async throws {
         let operations = await postponed(2)
-        #expect(try authenticator.run(operations[1]) { try $0.with("Authorization", "Bearer mine") })
+        #expect(authenticator.run(operations[1]) { try $0.with("Authorization", "Bearer mine") })
         await operations[1].ended()
         #expect(operations[1].outcome?.error?.status == 401)
         #expect(bench.server.requests.last?["Authorization"] == "Bearer mine")
         #expect(bench.asked.count == 1 && authenticator.postponed.map(\.name) == ["0"])
         authenticator.failPostponed()
         await operations[0].ended()
-    }
-
-    @Test("An operation run on a chosen queue waits for a slot, or stays paused if the queue is full")
-    func queue() async throws {
-        do {
-            let operations = await postponed(3), queue = QueueManager("night", width: 1)
-            queue.isSuspended = true
-            #expect(try authenticator.run(operations[0], on: queue, changing: change))
-            queue.capacity = 1
-            let error = #expect(throws: QueueError.self) {
-                try authenticator.run(operations[1], on: queue, changing: change)
-            }
-            #expect(error?.code == .full)
-            await until { [authenticator] in authenticator.postponed.map(\.name) == ["2", "1"] }
-            #expect(operations[0].outcome == nil && bench.server.counts.heads == 1)
-            queue.isSuspended = false
-            #expect(try await operations[0].value == "Hello")
-            await queue.drained()
-            refreshes.open()
-            for operation in operations { #expect(try await operation.value == "Hello") }
-            #expect(queue.counts.finished == 1)
-        }
-        try await bench.bench.checkNothingIsLeft()
-    }
-
-    @Test("An operation that is canceled in the chosen queue ends as canceled")
-    func cancelled() async throws {
-        let operations = await postponed(1), queue = QueueManager("night", width: 1)
-        queue.isSuspended = true
-        #expect(try authenticator.run(operations[0], on: queue, changing: change))
-        queue.cancelAll()
-        await operations[0].ended()
-        #expect(operations[0].isCancelled && authenticator.postponedCount == 0)
     }
 
     @Test("A single waiting operation can be failed with a given reason")

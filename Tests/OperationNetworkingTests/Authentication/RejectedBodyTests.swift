@@ -235,7 +235,7 @@ struct RejectedBodyTests {
             operation.start()
         }
         await until { unsigned.count == 3 }
-        try unsigned.runAll { try $0.with("Authorization", "Bearer new") }
+        unsigned.runAll { try $0.with("Authorization", "Bearer new") }
         for operation in operations { #expect(try await operation.value == "Hello") }
     }
 }

@@ -171,32 +171,32 @@ struct OriginPauseTests {
 
     @Test("An operation that arrives during a release waits at the end, and old tickets are ignored")
     func line() throws {
-        var machine = OriginPauseMachine(pace: PostponementPace(1, every: .seconds(1)))
+        var machine = OriginPauseMachine<Int>(pace: PostponementPace(1, every: .seconds(1)))
         let origin = try #require(RequestOrigin(ofPlain: "http://example.com/"))
         func moment(_ seconds: Int) -> OperationInstant { OperationInstant(offset: .seconds(seconds)) }
         _ = machine.note(.seconds(10), for: origin, now: moment(0))
-        let first = machine.wait(for: origin, now: moment(0)).ticket
-        let second = machine.wait(for: origin, now: moment(0)).ticket
-        #expect(machine.passTime(for: origin, now: moment(10)).released == [first])
+        let first = machine.wait(1, for: origin, now: moment(0)).ticket
+        let second = machine.wait(2, for: origin, now: moment(0)).ticket
+        #expect(machine.passTime(for: origin, now: moment(10)).released == [1])
         #expect(machine.left(for: origin, hasWaited: true, now: moment(10)) == nil)
         #expect(machine.left(for: origin, now: moment(10)) == .seconds(1))
-        let third = machine.wait(for: origin, now: moment(10)).ticket
-        #expect(machine.passTime(for: origin, now: moment(11)).released == [second])
-        #expect(machine.passTime(for: origin, now: moment(12)).released == [third])
+        let third = machine.wait(3, for: origin, now: moment(10)).ticket
+        #expect(machine.passTime(for: origin, now: moment(11)).released == [2])
+        #expect(machine.passTime(for: origin, now: moment(12)).released == [3])
         _ = machine.note(.seconds(10), for: origin, now: moment(20))
-        let next = machine.wait(for: origin, now: moment(20)).ticket
-        for old in [first, second, third].compactMap({ $0 }) { machine.leave(old) }
-        #expect(machine.passTime(for: origin, now: moment(30)).released == [next])
+        _ = machine.wait(4, for: origin, now: moment(20))
+        for old in [first, second, third].compactMap({ $0 }) { _ = machine.leave(old) }
+        #expect(machine.passTime(for: origin, now: moment(30)).released == [4])
         // Such a small extension does not make the operations ask again.
         _ = machine.note(.seconds(10), for: origin, now: moment(40))
-        _ = machine.wait(for: origin, now: moment(40))
+        _ = machine.wait(5, for: origin, now: moment(40))
         #expect(machine.note(.milliseconds(10_500), for: origin, now: moment(40)) == [])
         #expect(machine.note(.milliseconds(11_500), for: origin, now: moment(40)).count == 1)
     }
 
     @Test("A longer pause replaces a shorter one, and an ended pause is forgotten")
     func machine() throws {
-        var machine = OriginPauseMachine(pace: PostponementPace(1, every: .seconds(1)))
+        var machine = OriginPauseMachine<Int>(pace: PostponementPace(1, every: .seconds(1)))
         let origin = try #require(RequestOrigin(ofPlain: "http://example.com/"))
         let other = try #require(RequestOrigin(ofPlain: "http://example.org/"))
         func moment(_ seconds: Int) -> OperationInstant { OperationInstant(offset: .seconds(seconds)) }
@@ -204,22 +204,22 @@ struct OriginPauseTests {
         #expect(told == [])
         told = machine.note(.seconds(5), for: origin, now: moment(1))
         #expect(machine.left(for: origin, now: moment(1)) == .seconds(9))
-        #expect(machine.wait(for: other, now: moment(1)).ticket == nil)
-        var waits = (2...3).map { machine.wait(for: origin, now: moment($0)) }
+        #expect(machine.wait(1, for: other, now: moment(1)).ticket == nil)
+        var waits = (2...3).map { machine.wait($0, for: origin, now: moment($0)) }
         #expect(waits.map(\.due) == [moment(10), nil], "one timer is set for all")
         told = machine.note(.seconds(5), for: origin, now: moment(4))
         #expect(told == [])
         told = machine.note(.seconds(20), for: origin, now: moment(4))
-        #expect(told == waits.map(\.ticket))
-        waits = (5...6).map { machine.wait(for: origin, now: moment($0)) }
+        #expect(told == [2, 3])
+        waits = (5...6).map { machine.wait($0, for: origin, now: moment($0)) }
         #expect(waits.map(\.due) == [nil, nil])
         var passed = machine.passTime(for: origin, now: moment(10))
         #expect(passed.released == [] && passed.due == moment(24))
         passed = machine.passTime(for: origin, now: moment(24))
-        #expect(passed.released == [waits[0].ticket] && passed.due == moment(25))
+        #expect(passed.released == [5] && passed.due == moment(25))
         passed = machine.passTime(for: origin, now: moment(25))
-        #expect(passed.released == [waits[1].ticket] && passed.due == nil)
-        #expect(machine.count == 0 && machine.wait(for: origin, now: moment(25)).ticket == nil)
+        #expect(passed.released == [6] && passed.due == nil)
+        #expect(machine.count == 0 && machine.wait(7, for: origin, now: moment(25)).ticket == nil)
         _ = machine.note(.seconds(1), for: origin, now: moment(30))
         _ = machine.note(.seconds(1), for: other, now: moment(40))
         #expect(machine.count == 1)

@@ -292,7 +292,6 @@ extension NetworkAttempts {
             swap(&left.retryHandler, &state.retryHandler)
             swap(&left.offlineHandler, &state.offlineHandler)
             swap(&left.changes, &state.changes)
-            state.standIn = nil
             state.time.stop()
             (left.policies, left.gates, left.observation) = (state.policies, state.gates, state.observation)
             left.received = state.received

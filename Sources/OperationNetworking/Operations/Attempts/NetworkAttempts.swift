@@ -55,8 +55,6 @@ public final class NetworkAttempts: Sendable {
         var story = AttemptHistory()
         /// The changes to each request, since the operation was run again with a change.
         var changes: [@Sendable (NetworkRequest) throws -> NetworkRequest] = []
-        /// The operation that has a slot in another queue in place of this one.
-        weak var standIn: ManagedOperation?
         /// The receiver of the steps, if there is one.
         var observation: (any AttemptObservation)?
         var idempotencyKey: IdempotencyKey?
@@ -222,44 +220,20 @@ extension NetworkAttempts: ResponseMaker {
 extension NetworkAttempts {
     private var waitNumber: UInt32 { UInt32(truncatingIfNeeded: state.withLock { $0.machine.round }) }
 
-    /// Lets another operation hold a slot in another queue in place of this one, until this one is paused explicitly
-    /// again.
-    ///
-    /// If a slot of the operation's own queue must come first, the other slot is released until then.
-    func stand(_ standIn: ManagedOperation) {
-        state.withLock { $0.standIn = standIn }
-        guard let (host, _) = running(), !standIn.precedes(host) else { return }
-        standIn.rest(waitNumber, because: .place)
-    }
+    func rest(_ host: any AttemptHost, _ reason: WaitReason) { host.rest(waitNumber, because: reason) }
 
-    /// Removes and returns the operation that holds a slot in place of this one.
-    func takeStandIn() -> ManagedOperation? {
-        state.withLock { state in
-            defer { state.standIn = nil }
-            return state.standIn
-        }
-    }
-
-    func rest(_ host: any AttemptHost, _ reason: WaitReason) {
-        let (number, standIn) = (waitNumber, state.withLock { $0.standIn })
-        host.rest(number, because: reason)
-        standIn?.rest(number, because: reason)
-    }
-
-    /// Requests a slot in the operation's own queue, and in the queue of its placeholder, if there is one.
+    /// Requests a slot in the operation's queue.
     ///
     /// - Parameter turns: Orders the continuation of the operation after its pending notifications.
-    func takePlace(_ turns: TurnTaking? = nil) -> AttemptMachine.Action { takePlaces(after: 0, turns) }
-
-    private func takePlaces(after taken: Int, _ turns: TurnTaking?) -> AttemptMachine.Action {
+    func takePlace(_ turns: TurnTaking? = nil) -> AttemptMachine.Action {
         guard let (host, number) = running() else { return .none }
-        let places = places(of: host)
-        guard taken < places.count else { return state.withLock { $0.machine.returned(number) } }
-        let mayGoOn = places[taken].wake(waitNumber) { [weak self] in
+        let mayGoOn = host.wake(waitNumber) { [weak self] in
             guard let self else { return }
-            goOn(with: takePlaces(after: taken + 1, turns), after: turns)
+            let action = returned()
+            guard let turns, action != .none else { return perform(action) }
+            turns.second { self.perform(action) }
         }
-        if mayGoOn { return takePlaces(after: taken + 1, turns) }
+        if mayGoOn { return returned() }
         // The server is not responsible for this wait.
         let now = host.clock.now
         state.withLock { state in
@@ -268,15 +242,9 @@ extension NetworkAttempts {
         return .none
     }
 
-    /// The slots are always requested in the same order, so that two operations never wait for each other.
-    private func places(of host: any AttemptHost) -> [ManagedOperation] {
-        guard let standIn = state.withLock({ $0.standIn }) else { return [host] }
-        return standIn.precedes(host) ? [standIn, host] : [host, standIn]
-    }
-
-    private func goOn(with action: AttemptMachine.Action, after turns: TurnTaking?) {
-        guard let turns, action != .none else { return perform(action) }
-        turns.second { self.perform(action) }
+    /// Returns the next action of an operation that has a slot.
+    private func returned() -> AttemptMachine.Action {
+        state.withLock { $0.host == nil ? .none : $0.machine.returned($0.machine.attempt) }
     }
 
     /// Performs an action on another thread, because other operations need this thread.
