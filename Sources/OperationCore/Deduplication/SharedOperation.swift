@@ -3,19 +3,18 @@
 
 import Foundation
 
-/// An operation that shares the execution of its work with other operations, and ends with the outcome of that
-/// execution.
+/// An operation that shares one execution of its work with other operations.
 ///
 /// To get a shared operation, call ``SharedOperations/operation(for:make:)``. Each shared operation has its own
 /// handlers, callback queue, timeout and owner. If you cancel one of the operations that share an execution, the
-/// execution continues for the others. If you cancel all of them, OperationKit cancels the execution. The operation
-/// that you canceled last then ends when the work has wound down.
+/// execution continues for the others. If you cancel all of them, OperationKit cancels the execution. In this case, the
+/// operation that you canceled last ends only when the work has ended.
 ///
-/// A shared operation joins the execution when it is started, and ends when the execution has ended. While it waits for
-/// work that executes elsewhere or has not begun, it occupies no slot in a ``QueueManager``. In an `OperationQueue`,
-/// the operation keeps its slot. If the work executes in the slot of a shared operation, this operation keeps the slot
-/// until the work has ended, even if you cancel the operation. The work and the operations that share it keep each
-/// other alive until the work ends.
+/// When a shared operation starts, it joins the execution. The operation ends with the outcome of the execution. While
+/// the operation waits for work that executes elsewhere or has not begun, it occupies no slot in a ``QueueManager``. In
+/// an `OperationQueue`, the operation keeps its slot. If the work executes in the slot of a shared operation, this
+/// operation keeps the slot until the work has ended, even if you cancel the operation. The work and the operations
+/// that share it keep each other alive until the work ends.
 public final class SharedOperation<ResultType: Sendable, ErrorType: Error>: AsyncOperation<ResultType, ErrorType>,
     @unchecked Sendable
 {
@@ -82,7 +81,7 @@ public final class SharedOperation<ResultType: Sendable, ErrorType: Error>: Asyn
         if isLeaving { leave() }
     }
 
-    /// Stops sharing the work, and cancels the work if no other operation shares it.
+    /// Stops sharing the work and cancels the work if no other operation shares it.
     public override func didCancel(because cause: CancellationCause) {
         // If the operation has not begun, `main()` comes later, finds no share, and ends it.
         if work.withLock({ $0.hasBegun }) { leave() }

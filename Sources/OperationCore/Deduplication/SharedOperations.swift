@@ -44,16 +44,16 @@ public final class SharedOperations<Key: Hashable & Sendable, ResultType: Sendab
         for timer in table.withLock({ $0.forgetAll() }) { timer.cancel() }
     }
 
-    /// Returns an operation that shares one execution, and its outcome, with the other operations for the same key.
+    /// Returns an operation that shares one execution with the other operations for the same key.
     ///
-    /// When the operation is started, it joins the execution for the key. If there is no execution, the operation
-    /// begins one.
+    /// When the operation starts, it joins the execution for the key. If there is no execution, the operation begins
+    /// one.
     ///
     /// - Parameters:
-    ///   - key: The key of the work. Its `==` and `hash(into:)` are called while OperationKit holds a lock, so they
-    ///     must do nothing but compare and hash.
-    ///   - make: A closure that creates the operation that does the work. It is called on the thread that starts the
-    ///     shared operation, if nothing executes for the key at that time and no result is kept. It must return a new
+    ///   - key: The key of the work. OperationKit holds a lock while it calls the key's `==` and `hash(into:)` methods,
+    ///     so these methods must only compare and hash.
+    ///   - make: A closure that creates the operation that does the work. If nothing executes for the key and no result
+    ///     is kept, the closure is called on the thread that starts the shared operation. The closure must return a new
     ///     operation that no other code starts.
     public func operation(
         for key: Key, make: @escaping @Sendable () -> TypedOperation<ResultType, ErrorType>

@@ -58,8 +58,8 @@ public struct MissingInputRule<Input: Sendable, ErrorType: Error>: Sendable {
     /// Returns a rule that makes the operation fail with an error that a closure returns.
     ///
     /// - Parameter makeError: A closure that receives the error of the dependency or the cause of its cancellation, and
-    ///   returns the error with which this operation fails. It is called on the thread on which the dependency ended,
-    ///   under the same conditions as the closure of ``DependencyRule/fail(_:)``.
+    ///   returns the error with which this operation fails. The closure is called on the thread on which the dependency
+    ///   ended, under the same conditions as the closure of ``DependencyRule/fail(_:)``.
     public static func fail(
         _ makeError: @escaping @Sendable (OperationFailure<any Error>) -> ErrorType
     ) -> Self {

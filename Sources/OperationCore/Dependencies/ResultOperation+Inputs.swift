@@ -4,7 +4,7 @@
 import Foundation
 
 extension ResultOperation {
-    /// Makes this operation wait until an operation of any kind has ended, with a rule for the case that the other
+    /// Makes this operation wait until an operation of any kind has ended, with a rule that applies if the other
     /// operation fails or is canceled.
     ///
     /// - Parameters:
@@ -15,14 +15,14 @@ extension ResultOperation {
         try connect(to: upstream, judge: rule.judge)
     }
 
-    /// Makes this operation wait for another operation, and passes the result of that operation to a closure before the
+    /// Makes this operation wait for another operation and passes the result of that operation to a closure before the
     /// body begins.
     ///
     /// - Parameters:
     ///   - upstream: The operation that produces the result.
     ///   - rule: The rule that applies if `upstream` fails or is canceled.
-    ///   - use: The closure that receives this operation and the result. It is called on the thread that is about to
-    ///     run the body.
+    ///   - use: The closure that receives this operation and the result. The closure is called on the thread that is
+    ///     about to run the body.
     /// - Throws: A ``DependencyError`` if this operation was started, or if the dependency would create a cycle.
     public func receive<Input: Sendable, UpstreamError: Error>(
         from upstream: TypedOperation<Input, UpstreamError>,
@@ -38,7 +38,7 @@ extension ResultOperation {
         }
     }
 
-    /// Makes this operation wait for several operations, and passes all of their results to a closure before the body
+    /// Makes this operation wait for several operations and passes all of their results to a closure before the body
     /// begins.
     ///
     /// If one of the operations fails or is canceled, this operation is canceled.
@@ -61,8 +61,8 @@ extension ResultOperation {
     ///
     /// - Parameters:
     ///   - upstream: The operations that produce the results.
-    ///   - use: The closure that receives this operation and the results. It is called once, on the thread that is
-    ///     about to run the body.
+    ///   - use: The closure that receives this operation and the results. The closure is called once, on the thread
+    ///     that is about to run the body.
     /// - Throws: A ``DependencyError`` if this operation was started, or if a dependency would create a cycle.
     public func receive<each Input: Sendable, each UpstreamError: Error>(
         from upstream: repeat TypedOperation<each Input, each UpstreamError>,
@@ -79,8 +79,8 @@ extension ResultOperation {
     /// - Parameters:
     ///   - upstream: The operations that produce the results.
     ///   - rules: The rule for each operation, which applies if that operation fails or is canceled.
-    ///   - use: The closure that receives this operation and the results. It is called once, on the thread that is
-    ///     about to run the body.
+    ///   - use: The closure that receives this operation and the results. The closure is called once, on the thread
+    ///     that is about to run the body.
     /// - Throws: A ``DependencyError`` if this operation was started, or if a dependency would create a cycle.
     public func receive<each Input: Sendable, each UpstreamError: Error>(
         from upstream: repeat TypedOperation<each Input, each UpstreamError>,
@@ -101,14 +101,14 @@ extension ResultOperation {
         }
     }
 
-    /// Makes this operation wait for an array of operations, and passes the array of their results to a closure before
+    /// Makes this operation wait for an array of operations and passes the array of their results to a closure before
     /// the body begins.
     ///
     /// - Parameters:
     ///   - upstream: The operations that produce the results.
     ///   - rule: The rule that applies to each operation that fails or is canceled. The default is `.cancel`.
-    ///   - use: The closure that receives this operation and the results, in the order of the operations. It is called
-    ///     on the thread that is about to run the body.
+    ///   - use: The closure that receives this operation and the results, in the order of the operations. The closure
+    ///     is called on the thread that is about to run the body.
     /// - Throws: A ``DependencyError`` if this operation was started, or if a dependency would create a cycle.
     public func receive<Input: Sendable, UpstreamError: Error>(
         fromAll upstream: [TypedOperation<Input, UpstreamError>],
@@ -128,10 +128,10 @@ extension ResultOperation {
         }
     }
 
-    /// Makes this operation wait for another operation, and writes the result of that operation to a property before
-    /// the body begins.
+    /// Makes this operation wait for another operation and writes the result of that operation to a property before the
+    /// body begins.
     ///
-    /// The property is written on the thread that is about to run the body.
+    /// OperationKit writes the property on the thread that is about to run the body.
     ///
     /// - Parameters:
     ///   - property: The property of this operation that receives the result.
@@ -146,10 +146,10 @@ extension ResultOperation {
         try receive(from: upstream, otherwise: rule) { $0[keyPath: property] = $1 }
     }
 
-    /// Makes this operation wait for another operation, and writes the result of that operation to an optional property
+    /// Makes this operation wait for another operation and writes the result of that operation to an optional property
     /// before the body begins.
     ///
-    /// The property is written on the thread that is about to run the body.
+    /// OperationKit writes the property on the thread that is about to run the body.
     ///
     /// - Parameters:
     ///   - property: The property of this operation that receives the result.
@@ -164,15 +164,15 @@ extension ResultOperation {
         try receive(from: upstream, otherwise: rule) { $0[keyPath: property] = $1 }
     }
 
-    /// Makes this operation wait for another operation, and passes the outcome of that operation to a closure before
-    /// the body begins.
+    /// Makes this operation wait for another operation and passes the outcome of that operation to a closure before the
+    /// body begins.
     ///
     /// The body runs regardless of the outcome of the other operation.
     ///
     /// - Parameters:
     ///   - upstream: The operation that must end first.
-    ///   - use: The closure that receives this operation and the outcome. It is called on the thread that is about to
-    ///     run the body.
+    ///   - use: The closure that receives this operation and the outcome. The closure is called on the thread that is
+    ///     about to run the body.
     /// - Throws: A ``DependencyError`` if this operation was started, or if the dependency would create a cycle.
     public func receiveOutcome<Input: Sendable, UpstreamError: Error>(
         of upstream: TypedOperation<Input, UpstreamError>,

@@ -94,7 +94,7 @@ public enum OperationDiagnostics {
     /// The closure that receives the notices, or `nil` if debug builds print them.
     ///
     /// The closure is called on the thread that caused the notice. The default is `nil`. In this case, debug builds
-    /// print each notice, but each harmless kind only once per process.
+    /// print each notice, but they print each harmless kind only once per process.
     public static var handler: (@Sendable (OperationNotice) -> Void)? {
         get { state.withLock { $0.handler } }
         set {

@@ -64,7 +64,7 @@ extension FileOperationError: LocalizedError {
 }
 
 extension FileOperationError: CustomNSError {
-    /// The error domain that the error has when it is bridged to `NSError`.
+    /// The domain of the `NSError` that represents a file operation error.
     public static var errorDomain: String { "OperationKit.FileOperationError" }
 
     /// The system's error number, or zero if the system did not report the error.

@@ -87,10 +87,10 @@ extension GroupOperation {
     /// type.
     ///
     /// - Parameters:
-    ///   - limit: The maximum number of calls for one child. The closure is called again each time that the replacement
+    ///   - limit: The maximum number of calls for one child. The closure is called again each time the replacement
     ///     fails or is canceled. The default is `1`, and a value below 1 counts as 1.
-    ///   - hook: The closure that decides how the group handles the child. It is called in its own task. If the closure
-    ///     throws an error, the child fails, and ``GroupFailure/Child/recoveryFailure`` contains the error.
+    ///   - hook: The closure that decides how the group handles the child. The closure runs in its own task. If the
+    ///     closure throws an error, the child fails, and ``GroupFailure/Child/recoveryFailure`` contains the error.
     public func recover<Value: Sendable>(
         atMost limit: Int = 1, _ hook: @escaping @Sendable (FailedChild<Value>) async throws -> ChildRecovery<Value>
     ) {
@@ -99,7 +99,7 @@ extension GroupOperation {
 }
 
 extension GroupScope {
-    /// Runs a child without blocking a thread, and returns the child's result or the result of a recovery.
+    /// Runs a child without blocking a thread and returns the child's result or the result of a recovery.
     ///
     /// The closure is called only for a child of the group. It is not called for an operation that is in a queue or in
     /// another group, was started, or has ended. The closure works as in ``GroupOperation/recover(atMost:_:)``.
@@ -108,8 +108,8 @@ extension GroupScope {
     ///   - child: The operation to run.
     ///   - weight: The weight of the child in the group's progress. The default is `1`.
     ///   - limit: The maximum number of calls to the closure. The default is `1`.
-    ///   - hook: The closure that decides how to continue if the child fails or is canceled. It is called in its own
-    ///     task.
+    ///   - hook: The closure that decides how to continue if the child fails or is canceled. The closure runs in its
+    ///     own task.
     /// - Throws: An ``OperationFailure`` with the child's own error or cause if no recovery produced a result.
     public func run<ResultType, ErrorType>(
         _ child: TypedOperation<ResultType, ErrorType>, weight: Double = 1, recoveringAtMost limit: Int = 1,
@@ -126,8 +126,8 @@ extension GroupScope {
     ///   - child: The operation to run.
     ///   - weight: The weight of the child in the group's progress. The default is `1`.
     ///   - limit: The maximum number of calls to the closure. The default is `1`.
-    ///   - hook: The closure that decides how to continue if the child fails or is canceled. It is called in its own
-    ///     task.
+    ///   - hook: The closure that decides how to continue if the child fails or is canceled. The closure runs in its
+    ///     own task.
     /// - Throws: An ``OperationFailure`` with the child's own error or cause if no recovery produced a result.
     @available(
         *, noasync,

@@ -205,7 +205,7 @@ public struct GroupError: Error, Sendable, Equatable, CustomStringConvertible, L
         public static let alreadyStarted = Code("alreadyStarted")
         /// The operation has already ended.
         public static let alreadyFinished = Code("alreadyFinished")
-        /// The operation is the group itself, or a group that contains it.
+        /// The operation is the group itself or contains the group.
         public static let cycle = Code("cycle")
         /// The body of the group must not wait on the calling thread.
         ///

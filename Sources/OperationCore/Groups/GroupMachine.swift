@@ -434,7 +434,7 @@ public struct GroupPolicy: Sendable, Hashable, CustomStringConvertible {
     /// A policy that makes the group fail and cancels the other children as soon as a child fails or is canceled.
     public static let failFast = GroupPolicy(rule: .failFast)
 
-    /// A policy that runs all children until they end, and then makes the group fail if a child failed or was canceled.
+    /// A policy that runs all children until they end and then makes the group fail if a child failed or was canceled.
     public static let collectAll = GroupPolicy(rule: .collectAll)
 
     /// A policy that makes the group succeed and cancels the other children as soon as a child succeeds.
@@ -442,7 +442,7 @@ public struct GroupPolicy: Sendable, Hashable, CustomStringConvertible {
     /// If all children have ended and none succeeded, the group fails.
     public static let firstSuccess = GroupPolicy(rule: .firstSuccess)
 
-    /// A policy that ends the group with the outcome of the first child that ends, and cancels the other children.
+    /// A policy that ends the group with the outcome of the first child to end and cancels the other children.
     public static let firstEnd = GroupPolicy(rule: .firstEnd)
 
     /// Returns a policy that makes the group succeed and cancels the other children as soon as `count` children

@@ -107,7 +107,8 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
     ///     limit to the queue of the children.
     ///   - queue: The queue on which the children run. The default is `nil`, which uses the queue that holds the group.
     ///   - combine: The closure that makes the group's result from the results of the children, in the order of the
-    ///     children. It is called once, on any thread, and only if all children succeeded. It should return quickly.
+    ///     children. If all children succeed, the group calls the closure once, on any thread. The closure should
+    ///     return quickly.
     public static func all<Value, Failure, Combined: Sendable>(
         _ children: [TypedOperation<Value, Failure>], width: Int? = nil, on queue: QueueManager? = nil,
         combine: @escaping @Sendable ([Value]) -> Combined

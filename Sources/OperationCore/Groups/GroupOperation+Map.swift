@@ -13,17 +13,17 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
     /// ```
     ///
     /// At any time, only slightly more operations than `width` exist. If one operation fails or is canceled, the group
-    /// fails. The error of the group then contains the index of the element, counted from zero, and a description of at
-    /// most 80 characters. The error describes only numbers, short plain strings, and URLs without their query. For
-    /// other elements, which may contain secrets, the error contains the name of the type.
+    /// fails. The error of the group then contains the index of the element, counted from zero, and a description of
+    /// the element with at most 80 characters. The error describes only numbers, short plain strings, and URLs without
+    /// their query. For other elements, which may contain secrets, the error contains the name of the type.
     ///
     /// - Parameters:
     ///   - elements: The elements, over which the group iterates once.
     ///   - width: The maximum number of operations that run at the same time. A value below 1 counts as 1.
     ///   - queue: The queue on which the operations run. The default is `nil`, which uses the queue that holds the
     ///     group.
-    ///   - make: The closure that creates the operation for an element. It is called on any thread, but never on
-    ///     several threads at the same time. It is not called after a failure or a cancellation.
+    ///   - make: The closure that creates the operation for an element. The closure is called on any thread, but never
+    ///     on several threads at the same time. The closure is not called after a failure or a cancellation.
     public static func map<Elements: Sequence & Sendable, Value, Failure>(
         _ elements: Elements, width: Int, on queue: QueueManager? = nil,
         _ make: @escaping @Sendable (Elements.Element) -> TypedOperation<Value, Failure>
@@ -70,8 +70,8 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
     ///
     /// ### Reading ahead
     ///
-    /// The group does not read the sequence before the group starts. Then one task reads the sequence. This task has
-    /// the task-local values and the priority of the task that runs the group. The task reads at most `width` elements
+    /// The group reads the sequence only after the group starts. One task reads the sequence. This task inherits the
+    /// task-local values and the priority of the task that runs the group. The task reads at most `width` elements
     /// ahead, and never more than 64. While the task waits for the next element, it occupies no slot in a queue. While
     /// the group is suspended, the task does not request another element.
     ///
@@ -96,8 +96,8 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
     ///   - width: The maximum number of operations that run at the same time. A value below 1 counts as 1.
     ///   - queue: The queue on which the operations run. The default is `nil`, which uses the queue that holds the
     ///     group.
-    ///   - make: The closure that creates the operation for an element. It is called on any thread, but never on
-    ///     several threads at the same time. It is not called after a failure or a cancellation.
+    ///   - make: The closure that creates the operation for an element. The closure is called on any thread, but never
+    ///     on several threads at the same time. The closure is not called after a failure or a cancellation.
     public static func map<Elements: AsyncSequence & Sendable, Value, Failure>(
         _ elements: Elements, width: Int, on queue: QueueManager? = nil,
         _ make: @escaping @Sendable (Elements.Element) -> TypedOperation<Value, Failure>

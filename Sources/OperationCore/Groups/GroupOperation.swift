@@ -6,7 +6,7 @@ import Foundation
 /// An operation that combines child operations into one operation with one typed result.
 ///
 /// If one request needs the response of another, the code often consists of nested callbacks. Each level must track the
-/// running requests, and must pass on cancellations and errors manually. A group has a body instead. The body runs
+/// running requests and must pass on cancellations and errors manually. Instead, a group has a body. The body runs
 /// **children** from top to bottom and uses their results:
 ///
 /// ```swift
@@ -113,14 +113,14 @@ extension GroupOperation {
     ///     The default is `false`. If the group is canceled before it begins, all of its children are canceled,
     ///     including shielded children.
     ///   - weight: The weight of the child in the group's progress. The default is `1`.
-    /// - Throws: A ``GroupError`` if the group has ended, or if the operation is this group or contains it. The method
-    ///   also throws this error if the operation is in a queue or in a group, was started or has ended. In all of these
-    ///   cases, the operation does not change.
+    /// - Throws: A ``GroupError`` if the group has ended, or if the operation is this group or contains this group. The
+    ///   method also throws this error if the operation is in a queue or in a group, was started or has ended. In all
+    ///   of these cases, the operation does not change.
     public func add(_ child: ManagedOperation, isShielded: Bool = false, weight: Double = 1) throws(GroupError) {
         try engine.add([child], ChildTerms(isShielded: isShielded, weight: weight))
     }
 
-    /// Adds several children in the order of the array, and stops at the first child that cannot be added.
+    /// Adds several children in the order of the array and stops at the first child that the group refuses.
     ///
     /// - Parameters:
     ///   - children: The operations to run.

@@ -8,7 +8,7 @@ public struct GroupScope: Sendable {
     package let engine: GroupEngine
     var isShielded = false
 
-    /// Runs a child without blocking a thread, and returns the child's result.
+    /// Runs a child without blocking a thread and returns the child's result.
     ///
     /// An operation that is in a queue or in a group, was started, or has ended does not become a child. The method
     /// then only waits for the operation, and the group does not cancel the operation. If you cancel the task that
@@ -18,7 +18,7 @@ public struct GroupScope: Sendable {
     /// group's width is free, the child could not begin before that operation has ended, so the wait would never end.
     /// In this case, the child is canceled with the cause `waitsForItself`.
     ///
-    /// The body of the child has the task-local values and the priority of the task that calls this method.
+    /// The body of the child inherits the task-local values and the priority of the task that calls this method.
     ///
     /// - Parameters:
     ///   - child: The operation to run.
@@ -49,10 +49,10 @@ public struct GroupScope: Sendable {
         }
     }
 
-    /// Runs a child while the calling thread waits, and returns the child's result.
+    /// Runs a child while the calling thread waits and returns the child's result.
     ///
     /// The calling thread must be the thread of the synchronous body. A synchronous child runs on this thread. For any
-    /// other child, the thread waits, and the group gives up its slot in its queue during the wait.
+    /// other child, the thread waits, and the group releases its slot in its queue during the wait.
     /// ``QueueManager/threadLimit`` limits the number of threads that may wait. If this limit is reached, the child is
     /// canceled with the cause `tooManyWaits`.
     ///
@@ -72,8 +72,8 @@ public struct GroupScope: Sendable {
         try outcomeOnThread(of: child, terms: ChildTerms(weight: weight)).get()
     }
 
-    /// Runs a child while the calling thread waits, and returns its result or throws an error that a closure creates
-    /// from the child's failure.
+    /// Runs a child while the calling thread waits and returns the child's result or throws an error that a closure
+    /// creates from the child's failure.
     ///
     /// - Parameters:
     ///   - child: The operation to run.
@@ -99,15 +99,15 @@ public struct GroupScope: Sendable {
     /// - Parameters:
     ///   - child: The operation to run.
     ///   - weight: The weight of the child in the group's progress. The default is `1`.
-    /// - Throws: A ``GroupError`` if the group has ended, or if the operation is this group or contains it. The method
-    ///   also throws this error if the operation is in a queue or in a group, was started or has ended. In all of these
-    ///   cases, the operation does not change.
+    /// - Throws: A ``GroupError`` if the group has ended, or if the operation is this group or contains this group. The
+    ///   method also throws this error if the operation is in a queue or in a group, was started or has ended. In all
+    ///   of these cases, the operation does not change.
     public func add(_ child: ManagedOperation, weight: Double = 1) throws(GroupError) {
         try engine.add([child], ChildTerms(isShielded: isShielded, weight: weight))
     }
 
-    /// Adds several children in the order of the array without waiting for them, and stops at the first child that
-    /// cannot be added.
+    /// Adds several children in the order of the array without waiting for them and stops at the first child that the
+    /// group refuses.
     ///
     /// The group waits for the children after its body has returned.
     ///
@@ -128,8 +128,8 @@ public struct GroupScope: Sendable {
 extension GroupScope {
     /// Runs a part of an async body that continues even if the group is canceled or fails.
     ///
-    /// The part runs in its own task. It also runs if the group was canceled before this call. Children that you run
-    /// with the scope that the closure receives continue, too. The group ends only after the part has ended.
+    /// The part runs in its own task. It also runs if the group was canceled before this call. The children that you
+    /// run with the closure's scope also continue. The group ends only after the part has ended.
     ///
     /// - Parameter part: The closure that runs the part of the body.
     /// - Throws: The error that `part` throws.

@@ -29,7 +29,7 @@ public struct OperationPipeline<Output: Sendable>: Sendable {
         }
     }
 
-    /// Creates a pipeline that has no stages yet, and whose elements come from an asynchronous sequence.
+    /// Creates a pipeline without stages whose elements come from an asynchronous sequence.
     ///
     /// The first stage works on the first elements while the group still reads the sequence:
     ///
@@ -47,7 +47,7 @@ public struct OperationPipeline<Output: Sendable>: Sendable {
     /// suspended, the task does not request another element.
     ///
     /// If the sequence throws an error, the group fails, and ``GroupFailure/sourceError`` contains the error. When the
-    /// group is canceled or fails, the task is canceled immediately, and the group does not wait for it.
+    /// group is canceled or fails, the task is canceled immediately, and the group does not wait for the task.
     ///
     /// - Parameter elements: The elements, over which each group that you create from the pipeline iterates once. If
     ///   the sequence can be read only once, like an `AsyncStream`, create only one group from the pipeline.
@@ -68,7 +68,7 @@ public struct OperationPipeline<Output: Sendable>: Sendable {
     ///   - buffer: The maximum number of results of this stage that wait for the next stage. The default is `1`, and a
     ///     negative value counts as zero.
     ///   - make: The closure that creates an operation from a result of the previous stage, or from an element if this
-    ///     is the first stage. It is called on any thread, but never on several threads at the same time.
+    ///     is the first stage. The closure is called on any thread, but never on several threads at the same time.
     public func stage<Value, Failure>(
         width: Int, buffer: Int = 1, _ make: @escaping @Sendable (Output) -> TypedOperation<Value, Failure>
     ) -> OperationPipeline<Value> {
@@ -81,7 +81,7 @@ public struct OperationPipeline<Output: Sendable>: Sendable {
         }
     }
 
-    /// Creates a group that passes the elements through the stages, and collects the results of the last stage in the
+    /// Creates a group that passes the elements through the stages and collects the results of the last stage in the
     /// order of the elements.
     ///
     /// If an operation of a stage fails or is canceled, the group fails.

@@ -1,7 +1,7 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-/// A value that describes work, and from which you can create any number of operations with different inputs.
+/// A description of work from which you can create any number of operations with different inputs.
 ///
 /// ```swift
 /// let user = OperationPlan { (id: Int) in TaskOperation { () async throws -> String in "user \(id)" } }
@@ -23,8 +23,8 @@ public struct OperationPlan<Input: Sendable, Output: Sendable>: Sendable {
 
     /// Creates a plan with one step.
     ///
-    /// - Parameter make: The closure that creates the operation. It is called on any thread, once each time that the
-    ///   step runs.
+    /// - Parameter make: The closure that creates the operation. The closure is called on any thread, once each time
+    ///   the step runs.
     public init<Failure>(_ make: @escaping @Sendable (Input) -> TypedOperation<Output, Failure>) {
         body = { input, group in try await group.run(make(input)) }
     }
@@ -51,15 +51,15 @@ public struct OperationPlan<Input: Sendable, Output: Sendable>: Sendable {
 extension OperationPlan {
     /// Returns a plan with an additional step that uses the result of this plan as its input.
     ///
-    /// - Parameter make: The closure that creates the operation. It is called on any thread, once each time that the
-    ///   step runs.
+    /// - Parameter make: The closure that creates the operation. The closure is called on any thread, once each time
+    ///   the step runs.
     public func then<Next, Failure>(
         _ make: @escaping @Sendable (Output) -> TypedOperation<Next, Failure>
     ) -> OperationPlan<Input, Next> {
         then(OperationPlan<Output, Next>(make))
     }
 
-    /// Returns a plan that runs this plan, and then another plan with the result of this plan as its input.
+    /// Returns a plan that runs this plan and then runs another plan with this plan's result as its input.
     ///
     /// - Parameter next: The plan that receives the result.
     public func then<Next>(_ next: OperationPlan<Output, Next>) -> OperationPlan<Input, Next> {
@@ -94,8 +94,8 @@ extension OperationPlan {
         }
     }
 
-    /// Returns a plan that runs several plans at the same time with the same input, and whose result is the first
-    /// result of these plans.
+    /// Returns a plan that runs several plans with the same input at the same time and uses the first result of these
+    /// plans.
     ///
     /// When one plan has succeeded, the other plans are canceled. If no plan succeeds, the returned plan fails.
     ///
@@ -106,8 +106,8 @@ extension OperationPlan {
 }
 
 extension OperationPlan where Output == Never {
-    /// Returns a plan that runs several plans at the same time with the same input, and whose result is a tuple of
-    /// their results.
+    /// Returns a plan that runs several plans with the same input at the same time and combines their results in a
+    /// tuple.
     ///
     /// If one plan fails, the other plans are canceled.
     ///
@@ -135,7 +135,7 @@ extension OperationPlan where Output == Never {
 }
 
 extension OperationPlan where Output: Sequence, Output.Element: Sendable {
-    /// Returns a plan that runs another plan for each element of this plan's result, and collects the results in the
+    /// Returns a plan that runs another plan for each element of this plan's result and collects the results in the
     /// order of the elements.
     ///
     /// - Parameters:
@@ -147,12 +147,12 @@ extension OperationPlan where Output: Sequence, Output.Element: Sendable {
         then { elements in GroupOperation.map(elements, width: width) { plan.operation(for: $0) } }
     }
 
-    /// Returns a plan that runs an operation for each element of this plan's result, and collects the results in the
+    /// Returns a plan that runs an operation for each element of this plan's result and collects the results in the
     /// order of the elements.
     ///
     /// - Parameters:
     ///   - width: The maximum number of operations that run at the same time.
-    ///   - make: The closure that creates the operation for an element. It is called on any thread.
+    ///   - make: The closure that creates the operation for an element. The closure is called on any thread.
     public func forEach<Value, Failure>(
         width: Int, _ make: @escaping @Sendable (Output.Element) -> TypedOperation<Value, Failure>
     ) -> OperationPlan<Input, [Value]> {
@@ -183,7 +183,7 @@ extension OperationPlan where Output: AsyncSequence, Output.Element: Sendable {
     ///
     /// - Parameters:
     ///   - width: The maximum number of operations that run at the same time.
-    ///   - make: The closure that creates the operation for an element. It is called on any thread.
+    ///   - make: The closure that creates the operation for an element. The closure is called on any thread.
     public func forEach<Value, Failure>(
         width: Int, _ make: @escaping @Sendable (Output.Element) -> TypedOperation<Value, Failure>
     ) -> OperationPlan<Input, [Value]> {
@@ -199,8 +199,8 @@ extension OperationPlan {
     ///
     /// - Parameters:
     ///   - limit: The maximum number of calls each time that the plan runs. The default is `1`.
-    ///   - hook: The closure that decides how the plan continues. It receives information about the operation that
-    ///     failed or was canceled, and the input of the plan. It is called in its own task.
+    ///   - hook: The closure that decides how the plan continues. The closure receives information about the failed or
+    ///     canceled operation and the input of the plan. The closure runs in its own task.
     public func recover(
         atMost limit: Int = 1,
         _ hook: @escaping @Sendable (FailedChild<Output>, Input) async throws -> ChildRecovery<Output>

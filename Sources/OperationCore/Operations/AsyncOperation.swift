@@ -45,7 +45,7 @@ open class AsyncOperation<ResultType: Sendable, ErrorType: Error>: TypedOperatio
     ///
     /// OperationKit calls this method only if the operation was not canceled before its body began.
     ///
-    /// Override this method, and do not call `super.main()`. The default implementation stops the program with a fatal
+    /// Override this method without calling `super.main()`. The default implementation stops the program with a fatal
     /// error, because a subclass must override the method.
     open override func main() {
         fatalError("\(type(of: self)) must override main(), and must not call super.main().")

@@ -36,7 +36,7 @@ public final class ClosureOperation<ResultType: Sendable, ErrorType: Error>: Syn
         if body != nil { ThreadWorklist.letGo(exchange(&body, with: nil)) }
     }
 
-    /// Runs the closure and finishes the operation with its value or error.
+    /// Runs the closure and finishes the operation with the closure's value or error.
     public override func main() {
         guard let body = body.withLock({ exchange(&$0, with: nil) }) else { return }
         do throws(ErrorType) {
@@ -78,7 +78,7 @@ extension TypedOperation {
 ///
 /// If you start the operation on the main thread, or wait for it there, the closure runs immediately, even if the
 /// program has no main run loop. If you start the operation on another thread, the closure runs as soon as the main
-/// thread is available. The main thread is available in its run loop, and while it waits in a call to this package. If
+/// thread is available. The main thread is available in its run loop and while it waits in a call to this package. If
 /// you cancel the operation before that, the closure does not run.
 public final class MainQueueOperation<ResultType: Sendable, ErrorType: Error>:
     AsyncOperation<ResultType, ErrorType>, @unchecked Sendable

@@ -1,8 +1,7 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-/// A protocol that provides properties and methods to every operation, and that lets a subclass declare properties with
-/// the same names.
+/// A protocol that provides members to every operation and lets a subclass declare properties with the same names.
 ///
 /// Unlike a member of a superclass, a member of a protocol extension does not prevent your subclass from having a
 /// property of the same name. ``ManagedOperation`` is the only type that declares conformance, so all operations of
@@ -68,11 +67,12 @@ extension CommonOperationMembers {
 }
 
 extension CommonOperationMembers {
-    /// Waits until the operation has ended, so that `isFinished` is `true` and its dependents were released.
+    /// Waits until the operation has ended, which means that `isFinished` is `true` and the operation's dependents are
+    /// released.
     ///
-    /// The outcome may be available earlier, because a canceled operation may still be winding down, or a synchronous
-    /// operation has not returned from its `main()` yet. An operation that you cancel before it is started does not end
-    /// until you start it.
+    /// The outcome may be available earlier, while a canceled operation is still winding down or a synchronous
+    /// operation is still in its `main()` method. An operation that you cancel before it is started does not end until
+    /// you start it.
     ///
     /// If a body waits for its own operation, or for another operation that cannot end before the body does, the wait
     /// never ends. OperationKit reports a notice in this case, either immediately, or within about a minute if the

@@ -238,8 +238,8 @@ open class ManagedOperation: Operation, @unchecked Sendable {
     /// To stop the work of your own operation, override `didCancel(because:)`.
     ///
     /// You may call this method in the `deinit` of a subclass, so that the cancellation handler is called. However, do
-    /// not call it there if the operation was started and has a `completionBlock`, because the block needs the
-    /// operation, which is being freed.
+    /// not call the method in the `deinit` if the operation was started and has a `completionBlock`, because the block
+    /// needs the operation, which is being freed.
     public final override func cancel() {
         cancel(because: .requested)
     }

@@ -15,7 +15,7 @@ import Foundation
 /// OperationQueue().addOperation(text)
 /// ```
 ///
-/// A mapped operation has no body, and starts and ends together with its original. If you start the mapped operation or
+/// A mapped operation has no body. It starts and ends together with its original. If you start the mapped operation or
 /// add it to a queue or to a group, you start or add the original. Add only one of the two operations. A
 /// ``QueueManager`` or a group refuses the other operation.
 ///
@@ -24,14 +24,14 @@ import Foundation
 ///   You can set these properties on any of the operations.
 /// - Each of these operations has its own outcome, handlers, observers and `completionBlock`. By default, the handlers
 ///   are called on the callback queue of the original.
-/// - The conversion runs once, on the thread that ends the original. Only then are the handlers of the mapped operation
-///   called, and `isFinished` becomes `true`. If the original has already ended, the mapped operation has its outcome
-///   immediately and does not need to be started.
+/// - The conversion runs once, on the thread that ends the original. After the conversion, the handlers of the mapped
+///   operation are called and `isFinished` becomes `true`. If the original has already ended, the mapped operation has
+///   its outcome immediately and does not need to be started.
 /// - If you cancel a mapped operation, the original is also canceled. The closure of the mapped operation that you
 ///   cancel is not called. The other operations that are mapped from the original convert the cancellation. In the same
 ///   way, `mapOutcome` can convert a timeout of the original to an error.
-/// - If you call `finish` on a mapped operation, this outcome replaces the outcome of the conversion. The original is
-///   not affected, and a later `cancel()` on the mapped operation has no effect.
+/// - If you call `finish` on a mapped operation, the result or error that you pass replaces the outcome of the
+///   conversion. The original is not affected, and a later `cancel()` on the mapped operation has no effect.
 /// - On Linux, if you pass a mapped operation to `addDependency(_:)` of a plain `Foundation.Operation`, pass a value of
 ///   its own type and not of the type `Operation`. Otherwise, the plain operation begins only if you started exactly
 ///   this mapped operation, or added it to a queue or a group.
@@ -124,16 +124,16 @@ public final class MappedOperation<ResultType: Sendable, ErrorType: Error>: Asyn
 }
 
 extension TypedOperation {
-    /// Creates an operation that starts and ends with this operation, and converts the outcome of this operation.
+    /// Creates an operation that starts and ends with this operation and converts the outcome of this operation.
     ///
     /// The closure is called when the handlers of this operation are enqueued. In two cases, this operation has an
     /// outcome before the mapped operation does. If you finish this operation before it starts, the mapped operation
     /// has its outcome after the start. If the `main()` of a ``SyncOperation`` calls `finish`, the mapped operation has
     /// its outcome after `main()` has returned.
     ///
-    /// - Parameter convert: A closure that converts the outcome. The closure is called at most once, and not at all if
-    ///   the mapped operation itself is canceled. The closure is called on the thread that ends this operation, or on
-    ///   the calling thread if this operation has already ended.
+    /// - Parameter convert: A closure that converts the outcome. The closure is called at most once. If the mapped
+    ///   operation itself is canceled, the closure is not called. The closure is called on the thread that ends this
+    ///   operation, or on the calling thread if this operation has already ended.
     public final func mapOutcome<NewResult: Sendable, NewError: Error>(
         _ convert:
             @escaping @Sendable (
@@ -145,7 +145,7 @@ extension TypedOperation {
         }
     }
 
-    /// Creates an operation that starts and ends with this operation, and converts the result of this operation.
+    /// Creates an operation that starts and ends with this operation and converts the result of this operation.
     ///
     /// The closure is called under the same conditions as the closure of ``mapOutcome(_:)``.
     public final func mapResult<NewResult: Sendable>(
@@ -160,7 +160,7 @@ extension TypedOperation {
         }
     }
 
-    /// Creates an operation that starts and ends with this operation, and converts the error of this operation.
+    /// Creates an operation that starts and ends with this operation and converts the error of this operation.
     ///
     /// The closure is called under the same conditions as the closure of ``mapOutcome(_:)``.
     public final func mapError<NewError: Error>(

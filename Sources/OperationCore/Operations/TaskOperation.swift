@@ -19,9 +19,9 @@ import Foundation
 ///
 /// If you cancel the operation, the task of the closure is also canceled.
 ///
-/// The closure has the task-local values and the priority of the task that calls ``TypedOperation/run()``,
+/// The closure inherits the task-local values and the priority of the task that calls ``TypedOperation/run()``,
 /// ``GroupScope/run(_:weight:)`` or `start()`. If a queue starts the operation and no task called one of these methods,
-/// the closure has no task-local values. In this case, capture the values that the closure needs.
+/// the closure inherits no task-local values. In this case, capture the values that the closure needs.
 public final class TaskOperation<ResultType: Sendable, ErrorType: Error>: AsyncOperation<ResultType, ErrorType>,
     @unchecked Sendable
 {

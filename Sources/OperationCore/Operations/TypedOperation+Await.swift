@@ -5,7 +5,7 @@ import Foundation
 
 // These members are in the protocol and not in the class, so that a subclass may have its own property named `value`.
 extension ResultOperation {
-    /// The result of the operation, for which the caller waits.
+    /// The result of the operation, after the outcome is decided.
     ///
     /// An access does not start the operation. The access waits until the outcome is decided. If the operation fails or
     /// is canceled, the access throws an ``OperationFailure``. If you cancel the waiting task, the operation is
@@ -16,7 +16,7 @@ extension ResultOperation {
 }
 
 extension TypedOperation {
-    /// The outcome of the operation, for which the caller waits.
+    /// The outcome of the operation, after the outcome is decided.
     ///
     /// An access waits until the outcome is decided. If you cancel the waiting task, the operation is canceled, too.
     ///
@@ -56,23 +56,23 @@ extension TypedOperation {
     ///
     /// The body begins on a global queue. However, on Linux, a request without a body begins on the thread of the
     /// calling task if it has no hook, observer or dependency. If an endpoint decodes a response of at most 64 KiB, the
-    /// waiting task can also decode the response. In this case, the result type's initializers have the task-local
+    /// waiting task can also decode the response. In this case, the result type's initializers inherit the task-local
     /// values of the task, and this method returns only after the decoding, even if the operation is canceled earlier.
     ///
     /// If you cancel the waiting task, the operation is canceled, too. If the task is already canceled, the body never
     /// begins.
     ///
-    /// The body has the task-local values and the priority of the task that calls this method. The same is true if the
-    /// body begins later because the operation first waits for a dependency, a condition or a queue. If several tasks
-    /// call this method before the body begins, the body has the values of the first task.
+    /// The body inherits the task-local values and the priority of the task that calls this method. The same is true if
+    /// the body begins later because the operation first waits for a dependency, a condition or a queue. If several
+    /// tasks call this method before the body begins, the body inherits the values of the first task.
     ///
-    /// Handlers, conditions, evaluators and retry policies do not have these values. An operation that a queue starts
-    /// does not have them either, unless a task calls `run()` for the operation.
+    /// Handlers, conditions, evaluators and retry policies do not inherit these values. An operation that a queue
+    /// starts does not inherit them either, unless a task calls `run()` for the operation.
     ///
     /// If the operation has already been started, the method only waits for the outcome. The same is true for an
     /// operation in a ``QueueManager`` and, on Linux, for an operation in an `OperationQueue`. On Apple platforms,
-    /// OperationKit cannot detect that an operation is in an `OperationQueue`. Therefore, do not call this method for
-    /// an operation in an `OperationQueue`. Await `value` instead.
+    /// OperationKit cannot detect whether an operation is in an `OperationQueue`. Therefore, do not call this method
+    /// for an operation in an `OperationQueue`. Await `value` instead.
     ///
     /// - Throws: An ``OperationFailure`` with the error of the operation or the cause of its cancellation.
     @discardableResult
@@ -112,8 +112,8 @@ extension TypedOperation {
     ///
     /// If the operation has already been started, the method only waits for the outcome. The same is true for an
     /// operation in a ``QueueManager`` and, on Linux, for an operation in an `OperationQueue`. On Apple platforms,
-    /// OperationKit cannot detect that an operation is in an `OperationQueue`. Therefore, do not call this method for
-    /// an operation in an `OperationQueue`.
+    /// OperationKit cannot detect whether an operation is in an `OperationQueue`. Therefore, do not call this method
+    /// for an operation in an `OperationQueue`.
     ///
     /// You can call this method on the main thread if the operation does not need the main thread, even if the program
     /// has no main run loop. While the main thread waits, the main queue and the main actor are blocked. Therefore, the

@@ -10,7 +10,7 @@ extension ManagedOperation {
     ///
     /// A waiter is notified as soon as the outcome is decided.
     ///
-    /// - Returns: A value with which you can remove the observer.
+    /// - Returns: A token that you use to remove the observer.
     @discardableResult
     package final func addObserver(
         isWaiter: Bool, _ tell: @escaping @Sendable (ManagedOperation) -> Void
@@ -48,9 +48,9 @@ extension ManagedOperation {
     }
 }
 
-/// A value with which you can remove an observer of an outcome.
+/// A token that you use to remove an observer of an outcome.
 ///
-/// Releasing this value does not remove the observer.
+/// Releasing the token does not remove the observer.
 public struct OutcomeObservation: Sendable {
     // Sendable: written once, in init; loading a weak reference is atomic.
     private nonisolated(unsafe) weak var operation: ManagedOperation?
@@ -70,15 +70,15 @@ public struct OutcomeObservation: Sendable {
 extension TypedOperation {
     /// Adds a closure that is called once with the outcome, regardless of how the operation ends.
     ///
-    /// The closure, called an observer, is called in addition to the handlers and other observers. If several observers
-    /// of one operation use the same serial queue, they are called in the order in which they were added. If the
-    /// operation has ended, the observer is enqueued immediately. Unlike a handler, an observer is also called if the
-    /// operation is canceled after its outcome was decided.
+    /// The closure is an *observer*. OperationKit calls it in addition to the handlers and other observers. If several
+    /// observers of one operation use the same serial queue, they are called in the order in which they were added. If
+    /// the operation has ended, the observer is enqueued immediately. Unlike a handler, an observer is also called if
+    /// the operation is canceled after its outcome was decided.
     ///
     /// - Parameters:
     ///   - queue: The queue on which the observer is called. The default is `nil`, which uses ``callbackQueue``.
     ///   - observer: The closure that is called with the outcome.
-    /// - Returns: A value with which you can remove the observer.
+    /// - Returns: A token that you use to remove the observer.
     @discardableResult
     public final func observe(
         on queue: DispatchQueue? = nil,
@@ -117,7 +117,7 @@ extension ResultOperation {
     ///
     /// The handlers are called in addition to the other handlers of the operation, under the same rules:
     ///
-    /// - At most one of the three handlers is called, and only once.
+    /// - At most one of the three handlers is called. This handler is called only once.
     /// - After a cancellation, only `cancellation` is called. A timeout or a deadline also cancels the operation.
     /// - If you call `cancel()` on the main actor, neither `success` nor `failure` begins after `cancel()` has
     ///   returned.

@@ -308,7 +308,7 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
 
 /// A protocol to which every operation with a result and an error conforms.
 ///
-/// Use this protocol in generic code that handles operations with any result type and error type, or that names the
+/// Use this protocol in generic code that handles operations with any result type and error type, or that refers to the
 /// operation's own type. ``AsyncOperation`` and ``SyncOperation`` conform to the protocol, so your subclass has nothing
 /// to implement.
 public protocol ResultOperation: ManagedOperation {

@@ -54,10 +54,12 @@ public struct WaitReason: Sendable, Hashable, CustomStringConvertible {
 }
 
 extension WaitReason {
-    /// Returns the reason for a pause before another attempt of an operation.
-    package static func pause(_ pause: Duration, beforeAttempt number: Int) -> WaitReason {
-        let tenths = pause.saturatedNanoseconds / 100_000_000
-        return WaitReason(.pause, "waiting \(tenths / 10).\(tenths % 10) s before attempt \(number)")
+    /// Returns the reason for a wait of a known duration.
+    ///
+    /// - Parameter text: The end of the description, such as " before attempt 2".
+    package static func waiting(_ kind: Kind, _ time: Duration, _ text: String) -> WaitReason {
+        let tenths = time.saturatedNanoseconds / 100_000_000
+        return WaitReason(kind, "waiting \(tenths / 10).\(tenths % 10) s\(text)")
     }
 }
 
@@ -65,8 +67,9 @@ extension WaitReason {
 extension ManagedOperation {
     /// The reason why the executing operation waits without a slot, or `nil` if it does not wait.
     ///
-    /// While the operation waits, it does not occupy a slot in its ``QueueManager``, so other operations can run. The
-    /// operation gets a slot again before it resumes, and takes precedence over operations that have not begun.
+    /// While the operation waits, it does not occupy a slot in its ``QueueManager``, so other operations can run.
+    /// Before the operation resumes, it gets a slot again. The operation takes precedence over operations that have not
+    /// begun.
     public final var waitReason: WaitReason? {
         core.withLock { $0.machine.ending == nil ? $0.extras?.wait : nil }
     }

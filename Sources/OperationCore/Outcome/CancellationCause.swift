@@ -12,7 +12,7 @@ public struct CancellationCause: Sendable, Equatable, CustomStringConvertible {
     /// The code that identifies the cause.
     public var code: Code { storage.code }
 
-    /// A sentence that describes why the operation was canceled, and a possible solution.
+    /// A sentence that describes the reason for the cancellation and a possible solution.
     public var message: String {
         guard let place = storage.place else { return storage.message }
         return storage.message.replacing("{group}", with: "\(place)")
@@ -51,7 +51,7 @@ public struct CancellationCause: Sendable, Equatable, CustomStringConvertible {
     ///
     /// - Parameters:
     ///   - code: The code that identifies the cause.
-    ///   - message: A sentence that describes why the operation was canceled, and a possible solution.
+    ///   - message: A sentence that describes the reason for the cancellation and a possible solution.
     ///   - underlyingError: The error that led to the cancellation. The default is `nil`.
     ///   - underlyingCause: The cancellation that led to this cancellation. The default is `nil`.
     public init(

@@ -102,7 +102,7 @@ extension OperationOwner {
     /// Cancels all operations that belong to an object, regardless of where they run.
     ///
     /// The object may call this method in its `deinit`. The cost of the call depends only on the number of operations
-    /// of the object. Operations that get this owner during the call might not be canceled.
+    /// that belong to the object. Operations that get this owner during the call might not be canceled.
     ///
     /// - Parameters:
     ///   - object: The owner, which is compared by identity.

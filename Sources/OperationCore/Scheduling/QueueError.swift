@@ -46,7 +46,7 @@ public struct QueueError: Error, Sendable, Equatable, CustomStringConvertible {
         public static let waitsForItself = Code("waitsForItself")
         /// No queue with the given name is defined, or a queue with this name is already defined.
         public static let name = Code("name")
-        /// The queue has no closure with which it could create the failed operation again.
+        /// The queue has no closure that can create the failed operation again.
         public static let notRemakable = Code("notRemakable")
         /// The failure is not in the queue's list of failures.
         public static let notListed = Code("notListed")

@@ -87,10 +87,10 @@ extension QueueManager {
         set { engine.applySettled { state, _ in state.machine.ageing = newValue.map { max($0, 1) } } }
     }
 
-    /// Cancels all operations in the queue that have not ended, and drops all closures that have not begun.
+    /// Cancels all unfinished operations in the queue and drops all closures that have not begun.
     public func cancelAll() { cancelAll(because: .requested) }
 
-    /// Cancels all operations in the queue for a specific reason, and drops all closures that have not begun.
+    /// Cancels all operations in the queue for a specific reason and drops all closures that have not begun.
     ///
     /// If you call this method on a serial callback queue, no success or failure handler begins on that queue after the
     /// method has returned. This rule applies to all operations that were added before the call, including operations

@@ -3,7 +3,7 @@
 
 import Foundation
 
-/// A queue that runs operations in the order of their urgency, and limits how many operations run at the same time.
+/// A queue that runs operations in the order of their urgency and limits how many operations run at the same time.
 ///
 /// An operation begins only after all of its dependencies have ended.
 ///
@@ -16,7 +16,7 @@ import Foundation
 /// ```
 ///
 /// Use this class instead of `OperationQueue`. The cost per operation does not grow with the number of operations. The
-/// queue provides lists of the operations that wait, run or have failed. The queue accepts any `Foundation.Operation`,
+/// queue provides lists of the operations that wait, run or have failed. The queue accepts any `Foundation.Operation`
 /// and runs the operations of this package faster than plain operations.
 ///
 /// ### Threads
@@ -25,12 +25,12 @@ import Foundation
 /// width is smaller. An asynchronous operation occupies its slot in the queue until it ends, but occupies a thread only
 /// while `main()` runs.
 ///
-/// If a body waits in a call to this package, such as `startAndWait()` or `waitUntilFinished()`, the body gives up its
+/// If a body waits in a call to this package, such as `startAndWait()` or `waitUntilFinished()`, the body releases its
 /// slot during the wait. Another thread then immediately runs other operations, up to ``threadLimit`` threads in the
 /// process.
 ///
 /// Within milliseconds, the queue also detects bodies that block their threads in calls that the queue cannot observe,
-/// such as waiting for a semaphore. The queue adds threads if an operation could begin but none does, and the processor
+/// such as waiting for a semaphore. The queue adds threads if an operation is ready but none begins and the processor
 /// time of the process shows idle cores. The number of threads grows to at most 64, or to the number of cores if that
 /// is greater. On a computer with up to 64 cores, 65 bodies that wait for each other with a semaphore therefore never
 /// end, regardless of the width. If the cores are busy, the queue adds a thread only rarely. The additional threads end
@@ -41,8 +41,8 @@ import Foundation
 ///
 /// ### Lifetime
 ///
-/// A queue that your program no longer references still runs the operations that were added to it. However, your
-/// program can no longer resume a suspended queue without a reference, so a suspended queue cancels its operations.
+/// A queue that your program no longer references still runs the operations that were added to it. However, if the
+/// queue is suspended, it cancels its operations, because your program can no longer resume the queue.
 public final class QueueManager: Sendable {
     package let engine: QueueEngine
 
@@ -97,7 +97,7 @@ extension QueueManager {
         try engine.add(plain: operation)
     }
 
-    /// Adds several operations to the queue in the order of the array, and adds none of them if one cannot be added.
+    /// Adds several operations to the queue in the order of the array, or adds none if one of them cannot be added.
     ///
     /// - Throws: A ``QueueError`` if one of the operations is already in a queue or a group, was started or has ended.
     ///   The method also throws this error if the queue was shut down or does not have enough space for all of the
@@ -114,7 +114,7 @@ extension QueueManager {
     ///   - priority: The priority of the closure in the queue. The default is `.normal`.
     ///   - name: The name of the closure, for example for diagrams. The default is `nil`, which uses the name
     ///     "closure".
-    ///   - body: The closure to run. It is called on a thread of the package.
+    ///   - body: The closure to run on a thread of the package.
     /// - Throws: A ``QueueError`` if the queue is full or was shut down.
     public func add(
         priority: Operation.QueuePriority = .normal, name: String? = nil, _ body: @escaping @Sendable () -> Void
@@ -140,7 +140,7 @@ extension QueueManager {
     /// The closure begins after all earlier operations and closures in the queue have ended. All later operations and
     /// closures begin after this closure has ended.
     ///
-    /// - Parameter body: The closure to run. It is called on a thread of the package.
+    /// - Parameter body: The closure to run on a thread of the package.
     /// - Throws: A ``QueueError`` if the queue is full or was shut down.
     public func addBarrier(_ body: @escaping @Sendable () -> Void) throws(QueueError) {
         try engine.add(closure: body, level: .normal, isBarrier: true)
@@ -198,7 +198,7 @@ private let cancelDependent: DependencyEdge.Judge = { upstream in
     UnsuccessfulDependency(upstream).map { .cancel($0.cause) } ?? .proceed
 }
 
-/// A name of a queue that you define once and then find anywhere in the process.
+/// The name of a queue that you define once and can find anywhere in the process.
 ///
 /// ```swift
 /// extension QueueName {
@@ -327,7 +327,7 @@ extension QueueManager {
     ///   - priority: The priority of the closure in the queue. The default is `.normal`.
     ///   - name: The name of the closure, for example for diagrams. The default is `nil`, which uses the name
     ///     "closure".
-    ///   - body: The closure to run. It is called on a thread of the package.
+    ///   - body: The closure to run on a thread of the package.
     /// - Throws: A ``QueueError`` for the same reasons as `add`. If the calling task is canceled while it waits, the
     ///   code is `cancelled`.
     public func addWhenThereIsRoom(
@@ -338,7 +338,7 @@ extension QueueManager {
         }
     }
 
-    /// Creates an operation with a closure, and adds the operation as soon as the queue has space for it.
+    /// Creates an operation with a closure and adds the operation as soon as the queue has space for it.
     ///
     /// If the operation fails, the queue can call the closure to create another operation. See ``add(remaking:)``.
     ///
@@ -374,7 +374,7 @@ extension QueueManager {
     ///
     /// The closure waits for the operations and closures that were added before the queue had space for it.
     ///
-    /// - Parameter body: The closure to run. It is called on a thread of the package.
+    /// - Parameter body: The closure to run on a thread of the package.
     /// - Throws: A ``QueueError`` for the same reasons as `add`. If the calling task is canceled while it waits, the
     ///   code is `cancelled`.
     public func addBarrierWhenThereIsRoom(_ body: @escaping @Sendable () -> Void) async throws(QueueError) {

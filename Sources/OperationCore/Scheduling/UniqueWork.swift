@@ -151,21 +151,20 @@ extension ManagedOperation {
 
 /// A policy that determines which operations run if several operations in a queue have the same key.
 ///
-/// An operation is *present* if it was added with the key and has not ended. See
-/// ``QueueManager/addUnique(_:key:policy:)``.
+/// An *existing operation* was added with the key and has not ended. See ``QueueManager/addUnique(_:key:policy:)``.
 public struct UniqueWorkPolicy: Sendable, Hashable, CustomStringConvertible {
     enum Kind: String { case keep, replace, append }
 
     let kind: Kind
 
-    /// A policy that keeps the present operation, and cancels the new operation with the cause `alreadyPresent`.
+    /// A policy that keeps the existing operation and cancels the new operation with the cause `alreadyPresent`.
     ///
-    /// If all present operations were canceled and are only winding down, the new operation runs after them.
+    /// If all existing operations were canceled and are only winding down, the new operation runs after them.
     public static let keep = Self(kind: .keep)
-    /// A policy that cancels the present operations with the cause `replaced`, and runs the new operation after they
+    /// A policy that cancels the existing operations with the cause `replaced` and runs the new operation after they
     /// have ended.
     public static let replace = Self(kind: .replace)
-    /// A policy that runs the new operation after all present operations have ended, regardless of their outcomes.
+    /// A policy that runs the new operation after all existing operations have ended, regardless of their outcomes.
     public static let append = Self(kind: .append)
 
     /// The name of the policy.
@@ -308,7 +307,7 @@ package struct UniqueWorkKey: Hashable, @unchecked Sendable {
 }
 
 extension QueueManager {
-    /// Adds an operation with a key, and ensures that the queue runs only one operation with this key at a time.
+    /// Adds an operation with a key and ensures that the queue runs only one operation with this key at a time.
     ///
     /// ```swift
     /// let queue = QueueManager("sync")
@@ -316,17 +315,17 @@ extension QueueManager {
     /// try queue.addUnique(upload, key: "upload", policy: .keep)
     /// ```
     ///
-    /// An operation is *present* if it was added with the key, under any policy, and has not ended. The policy decides
-    /// what happens to the present operations and to the new operation.
+    /// An *existing operation* was added with the key, under any policy, and has not ended. The policy decides what
+    /// happens to the existing operations and to the new operation.
     ///
     /// - Parameters:
     ///   - operation: The operation to add.
-    ///   - key: Any hashable value, which applies to this queue only. Its `==` and `hash(into:)` are called while the
-    ///     queue holds a lock, so they must do nothing but compare and hash.
+    ///   - key: Any hashable value, which applies to this queue only. The queue holds a lock while it calls the key's
+    ///     `==` and `hash(into:)` methods, so these methods must only compare and hash.
     ///   - policy: The policy that decides which operation runs.
-    /// - Returns: `false` if the queue kept a present operation and canceled the new operation, which has then ended.
-    ///   Otherwise, `true`.
-    /// - Throws: A ``QueueError`` for the same reasons as `add`. The code is `cycle` if the queue keeps a present
+    /// - Returns: `false` if the queue kept an existing operation and the new operation has ended with a cancellation;
+    ///   otherwise, `true`.
+    /// - Throws: A ``QueueError`` for the same reasons as `add`. The code is `cycle` if the queue keeps an existing
     ///   operation that waits for the new operation.
     @discardableResult
     public func addUnique(
@@ -337,18 +336,18 @@ extension QueueManager {
         }
     }
 
-    /// Adds an operation with a key as soon as the queue has space, and ensures that only one operation with this key
+    /// Adds an operation with a key as soon as the queue has space and ensures that only one operation with this key
     /// runs at a time.
     ///
-    /// This method works like ``addUnique(_:key:policy:)``. The policy applies to the operations that are present at
-    /// the time when the queue has space.
+    /// This method works like ``addUnique(_:key:policy:)``. The policy applies to the existing operations at the time
+    /// when the queue has space.
     ///
     /// - Parameters:
     ///   - operation: The operation to add.
     ///   - key: Any hashable value, which applies to this queue only.
     ///   - policy: The policy that decides which operation runs.
-    /// - Returns: `false` if the queue kept a present operation and canceled the new operation, which has then ended.
-    ///   Otherwise, `true`.
+    /// - Returns: `false` if the queue kept an existing operation and the new operation has ended with a cancellation;
+    ///   otherwise, `true`.
     /// - Throws: A ``QueueError`` for the same reasons as ``addUnique(_:key:policy:)``. If the calling task is canceled
     ///   while it waits, the code is `cancelled`.
     @discardableResult

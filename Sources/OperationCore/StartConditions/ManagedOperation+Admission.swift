@@ -295,14 +295,15 @@ extension CommonOperationMembers {
     /// - Parameter condition: The condition to add.
     public func addCondition(_ condition: OperationCondition) { operation.addCondition(condition) }
 
-    /// Adds a condition that is checked by a closure.
+    /// Adds a condition that a closure checks.
     ///
     /// Add a condition before the operation is started or added to a queue. A later call has no effect and causes a
     /// notice.
     ///
     /// - Parameters:
     ///   - name: A short description of the requirement that the condition checks.
-    ///   - evaluate: The closure that checks the condition. It is called in a task that is canceled with the operation.
+    ///   - evaluate: The closure that checks the condition. The closure runs in a task that is canceled with the
+    ///     operation.
     public func addCondition(
         _ name: String,
         _ evaluate: @escaping @Sendable (OperationCondition.Context) async -> OperationCondition.Verdict

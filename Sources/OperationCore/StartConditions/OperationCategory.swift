@@ -22,10 +22,10 @@
 /// list of each category, and each of these categories is below its limit. An operation that waits for several
 /// categories keeps its position in all of their lists, even if one of the categories is available.
 ///
-/// An operation in a ``QueueManager`` gets its categories together with its slot. The operation holds no category while
-/// it waits for a slot, and gives up the slot if it does not get its categories. If more than eight later operations
-/// have acquired their categories first, the operation keeps its slot and waits for its categories, for up to 16
-/// seconds each time.
+/// An operation in a ``QueueManager`` gets its categories together with its slot. While the operation waits for a slot,
+/// it holds no category. If the operation gets a slot but not its categories, it releases the slot. If more than eight
+/// later operations have acquired their categories first, the operation keeps its slot and waits for its categories,
+/// for up to 16 seconds each time.
 public final class OperationCategory: Sendable {
     /// The name of the category, for display.
     public let name: String
@@ -54,7 +54,7 @@ public final class OperationCategory: Sendable {
 }
 
 extension OperationCategory: CustomStringConvertible {
-    /// A description with the name, and with the limit if it is above 1.
+    /// A description that contains the name and, if the limit is above 1, the limit.
     public var description: String { limit == 1 ? name : "\(name) (\(limit) at a time)" }
 }
 

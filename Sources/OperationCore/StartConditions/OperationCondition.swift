@@ -31,7 +31,8 @@ public struct OperationCondition: Sendable {
 
     /// The information about an operation that its conditions receive.
     ///
-    /// The context does not keep the operation alive. The closure of a condition should not keep it alive either.
+    /// The context does not keep the operation alive. The closure of a condition should not keep the operation alive
+    /// either.
     public struct Context: Sendable {
         /// The name of the operation, or the name of the operation's type if the operation has no name.
         public let operation: String
@@ -48,18 +49,18 @@ public struct OperationCondition: Sendable {
     public let name: String
     private let evaluator: @Sendable (Context) async -> Verdict
 
-    /// Creates a condition with a closure that checks it.
+    /// Creates a condition that a closure checks.
     ///
     /// - Parameters:
     ///   - name: A short description of the requirement that the condition checks, such as `"room on disk"`.
-    ///   - evaluate: The closure that checks the condition. It is called in a task that is canceled with the operation.
-    ///     If a dependency was added while the closure ran, the closure may be called again.
+    ///   - evaluate: The closure that checks the condition. The closure runs in a task that is canceled with the
+    ///     operation. If a dependency was added while the closure ran, the closure may be called again.
     public init(_ name: String, _ evaluate: @escaping @Sendable (Context) async -> Verdict) {
         self.name = name
         evaluator = evaluate
     }
 
-    /// Evaluates the condition in the current task, and returns the verdict.
+    /// Evaluates the condition in the current task and returns the verdict.
     ///
     /// - Parameter context: The information about the operation.
     public func evaluate(_ context: Context) async -> Verdict { await evaluator(context) }

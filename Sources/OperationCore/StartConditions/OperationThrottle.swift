@@ -1,7 +1,7 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-/// An object that records when operations with the same key ran, and prevents the next operation from beginning too
+/// An object that records when operations with the same key ran and prevents the next operation from beginning too
 /// early.
 ///
 /// ```swift
@@ -144,7 +144,7 @@ public struct ThrottleRule: Sendable {
         public static let drop = Early("drop")
         /// A value that adds the early operation to the end of the list of operations that wait for the key.
         public static let wait = Early("wait")
-        /// A value that lets the early operation wait, and cancels all operations that already wait for the key.
+        /// A value that cancels all operations that already wait for the key and lets the early operation wait.
         public static let replace = Early("replace")
     }
 

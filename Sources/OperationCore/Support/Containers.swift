@@ -141,7 +141,7 @@ package struct ForgettingList<Element> {
         var element: Element?
     }
 
-    /// The entries. The first one after `head` and the last one always hold an element.
+    /// The entries, of which the one at `head` and the last one always hold an element.
     private var entries: [Entry] = []
     /// The number of entries before the first one that holds an element.
     private var head: UInt32 = 0

@@ -14,7 +14,7 @@ public protocol OperationClock: Sendable {
     /// Calls a closure once at a given time or as soon as possible afterward, unless the returned timer is canceled
     /// first.
     ///
-    /// The clock may call closures on any thread, and may call several closures at the same time. The clock must not
+    /// The clock may call closures on any thread and may call several closures at the same time. The clock must not
     /// hold a lock during a call. The clock must release the closure after it has called the closure or canceled the
     /// timer.
     ///
@@ -27,7 +27,7 @@ public protocol OperationClock: Sendable {
 
 /// A timer for a closure that an ``OperationClock`` calls later.
 public protocol OperationTimer: Sendable {
-    /// Cancels the call, and releases the closure.
+    /// Cancels the call and releases the closure.
     ///
     /// This method has no effect if the closure was already called or the timer was already canceled.
     func cancel()

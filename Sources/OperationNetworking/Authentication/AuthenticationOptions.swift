@@ -31,8 +31,8 @@ public struct AuthenticationOptions: Sendable {
     /// The default closure returns `true` for the status code 401. The authenticator calls the closure, on any thread,
     /// for each response to a request that contains the credential.
     public var isRejected: @Sendable (ResponseHead) -> Bool = { $0.status == 401 }
-    /// The time before a credential's expiration at which the authenticator stops using the credential and refreshes
-    /// it.
+    /// The length of the period before a credential's expiration in which the authenticator refreshes the credential
+    /// instead of using it.
     ///
     /// The default is 60 seconds. This time allows for the duration of a request and for differences between clocks. If
     /// the lifetime of a new credential is shorter than this value, the authenticator uses the credential until the
@@ -50,7 +50,7 @@ public struct AuthenticationOptions: Sendable {
     ///
     /// The default is 30 seconds.
     public var refreshWindow = Duration.seconds(30)
-    /// A closure that returns whether another refresh may succeed after a refresh failed with an error.
+    /// A closure that returns whether another refresh can succeed after a refresh fails with an error.
     ///
     /// If the closure returns `false`, all requests that need the credential fail until the authenticator gets
     /// another credential. The default closure returns `true` in these cases:
@@ -59,8 +59,7 @@ public struct AuthenticationOptions: Sendable {
     /// - The refresh was canceled.
     /// - A queue did not accept the refresh.
     ///
-    /// The authenticator does not call the closure for a refresh that timed out, because another refresh may always
-    /// succeed after a timeout.
+    /// The authenticator does not call the closure after a timeout. It assumes that another refresh can succeed.
     public var mayPass: @Sendable (any Error) -> Bool = { AuthenticationOptions.isPassing($0) }
     /// The minimum time between a temporary failure of a refresh and the next refresh.
     ///
@@ -142,8 +141,7 @@ extension OperationFailure: EndOfOperation {
     fileprivate var errorOfOperation: (any Error)? { if case .failed(let error) = self { error } else { nil } }
 }
 
-/// An object that adds a credential to requests, and refreshes the credential once for all requests when the server
-/// rejects it.
+/// An object that adds a credential to requests and refreshes a rejected credential only once for all requests.
 ///
 /// A simple implementation looks for the status code 401 in a response, fetches a token and sends the request again.
 /// This implementation has three problems:
@@ -225,7 +223,7 @@ public final class Authenticator<Credential: Sendable>: Sendable {
     /// credential also fail until you call ``set(_:)``.
     public func signOut() { realm.signOut() }
 
-    /// Makes all operations that wait for a credential fail, for example because the user canceled a sign-in.
+    /// Makes all waiting operations fail, for example because the user canceled a sign-in.
     ///
     /// If a refresh is running, it continues.
     ///

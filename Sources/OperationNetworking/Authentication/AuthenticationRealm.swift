@@ -315,8 +315,7 @@ extension AuthenticationRealm {
 }
 
 extension Authenticator {
-    /// Changes the request of an operation that waits for a credential, and sends the request without the credential of
-    /// this authenticator.
+    /// Changes the request of a waiting operation and sends the request without this authenticator's credential.
     ///
     /// After this call, the authenticator no longer adds its credential to requests of the operation. Add another
     /// credential in the `change` closure. If the server rejects a request, the operation fails.
@@ -332,7 +331,7 @@ extension Authenticator {
         realm.run(operation, changing: change)
     }
 
-    /// Makes an operation that waits for a credential fail.
+    /// Makes an operation fail while it waits for a credential.
     ///
     /// - Parameters:
     ///   - operation: An operation in ``postponed``.

@@ -4,7 +4,7 @@
 import Foundation
 import OperationCore
 
-/// A list of operations that are paused after a failed attempt, until you run them again.
+/// A list of operations that pause after a failed attempt until you resume them.
 ///
 /// ```swift
 /// let unpaid = PostponedOperations("until it is paid") { attempt in attempt.error.status == 402 }
@@ -51,7 +51,9 @@ public final class PostponedOperations: Sendable {
     }
 
     /// The paused operations, in the order in which they were paused.
-    public var operations: [any AnyNetworkOperation] { state.withLock { $0.entries.elements }.compactMap { $0.operation } }
+    public var operations: [any AnyNetworkOperation] {
+        state.withLock { $0.entries.elements }.compactMap { $0.operation }
+    }
 
     /// The number of paused operations.
     public var count: Int { state.withLock { $0.entries.count } }
@@ -161,7 +163,8 @@ final class ManualAgent: AttemptPolicy {
 extension AnyNetworkOperation {
     /// The list that can pause the operation after a failed attempt.
     ///
-    /// The default is `nil`, which disables such pauses. Set this property before the operation starts.
+    /// The default is `nil`, which disables pauses after failed attempts. Set this property before the operation
+    /// starts.
     public var postponed: PostponedOperations? {
         get { networkAttempts.policy(of: ManualAgent.self)?.list }
         set {

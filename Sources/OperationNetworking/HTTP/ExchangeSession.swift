@@ -51,8 +51,8 @@ public final class ExchangeSession: NetworkSession {
     ///
     /// - Parameters:
     ///   - transport: The session that sends the requests.
-    ///   - configuration: The configuration, which you cannot change later. By default, the session follows redirects,
-    ///     and does not use challenges, cookies or a cache.
+    ///   - configuration: The configuration, which you cannot change later. By default, the session follows redirects
+    ///     but does not use challenges, cookies or a cache.
     public convenience init(
         over transport: any NetworkSession, configuration: ExchangeConfiguration = ExchangeConfiguration()
     ) {
@@ -154,8 +154,9 @@ public struct ExchangeConfiguration: Sendable {
     ///
     /// The default is `nil`, which does not limit the requests.
     ///
-    /// Requests that follow a redirect count, but responses from the cache do not. If an operation or a base has its
-    /// own limit, its requests do not count toward the limit of the session. For details, see ``RateLimit``.
+    /// The limit also applies to requests that follow a redirect. Responses from the cache do not count toward the
+    /// limit. If an operation or a base has its own limit, its requests do not count toward the limit of the session.
+    /// For details, see ``RateLimit``.
     public var rateLimit: RateLimit?
     /// The maximum duration of a request, including redirects, challenges and pauses.
     ///

@@ -254,14 +254,9 @@ indirect enum NextStep: Sendable {
 
 /// A writer that copies a body to the cache while the receiver gets it.
 package final class CacheTee: Sendable {
-    /// How many bytes may wait to be written before the response is held.
-    private static let highWater = 1 << 20
-    private static let lowWater = 256 << 10
-
     private struct State {
-        var pending = 0
+        var window = FlowWindow(bound: 1 << 20)
         var isOver = false
-        var isHolding = false
     }
 
     private let cache: HTTPCache
@@ -292,35 +287,23 @@ package final class CacheTee: Sendable {
     /// - Parameters:
     ///   - bytes: The bytes.
     ///   - hold: A closure that holds the response, because too many bytes wait to be written.
-    ///   - proceed: A closure that releases the response. It is called on the queue of the cache or on the calling
-    ///     thread.
+    ///   - proceed: A closure that releases the response. It is called on the queue of the cache.
     package func append(
         _ bytes: UnsafeRawBufferPointer, hold: () -> Void, proceed: @escaping @Sendable () -> Void
     ) {
-        let (isOver, mustHold): (Bool, Bool) = state.withLock { state in
-            guard !state.isOver else { return (true, false) }
-            state.pending += bytes.count
-            let mustHold = state.pending > Self.highWater
-            if mustHold { state.isHolding = true }
-            return (false, mustHold)
-        }
-        guard !isOver else { return }
+        let isFull = state.withLock { $0.isOver ? nil : $0.window.isFull(with: bytes.count) }
+        guard let isFull else { return }
+        if isFull { hold() }
+        state.withLock { $0.window.add(bytes.count, isHeld: isFull) }
         let data = Data(bytes)
         cache.perform { [self] disk, now in
             let isWritten = writer.map { disk.append(data, to: $0, now: now) } ?? false
             let mayProceed = state.withLock { state in
                 if !isWritten { state.isOver = true }
-                state.pending -= data.count
-                guard state.isHolding, state.pending < Self.lowWater || state.isOver else { return false }
-                state.isHolding = false
-                return true
+                return state.window.remove(data.count, isLast: state.isOver)
             }
             if mayProceed { proceed() }
         }
-        guard mustHold else { return }
-        hold()
-        // All bytes may have been written before the brake was set, so that `proceed` had nothing to release.
-        if !state.withLock({ $0.isHolding }) { proceed() }
     }
 
     /// Ends the copy, which is stored only if the body is complete.

@@ -15,7 +15,7 @@ extension ResponseHead {
     /// }
     /// ```
     ///
-    /// The method resolves a relative URL against the ``url`` of the response, and removes a user name and a password
+    /// The method resolves a relative URL against the ``url`` of the response. It removes any user name and password
     /// from the result. The result can have another origin. The method ignores links with an `anchor` parameter,
     /// because they belong to another resource.
     ///

@@ -19,7 +19,7 @@ import Synchronization
 /// }
 /// ```
 ///
-/// A rate limit contains up to `burst` tokens, which it replaces at a steady rate. Each request takes one token,
+/// A rate limit contains up to `burst` tokens, and replaces used tokens at a steady rate. Each request takes one token,
 /// including each retry, each redirect and each request with a credential after a challenge. If no token is available,
 /// the request waits. Waiting requests get their tokens in order, except that redirects, requests after a challenge and
 /// requests that refresh a credential get their tokens first.
@@ -28,9 +28,9 @@ import Synchronization
 /// not take a token.
 ///
 /// You can set a limit as ``NetworkBase/rateLimit``, ``AnyNetworkOperation/rateLimit`` or
-/// ``ExchangeConfiguration/rateLimit``. If you set the same object in several places, the limit applies to all of these
-/// requests together. If an operation or its base has a limit, the limit of the session does not apply to the
-/// operation's requests.
+/// ``ExchangeConfiguration/rateLimit``. If you set the same object in several places, all requests in these places
+/// share the limit. If an operation or its base has a limit, the limit of the session does not apply to the operation's
+/// requests.
 public final class RateLimit: Sendable {
     /// A permission to send one request.
     package struct Token: Sendable {
@@ -120,8 +120,8 @@ public final class RateLimit: Sendable {
     ///
     /// - Parameters:
     ///   - count: The maximum number of requests in a period. Values less than 1 count as 1.
-    ///   - period: The length of a period. The limit replaces tokens one after another, and not all tokens at the end
-    ///     of a period.
+    ///   - period: The length of a period. The limit replaces tokens one after another rather than all at the end of a
+    ///     period.
     ///   - burst: The maximum number of requests that can be sent immediately after a time without requests. The
     ///     default is 1, which spaces all requests evenly.
     ///   - isPerHost: A Boolean value that indicates whether the limit applies to each host separately. The default is

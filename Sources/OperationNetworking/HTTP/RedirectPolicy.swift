@@ -17,8 +17,8 @@ import Foundation
 ///
 /// - If the URL of a redirect has no fragment, the session keeps the fragment of the original URL.
 /// - The session ignores a user name and a password in the URL of a redirect.
-/// - If a redirect changes the scheme, host or port, the session removes secret headers. The session does not add the
-///   headers again if a later redirect leads back to the original origin.
+/// - If a redirect changes the scheme, host or port, the session removes secret headers, which ``secretHeaders``
+///   describes. The session does not add the headers again if a later redirect leads back to the original origin.
 public struct RedirectPolicy: Sendable {
     package enum Rule: Sendable {
         case follow
@@ -52,12 +52,12 @@ public struct RedirectPolicy: Sendable {
 
     /// A policy that follows all valid redirects, up to the maximum number.
     public static let follow = RedirectPolicy(.follow)
-    /// A policy that does not follow redirects, and delivers each redirect as the response.
+    /// A policy that delivers each redirect as the response instead of following it.
     public static let stop = RedirectPolicy(.stop)
 
     /// Creates a policy that calls a closure to decide about each valid redirect.
     ///
-    /// - Parameter decide: A closure that decides about a redirect. The closure can take any amount of time, and is not
+    /// - Parameter decide: A closure that decides about a redirect. The closure can take any amount of time and is not
     ///   isolated to an actor. The session waits for the closure before it continues.
     public static func deciding(
         _ decide: @escaping @Sendable (RedirectProposal) async -> RedirectDecision
@@ -66,7 +66,7 @@ public struct RedirectPolicy: Sendable {
     }
 }
 
-/// A description of a redirect, which the closure of a ``RedirectPolicy`` uses to decide whether to follow it.
+/// The information that the closure of a ``RedirectPolicy`` uses to decide about a redirect.
 public struct RedirectProposal: Sendable {
     /// The position of the redirect among all redirects for the request, starting at 1.
     public let count: Int

@@ -290,8 +290,8 @@ extension AnyNetworkOperation {
     /// The delegate whose methods the operation calls on the main actor.
     ///
     /// The delegate can be a view controller or a view model, for example. The operation keeps a weak reference to the
-    /// delegate, and also calls its handlers and its ``delegate``. If you set this property after the operation ends,
-    /// the operation notifies the delegate of the end immediately.
+    /// delegate. The operation also calls its handlers and its ``delegate``. If you set this property after the
+    /// operation ends, the operation notifies the delegate of the end immediately.
     ///
     /// ```swift
     /// @MainActor

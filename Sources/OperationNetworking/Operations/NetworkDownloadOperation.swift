@@ -7,7 +7,7 @@ import Foundation
     import FoundationNetworking
 #endif
 
-/// An operation that sends a request, writes the response body to a file, and creates its result from the file.
+/// An operation that sends a request, writes the response body to a file and creates its result from the file.
 ///
 /// ```swift
 /// func download(_ url: URL, to place: URL) -> NetworkDownloadOperation<URL> {
@@ -67,9 +67,8 @@ open class NetworkDownloadOperation<ResultType: Sendable>: NetworkOperation<URL,
     /// the evaluator run when the file is at the destination.
     ///
     /// If a rule or the evaluator rejects the file, the file stays at the destination unless another attempt follows.
-    /// Before another attempt, the operation removes the file. If the file has changed, the operation does not remove
-    /// it, and fails with ``NetworkError/Code/destinationExists``, unless ``DownloadOptions/existingItem`` is
-    /// `.replace`.
+    /// Before another attempt, the operation removes the file. If the file has changed, the operation keeps the file
+    /// and fails with ``NetworkError/Code/destinationExists``, unless ``DownloadOptions/existingItem`` is `.replace`.
     public final var destination: DownloadDestination {
         get { saving.withLock { $0.destination } }
         set { saving.withLock { $0.destination = newValue } }

@@ -232,12 +232,12 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
 
     /// Changes the request of an attempt synchronously before the operation sends it.
     ///
-    /// The operation calls this method after each call to ``makeRequest()``, and continues with the request that the
+    /// The operation calls this method after each call to ``makeRequest()`` and continues with the request that the
     /// method returns. The default implementation returns the request unchanged.
     ///
     /// If the body is in memory, `request` contains the body, and the method can sign, replace or remove it. If the
-    /// body is a file or a stream, `request` does not contain the body, and the operation sends it unless the method
-    /// sets another one.
+    /// body is a file or a stream, `request` does not contain the body, and the operation sends the original body
+    /// unless the method sets another body.
     ///
     /// - Throws: Any error. The attempt then fails.
     open func prepareRequest(_ request: URLRequest) throws -> URLRequest { request }
@@ -265,8 +265,8 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     ///   `makeTask(with:)`. Otherwise, the operation fails with ``NetworkError/Code/unboundTask``.
     /// - If your task does not wrap another task, the override must not create a task with `makeTask(with:)`.
     ///
-    /// The override must not create a task with the operation's session and discard it, because the operation would
-    /// wait for that task.
+    /// The override must not create a task with the operation's session and discard the task, because the operation
+    /// would wait for that task.
     ///
     /// - Parameters:
     ///   - request: The request to send.
@@ -296,9 +296,9 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     ///   exceeds ``Retry/attemptTimeout``.
     /// - The operation can make another attempt only if an attempt exceeds its timeout or if one of these hooks throws
     ///   an error. A `URLError` from this method counts as a failure of the transfer.
-    /// - The operation ends with the first result or error from the completion handler, and does not make another
+    /// - The operation ends with the first result or error from the completion handler and does not make another
     ///   attempt or refresh a credential.
-    /// - The operation does not report progress, and ignores ``responseRules``, `validate(_:)`, ``emptyResult`` and
+    /// - The operation does not report progress and ignores ``responseRules``, `validate(_:)`, ``emptyResult`` and
     ///   ``makeCollector(for:)``. The completion handler must check the status code. The `URLSession` determines how
     ///   redirects and cookies work.
     /// - On Linux, `suspend()` does not suspend a task that is running.

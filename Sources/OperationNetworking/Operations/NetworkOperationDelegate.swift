@@ -17,7 +17,7 @@ public protocol NetworkOperationDelegate: AnyObject, Sendable {
     /// Tells the delegate that the session received a part of the response body.
     func networkOperation(_ operation: any AnyNetworkOperation, didReceive progress: TransferProgress)
 
-    /// Tells the delegate that an attempt failed, and whether the operation makes another attempt.
+    /// Tells the delegate that an attempt failed and whether the operation makes another attempt.
     func networkOperation(_ operation: any AnyNetworkOperation, didDecide event: RetryEvent)
 
     /// Tells the delegate that the operation began to wait for the network.
@@ -83,7 +83,7 @@ public protocol MainActorNetworkOperationDelegate: AnyObject {
     /// Tells the delegate that the session received a part of the response body.
     func networkOperation(_ operation: any AnyNetworkOperation, didReceive progress: TransferProgress)
 
-    /// Tells the delegate that an attempt failed, and whether the operation makes another attempt.
+    /// Tells the delegate that an attempt failed and whether the operation makes another attempt.
     func networkOperation(_ operation: any AnyNetworkOperation, didDecide event: RetryEvent)
 
     /// Tells the delegate that the operation began to wait for the network.

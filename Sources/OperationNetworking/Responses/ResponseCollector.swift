@@ -45,7 +45,7 @@ open class ResponseCollector<TaskResult>: AnyResponseCollector, @unchecked Senda
 
     /// Returns the value that the collector created from the body.
     ///
-    /// Override this method, and do not call `super.finish()`. The operation calls the method once, after the collector
+    /// Override this method without calling `super.finish()`. The operation calls the method once, after the collector
     /// has received all bytes, on a thread that the method can block.
     ///
     /// - Throws: Any error. The attempt then fails.
@@ -130,12 +130,9 @@ package final class TemporaryFileCollector: ResponseCollector<URL>, TemporaryFil
     // Sendable: as its superclass; what the queue shares with the session's thread is behind a lock.
 
     private struct State {
-        var pending = 0
-        var isHolding = false
+        var window = FlowWindow(bound: 1 << 20)
         var failure: NetworkError?
     }
-
-    private static let bound = 1 << 20
 
     let temporaryFile: TemporaryFile?
     private let url: URL
@@ -163,16 +160,12 @@ package final class TemporaryFileCollector: ResponseCollector<URL>, TemporaryFil
 
     package override func receive(_ bytes: UnsafeRawBufferPointer, flow: any NetworkTask) throws {
         let data = Data(bytes)
-        let isTooMuch = try state.withLock { state in
+        let isFull = try state.withLock { state in
             if let failure = state.failure { throw failure }
-            return state.pending + data.count > Self.bound
+            return state.window.isFull(with: data.count)
         }
-        // Hold the transfer before recording it, so that a thread that reads the record can let the transfer proceed.
-        if isTooMuch { flow.hold() }
-        state.withLock { state in
-            state.pending += data.count
-            if isTooMuch { state.isHolding = true }
-        }
+        if isFull { flow.hold() }
+        state.withLock { $0.window.add(data.count, isHeld: isFull) }
         queue.async { [self] in write(data, flow) }
     }
 
@@ -180,10 +173,7 @@ package final class TemporaryFileCollector: ResponseCollector<URL>, TemporaryFil
         let failure = data.withUnsafeBytes { write($0) }
         let proceeds = state.withLock { state in
             state.failure = state.failure ?? failure
-            state.pending -= data.count
-            guard state.isHolding, state.pending <= Self.bound / 2 else { return false }
-            state.isHolding = false
-            return true
+            return state.window.remove(data.count)
         }
         if proceeds { flow.proceed() }
     }

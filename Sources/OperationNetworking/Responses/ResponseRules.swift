@@ -35,8 +35,7 @@ public struct ResponseRules: Sendable {
     ///
     /// The default is 16 KiB.
     public var errorBodyBytes = 16 << 10
-    /// A closure that creates an error from the body of a response with a status code that the operation does not
-    /// accept.
+    /// A closure that creates an error from the body of a response whose status code the operation does not accept.
     ///
     /// The default is `nil`, which disables the decoding of errors. The error that the closure returns becomes the
     /// ``NetworkError/apiError``. The closure receives at most 1 MiB of the body. The operation calls the closure on

@@ -126,7 +126,7 @@ public struct ResponseStream: AsyncSequence, Sendable {
 }
 
 extension NetworkSession {
-    /// Sends a request, and returns a stream as soon as the response headers arrive.
+    /// Sends a request and returns a stream as soon as the response headers arrive.
     ///
     /// - Parameters:
     ///   - request: The request to send.
@@ -179,6 +179,37 @@ extension ResponseStream {
     }
 }
 
+/// The bytes that wait for a slower consumer, as a value that decides when to hold and release their transfer.
+///
+/// Hold the transfer before you add the bytes, so that a thread that removes them can release it.
+package struct FlowWindow: Sendable {
+    private let bound: Int
+    private var pending = 0
+    private var isHeld = false
+
+    package init(bound: Int) {
+        self.bound = bound
+    }
+
+    /// Returns whether the transfer must be held because of these bytes.
+    package func isFull(with count: Int) -> Bool { pending + count > bound }
+
+    package mutating func add(_ count: Int, isHeld: Bool) {
+        pending += count
+        if isHeld { self.isHeld = true }
+    }
+
+    /// Removes bytes, and returns whether to release the transfer.
+    ///
+    /// - Parameter isLast: Whether the consumer ignores all other bytes. The default is `false`.
+    package mutating func remove(_ count: Int, isLast: Bool = false) -> Bool {
+        pending -= count
+        guard isHeld, isLast || pending <= bound / 2 else { return false }
+        isHeld = false
+        return true
+    }
+}
+
 /// A buffer between the session's thread and the reader, which holds the transfer while the buffer is full.
 final class StreamBuffer: NetworkReceiver {
     private enum PendingRead {
@@ -189,16 +220,12 @@ final class StreamBuffer: NetworkReceiver {
     private struct State {
         var head: ResponseHead?
         var pieces = Fifo<Data>()
-        var buffered = 0
-        var isHolding = false
+        var window = FlowWindow(bound: 64 << 10)
         /// The end of the transfer, which is a success if the body is complete.
         var end: Result<Void, NetworkError>?
         var read: PendingRead?
         var task: (any NetworkTask)?
     }
-
-    /// The number of waiting bytes at which the transfer is held.
-    private static let bound = 64 << 10
 
     private static let secondCaller = NetworkError(
         code: .awaitedTwice, phase: .receiving,
@@ -233,10 +260,7 @@ final class StreamBuffer: NetworkReceiver {
         try await withCheckedThrowingContinuation { continuation in
             let (answer, flow): (Result<Data?, NetworkError>?, (any NetworkTask)?) = state.withLock { state in
                 if let piece = state.pieces.popFirst() {
-                    state.buffered -= piece.count
-                    guard state.isHolding, state.buffered <= Self.bound / 2 else { return (.success(piece), nil) }
-                    state.isHolding = false
-                    return (.success(piece), state.task)
+                    return (.success(piece), state.window.remove(piece.count) ? state.task : nil)
                 }
                 switch state.end {
                 case .success: return (.success(nil), nil)
@@ -264,18 +288,16 @@ final class StreamBuffer: NetworkReceiver {
 
     func task(_ task: any NetworkTask, didReceive bytes: UnsafeRawBufferPointer) {
         let data = Data(bytes)
-        // Hold the transfer before recording it, so that a thread that reads the record can let the transfer proceed.
-        let isMuch = state.withLock { $0.buffered + data.count > Self.bound }
-        if isMuch { task.hold() }
+        let isFull = state.withLock { $0.window.isFull(with: data.count) }
+        if isFull { task.hold() }
         let read = state.withLock { state -> PendingRead? in
             if case .bytes = state.read { return exchange(&state.read, with: nil) }
             state.pieces.append(data)
-            state.buffered += data.count
-            if isMuch { state.isHolding = true }
+            state.window.add(data.count, isHeld: isFull)
             return nil
         }
         guard case .bytes(let continuation) = read else { return }
-        if isMuch { task.proceed() }
+        if isFull { task.proceed() }
         continuation.resume(returning: data)
     }
 

@@ -4,10 +4,10 @@
 import Foundation
 import OperationCore
 
-/// A store that records the pauses that servers request, so that all operations that share the store respect them.
+/// A store in which operations share the pauses that servers request.
 ///
-/// A server requests a pause with the status code 429 or 503 and a `Retry-After` header. During the pause, all
-/// operations whose ``Retry`` contains the store wait or fail, and not only the operation that received the response.
+/// A server requests a pause with the status code 429 or 503 and a `Retry-After` header. During the pause, every
+/// operation whose ``Retry`` contains the store waits or fails, even if another operation received the response.
 ///
 /// ```swift
 /// func polite() -> Retry {
@@ -24,7 +24,7 @@ public final class OriginPauses: Sendable {
     ///
     /// More cases may be added.
     public enum Meanwhile: Sendable, Hashable {
-        /// The operation waits until the pause has ended, and then sends its request.
+        /// The operation waits until the pause ends and then sends its request.
         ///
         /// If the wait would exceed ``OriginPauses/longest`` or the operation's deadline, the operation fails
         /// immediately with ``NetworkError/Code/originPaused``. A request that refreshes a credential also fails
@@ -289,8 +289,7 @@ extension AttemptRank {
 
 extension WaitReason {
     fileprivate static func originPause(_ left: Duration) -> WaitReason {
-        let tenths = left.saturatedNanoseconds / 100_000_000
-        return WaitReason(.pause, "waiting \(tenths / 10).\(tenths % 10) s, because the server asked clients to wait")
+        waiting(.pause, left, ", because the server asked clients to wait")
     }
 }
 

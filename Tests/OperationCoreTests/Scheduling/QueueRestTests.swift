@@ -10,7 +10,7 @@ import Testing
 @Suite(.nothingStaysAlive, .timeLimit(.minutes(Rounds.minutes)))
 struct QueueRestTests {
     private let workers = ManualWorkers()
-    private let pause = WaitReason.pause(.milliseconds(3_250), beforeAttempt: 2)
+    private let pause = WaitReason.waiting(.pause, .milliseconds(3_250), " before attempt 2")
 
     private func add(_ names: String..., to queue: QueueManager) throws -> [HandDriven] {
         let operations = names.map { HandDriven($0) }

@@ -78,10 +78,9 @@ public struct QueueEvent: Sendable, CustomStringConvertible {
         case moved(QueueEntry, QueueEntry.State)
         /// The queue began to run an entry.
         case started(QueueEntry)
-        /// A running entry gave up its slot in order to wait, for example for a network connection or before another
-        /// attempt.
+        /// A running entry released its slot to wait, for example for a network connection or before another attempt.
         ///
-        /// The change is repeated if the entry then waits for another reason.
+        /// If the entry then waits for another reason, the sequence contains this change again.
         case rested(QueueEntry, WaitReason)
         /// A running entry that waited has a slot again and resumes its work.
         case wentOn(QueueEntry)

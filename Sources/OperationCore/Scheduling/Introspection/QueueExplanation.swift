@@ -63,7 +63,7 @@ public struct QueueExplanation: Sendable, CustomStringConvertible {
         case ownReadiness
         /// The operation began and was then suspended.
         case operationSuspended
-        /// The operation began, and gave up its slot in order to wait before it continues its work.
+        /// The operation began and released its slot to wait before it continues its work.
         case resting(WaitReason)
         /// The operation was canceled, and its body is still running.
         case windingDown
@@ -90,7 +90,7 @@ public struct QueueExplanation: Sendable, CustomStringConvertible {
         public let holders: [Operation]
     }
 
-    /// A wait for earlier entries that is caused by a barrier.
+    /// A wait for earlier entries that a barrier causes.
     public struct BarrierWait: Sendable {
         /// A Boolean value that indicates whether the entry itself is a barrier.
         public let isBarrier: Bool
@@ -113,7 +113,7 @@ public enum OperationStanding: Sendable, Hashable, CustomStringConvertible {
     ///
     /// The associated value is the name of the group.
     case inGroup(String)
-    /// The operation is in an `OperationQueue`, which can be detected only on Linux.
+    /// The operation is in an `OperationQueue`, which OperationKit can detect only on Linux.
     case inOperationQueue
     /// The operation was started and is in no known queue.
     case executing

@@ -115,7 +115,7 @@ extension QueueManager {
     /// operation again.
     ///
     /// In the closure, set everything that the operation needs, such as handlers, dependencies and a timeout. The queue
-    /// calls the closure immediately on the calling thread, and once more each time that you run the operation again.
+    /// calls the closure immediately on the calling thread, and once more each time you run the operation again.
     ///
     /// ```swift
     /// let queue = QueueManager("uploads")
@@ -139,9 +139,8 @@ extension QueueManager {
 
     /// The failures of operations that were not run again, in the order in which they occurred.
     ///
-    /// The list contains at most the last ``failureLimit`` failures, and keeps their operations alive. An operation
-    /// that references the queue, for example in a property, keeps the queue alive as long as the operation is in the
-    /// list.
+    /// The list contains at most the last ``failureLimit`` failures and keeps their operations alive. An operation that
+    /// references the queue, for example in a property, keeps the queue alive as long as the operation is in the list.
     public var failures: [QueueFailure] {
         engine.state.withLock { $0.failures.all }.compactMap { item in
             guard let error = item.operation.anyError else { return nil }

@@ -37,8 +37,8 @@ extension QueueManager {
     ///
     /// The explanation includes the dependencies and limits for which the operation waits, and the operations that
     /// occupy the slots. The operation may be of any kind, inside or outside this queue. The cost grows with the number
-    /// of entries, and the queue is blocked during the call. Therefore, use this method to investigate a problem, and
-    /// not for every operation.
+    /// of entries, and the queue is blocked during the call. Therefore, use this method to investigate a problem rather
+    /// than for every operation.
     ///
     /// - Parameter operation: The operation to explain.
     public func explain(_ operation: Operation) -> QueueExplanation { engine.explain(operation) }
@@ -49,9 +49,9 @@ extension QueueManager {
     /// The progress of the queue, in which each entry that was ever added is one unit of work.
     ///
     /// The number of completed units and the total number only increase. The fraction decreases if you add entries
-    /// faster than entries end. Canceling the progress cancels all operations that have not ended, and drops all
-    /// closures that have not begun. After the first access, the progress is updated on a global queue and on the
-    /// threads that change the queue. Observers of the progress are called on these threads.
+    /// faster than entries end. Canceling the progress cancels all unfinished operations and drops all closures that
+    /// have not begun. After the first access, the progress is updated on a global queue and on the threads that change
+    /// the queue. Observers of the progress are called on these threads.
     public var progress: Progress { engine.progress }
 }
 

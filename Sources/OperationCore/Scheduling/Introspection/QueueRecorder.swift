@@ -205,7 +205,7 @@ extension QueueRecorder.Book {
     }
 }
 
-/// The settings with which a queue records its operations and closures.
+/// The settings that a queue uses to record its operations and closures.
 public struct QueueRecording: Sendable {
     /// The maximum number of operations and closures in the record.
     ///

@@ -6,7 +6,7 @@ import Foundation
 /// The entries, counts and settings of a queue at one moment.
 ///
 /// A snapshot keeps its operations alive. If you apply all events between two snapshots to the first snapshot, the
-/// first snapshot then equals the second snapshot.
+/// first snapshot equals the second snapshot.
 public struct QueueSnapshot: Sendable, Equatable, CustomStringConvertible {
     /// The name of the queue.
     public let queue: String
@@ -37,7 +37,7 @@ public struct QueueSnapshot: Sendable, Equatable, CustomStringConvertible {
     /// The entries that have begun and have not ended, in no particular order.
     public var running: [QueueEntry] { entries(.running) }
 
-    /// The running entries that gave up their slot in order to wait, in no particular order.
+    /// The running entries that released their slot to wait, in no particular order.
     public var resting: [QueueEntry] { Array(reasons.keys) }
 
     /// Returns the entries in a state, in no particular order.
@@ -134,7 +134,7 @@ public struct QueueEntry: Sendable, Identifiable, Hashable, CustomStringConverti
         case ready
         /// The entry has begun and has not ended.
         case running
-        /// The entry was canceled before it began, and is about to end.
+        /// The entry was canceled before it began and is about to end.
         case ending
     }
 
@@ -230,9 +230,9 @@ public struct QueueCounts: Sendable, Hashable, CustomStringConvertible {
     public internal(set) var ready = 0
     /// The number of entries that have begun and have not ended.
     public internal(set) var running = 0
-    /// The number of running entries that gave up their slot in order to wait, for example for a network connection.
+    /// The number of running entries that released their slot to wait, for example for a network connection.
     public internal(set) var resting = 0
-    /// The number of entries that were canceled before they began, and are about to end.
+    /// The number of entries that were canceled before they began and are about to end.
     public internal(set) var ending = 0
     /// The number of entries that ended with a result since the queue was created.
     public internal(set) var finished = 0

@@ -35,7 +35,7 @@ public struct ChallengePolicy: Sendable {
     /// Creates a policy that calls a closure to get credentials.
     ///
     /// - Parameter rule: A closure that returns a credential for a challenge, or `nil` if there is no credential. The
-    ///   closure can take any amount of time, and is not isolated to an actor. The session waits for the closure before
+    ///   closure can take any amount of time and is not isolated to an actor. The session waits for the closure before
     ///   it delivers the response.
     public init(_ rule: @escaping @Sendable (CredentialQuestion) async -> Credential?) {
         self.rule = rule

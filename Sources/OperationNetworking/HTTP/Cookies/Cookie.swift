@@ -241,12 +241,12 @@ public struct CookieLimits: Hashable, Sendable {
     public var size = 4096
     /// The maximum number of cookies in the jar for each domain.
     ///
-    /// The default is 50. The jar removes excess cookies, and begins with the least recently used cookies that are not
+    /// The default is 50. The jar removes excess cookies, starting with the least recently used cookies that are not
     /// secure.
     public var perDomain = 50
     /// The maximum number of cookies in the jar.
     ///
-    /// The default is 3000. The jar removes excess cookies, and begins with the least recently used cookies.
+    /// The default is 3000. The jar removes excess cookies, starting with the least recently used cookies.
     public var total = 3000
     /// The maximum number of cookies that one response can set.
     ///

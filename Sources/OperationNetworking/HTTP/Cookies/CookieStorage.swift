@@ -71,9 +71,9 @@ public struct FileCookieStorage: CookieStorage {
     /// If the URL is a symbolic link that the current user owns, the method reads the file to which the link points.
     ///
     /// The method ignores the contents of a file that other users can change, because these users could choose the
-    /// cookies that the program sends. The method also ignores a symbolic link of another user and a file with a second
-    /// hard link. In these cases, the method returns an empty array, and OperationKit reports the notice
-    /// `OperationNotice.Kind.untrustedFile`.
+    /// cookies that the program sends. The method also ignores a symbolic link that another user owns and a file that
+    /// has more than one hard link. In these cases, the method returns an empty array, and OperationKit reports the
+    /// notice `OperationNotice.Kind.untrustedFile`.
     ///
     /// - Throws: A `FileOperationError` if the method cannot read the file, or a `DecodingError` if the file is
     ///   damaged.
@@ -98,7 +98,7 @@ public struct FileCookieStorage: CookieStorage {
 
     /// Replaces the cookies in the file.
     ///
-    /// If the URL is a symbolic link that the current user owns, the method replaces the file to which the link points,
+    /// If the URL is a symbolic link that the current user owns, the method replaces the file to which the link points
     /// and keeps the link.
     ///
     /// - Throws: A `FileOperationError`. The code is `untrusted` if ``load()`` would ignore the contents of the

@@ -230,7 +230,7 @@ extension NetworkAttempts {
     func wait(_ pause: Duration) -> AttemptMachine.Action {
         guard let (host, number) = running() else { return .none }
         stopTime()
-        rest(host, .pause(pause, beforeAttempt: number + 1))
+        rest(host, .waiting(.pause, pause, " before attempt \(number + 1)"))
         let timer = host.clock.schedule(after: pause) { [weak self] in
             guard let self else { return }
             var timer: (any OperationTimer)?

@@ -150,9 +150,8 @@ extension AttemptRank {
 
 extension WaitReason {
     fileprivate static func rateLimit(_ limit: RateLimit, _ time: Duration?) -> WaitReason {
-        guard let time else { return WaitReason(.rateLimit, "waiting for the rate limit of \(limit)") }
-        let tenths = time.saturatedNanoseconds / 100_000_000
-        return WaitReason(.rateLimit, "waiting \(tenths / 10).\(tenths % 10) s for the rate limit of \(limit)")
+        let text = " for the rate limit of \(limit)"
+        return time.map { waiting(.rateLimit, $0, text) } ?? WaitReason(.rateLimit, "waiting\(text)")
     }
 }
 
@@ -161,7 +160,7 @@ extension AnyNetworkOperation {
     /// The limit on the number of requests in a period of time, which all operations with the same ``RateLimit`` object
     /// share.
     ///
-    /// The default is `nil`. Only the limit of the session then applies, if the session has one. Set this property
+    /// The default is `nil`. In this case, only the session's limit applies, if the session has one. Set this property
     /// before the operation starts. To limit all operations of a service, set ``NetworkBase/rateLimit``.
     public var rateLimit: RateLimit? {
         get { networkAttempts.gate(of: RateLimitGate.self)?.limit }

@@ -81,7 +81,7 @@ struct QueueEventReplayTests {
                         if fails { operation.finish(withError: .first) } else { operation.finish(withResult: 1) }
                     }
                     if rests {
-                        operation.rest(1, because: .pause(.seconds(1), beforeAttempt: 2))
+                        operation.rest(1, because: .waiting(.pause, .seconds(1), ""))
                         if !operation.wake(1, end) { return }
                     }
                     end()

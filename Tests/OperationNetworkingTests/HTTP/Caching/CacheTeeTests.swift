@@ -11,28 +11,29 @@ import Testing
 struct CacheTeeTests {
     private let folder = CacheFolderFixture()
 
-    @Test func `a response does not stay held if the cache finishes writing before the hold begins`() async throws {
+    @Test func `a response that is held for the cache is released after the cache has written it`() async throws {
         let folder = folder
-        let isHeld = try await TestThread.run {
+        let (isHeld, holds) = try await TestThread.run {
             let cache = HTTPCache(folder: folder.url)
             let response = try CacheSamples.response(200, ["Cache-Control": "max-age=60"])
             let tee = CacheTee(response, at: "http://h.com/", in: cache)
             let isHeld = Locked(false)
+            let holds = Locked(0)
             let bytes = [UInt8](repeating: 65, count: 3 << 20)
             bytes.withUnsafeBytes { bytes in
                 tee.append(
                     bytes,
                     hold: {
-                        // The cache finishes writing before the hold begins.
-                        let written = DispatchSemaphore(value: 0)
-                        cache.perform { _, _ in written.signal() }
-                        written.wait()
                         isHeld.withLock { $0 = true }
+                        holds.withLock { $0 += 1 }
                     }, proceed: { isHeld.withLock { $0 = false } })
             }
+            let written = DispatchSemaphore(value: 0)
+            cache.perform { _, _ in written.signal() }
+            written.wait()
             tee.end(isComplete: false)
-            return isHeld.withLock { $0 }
+            return (isHeld.withLock { $0 }, holds.withLock { $0 })
         }
-        #expect(!isHeld)
+        #expect(!isHeld && holds == 1)
     }
 }
