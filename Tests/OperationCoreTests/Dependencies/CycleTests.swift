@@ -82,7 +82,7 @@ struct CycleTests {
         #expect(Look(upstream) == .waiting)
     }
 
-    @Test func `an edge that would close a cycle is accepted after the opposite edge is removed`() throws {
+    @Test(.comparesObjects) func `an edge is accepted after the opposite edge is removed`() throws {
         let first = HandDriven("1"), second = HandDriven("2"), third = HandDriven("3")
         try second.depend(on: first, otherwise: .runAnyway)
         second.removeDependency(first)

@@ -93,7 +93,7 @@ struct ManyMembersTests {
         #expect(operation.isReady)
     }
 
-    @Test func `many inputs from one operation are removed together`() throws {
+    @Test(.comparesObjects) func `many inputs from one operation are removed together`() throws {
         let operation = HandDriven(), source = HandDriven(), other = HandDriven(), fed = EventRecorder<Int>()
         for _ in 0..<Self.count {
             try operation.receive(from: source, otherwise: .cancel) { _, _ in fed.record(1) }
