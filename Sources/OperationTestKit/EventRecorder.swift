@@ -50,7 +50,7 @@ public final class EventRecorder<Event: Sendable>: Sendable {
         for waiter in passing { waiter.pass() }
     }
 
-    /// Waits until at least `count` events are recorded, and returns all recorded events.
+    /// Waits until at least `count` events are recorded and returns all recorded events.
     ///
     /// If the current task is canceled, for example by a time limit of the test, the method returns the events so far.
     public func events(atLeast count: Int) async -> [Event] {

@@ -31,7 +31,7 @@ public final class LiveObjects: Sendable {
     /// Creates a counter that tracks no objects yet.
     public init() {}
 
-    /// Starts tracking an object without keeping a strong reference to it, and returns the object.
+    /// Starts to track an object without a strong reference and returns the object.
     @discardableResult
     public func track<Object: AnyObject>(_ object: Object) -> Object {
         let entry = Entry(object)

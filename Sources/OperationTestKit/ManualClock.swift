@@ -65,14 +65,14 @@ public final class ManualClock: OperationClock {
         return true
     }
 
-    /// Schedules an action that the clock calls when its time reaches the given instant.
+    /// Schedules an action that the clock calls when the current time reaches the given instant.
     ///
     /// If the instant is in the past, the clock calls the action when a test next advances the clock.
     ///
     /// - Parameters:
     ///   - instant: The time at which the action is due.
     ///   - action: A closure that the clock calls on the thread that advances the clock.
-    /// - Returns: A timer with which you can cancel the action.
+    /// - Returns: A timer that you can use to cancel the action.
     public func schedule(
         at instant: OperationInstant, _ action: @escaping @Sendable () -> Void
     ) -> any OperationTimer {

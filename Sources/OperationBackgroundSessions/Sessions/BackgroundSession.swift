@@ -30,7 +30,7 @@
     /// }
     /// ```
     ///
-    /// The method ``transfers()`` returns the transfers of an earlier launch that are still in progress. You can cancel
+    /// The method ``transfers()`` returns the transfers in progress that an earlier launch started. You can cancel
     /// these transfers or attach operations to them:
     ///
     /// ```text
@@ -49,8 +49,8 @@
     /// other bodies to a file. The session ignores the timeouts of requests, because the device might sleep. Set
     /// `timeoutIntervalForResource` on the configuration instead.
     public final class BackgroundSession: NetworkSession {
-        /// The result of a transfer that no operation waits for, such as a transfer of an earlier launch of the
-        /// program.
+        /// The result of a transfer that no operation waits for, such as a transfer that an earlier launch of the
+        /// program started.
         public struct Orphan: Sendable {
             /// The request of the transfer, or `nil` if the system does not provide the request.
             public let request: URLRequest?
@@ -67,7 +67,8 @@
             ///
             /// A complete response can have any status code.
             public let error: NetworkError?
-            /// The data with which the system can resume a failed download, or `nil` if the download cannot be resumed.
+            /// The data that the system can use to resume a failed download, or `nil` if the system cannot resume the
+            /// download.
             public let resumeData: Data?
             /// A Boolean value that indicates whether the transfer was an upload.
             public let isUpload: Bool
@@ -79,12 +80,12 @@
             }
         }
 
-        /// A transfer in progress that no operation waits for, such as a transfer of an earlier launch of the program.
+        /// A transfer in progress that no operation waits for, such as a transfer that an earlier launch of the program
+        /// started.
         ///
         /// To attach an operation to the transfer, pass the transfer to the operation as its session. The first request
-        /// of the operation must have the same method and URL as the transfer. The operation does not send this
-        /// request, but receives the response of the transfer. The ``BackgroundSession`` sends later requests, such as
-        /// retries.
+        /// of the operation must have the same method and URL as the transfer. The operation receives the response of
+        /// the transfer without sending this request. The ``BackgroundSession`` sends later requests, such as retries.
         ///
         /// If the transfer ends before the operation starts, the operation fails with
         /// ``NetworkError/Code/sessionUnavailable``. The session then passes an orphan to
@@ -137,15 +138,15 @@
 
         private init(_ identifier: String) { engine = BackgroundTransfers(identifier) }
 
-        /// Returns the background session with the given identifier, and creates the session on the first call.
+        /// Returns the background session with the given identifier and creates the session on the first call.
         ///
         /// If the identifier is empty, each task of the session ends with ``NetworkError/Code/sessionUnavailable``.
         ///
         /// - Parameters:
         ///   - identifier: The identifier of the session, which must be the same in each launch of the program. An app
         ///     extension needs its own identifier.
-        ///   - configure: A closure that changes the configuration of a new session. The method calls the closure on
-        ///     the calling thread, and only if it creates the session.
+        ///   - configure: A closure that changes the configuration of a new session. If the method creates a session,
+        ///     it calls the closure on the calling thread.
         ///   - onOrphan: A closure that receives each transfer that ended without an operation. The default is `nil`,
         ///     which keeps the current value of ``onOrphan``.
         public static func session(
@@ -196,9 +197,9 @@
         /// calls the handlers from ``handleEvents(completion:)`` after the closure has returned.
         ///
         /// While the property is `nil`, the session stores up to 1,000 ended transfers until you set a closure. If
-        /// there are more, the session removes the oldest transfers, and calls the closure once with an orphan whose
-        /// error has the code ``NetworkError/Code/resourcesExhausted``. If the program ends before you set a closure,
-        /// the stored transfers are lost.
+        /// there are more transfers, the session removes the oldest ones. When you set a closure, the session also
+        /// calls it once with an orphan whose error has the code ``NetworkError/Code/resourcesExhausted``. If the
+        /// program ends before you set a closure, the stored transfers are lost.
         public var onOrphan: (@Sendable (Orphan) -> Void)? {
             get { rule.withLock { $0 } }
             set {
@@ -230,8 +231,8 @@
             engine.keep(completion)
         }
 
-        /// Returns the transfers in progress that no operation waits for, such as the transfers of an earlier launch of
-        /// the program.
+        /// Returns the transfers in progress that no operation waits for, such as the transfers that an earlier launch
+        /// of the program started.
         public func transfers() async -> [Transfer] {
             await engine.findOrphans().compactMap { task in
                 (task as? any SystemTask & ProgressReporting).map { Transfer($0, self) }

@@ -212,8 +212,8 @@ public struct SharedRunPlace: Sendable {
     /// A value that executes the work on the thread that starts the first operation for the key, and thus in the queue
     /// of that operation.
     ///
-    /// If the work cannot begin immediately, it begins later, outside the queue. While the first operation then waits
-    /// for the work, it occupies no slot in a ``QueueManager``.
+    /// If the work cannot begin immediately, it begins later, outside the queue. While the first operation waits for
+    /// the work, the operation occupies no slot in a ``QueueManager``.
     public static var firstAsker: Self { Self(kind: .firstAsker) }
 
     /// Returns a value that executes the work in a ``QueueManager``.

@@ -83,8 +83,8 @@ import Foundation
         /// Makes an operation of any kind wait until an operation of this package has ended.
         ///
         /// This overload exists only on Linux, where Foundation's own method can crash if the waiting operation is
-        /// freed before the other operation ends. The `dependencies` of a plain `Foundation.Operation` then contain a
-        /// substitute with the same name instead of the passed operation.
+        /// freed before the other operation ends. After the call, the `dependencies` of a plain `Foundation.Operation`
+        /// contain a substitute with the same name instead of the passed operation.
         public func addDependency(_ operation: ManagedOperation) {
             if let own = self as? ManagedOperation { return own.addReportedDependency(on: operation) }
             let gate = PlainOperationGate(from: operation, to: self)

@@ -74,8 +74,8 @@ public struct OperationNotice: Sendable, CustomStringConvertible {
         /// `BackgroundSession` also reports this kind if it cannot restart a transfer, or if it removes a transfer that
         /// no closure received.
         public static let sessionStorage = Kind("sessionStorage", isHarmless: true)
-        /// The path of a request contains a question mark, which OperationKit sends as part of the path and not as the
-        /// beginning of a query.
+        /// The path of a request contains a question mark, which OperationKit sends as part of the path rather than as
+        /// the beginning of a query.
         public static let queryInPath = Kind("queryInPath", isHarmless: true)
     }
 }

@@ -13,9 +13,10 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
     /// ```
     ///
     /// At any time, only slightly more operations than `width` exist. If one operation fails or is canceled, the group
-    /// fails. The error of the group then contains the index of the element, counted from zero, and a description of
-    /// the element with at most 80 characters. The error describes only numbers, short plain strings, and URLs without
-    /// their query. For other elements, which may contain secrets, the error contains the name of the type.
+    /// fails. In this case, the error of the group contains the index of the element, counted from zero, and a
+    /// description of the element with at most 80 characters. The error describes only numbers, short plain strings,
+    /// and URLs without their query. For other elements, which may contain secrets, the error contains the name of the
+    /// type.
     ///
     /// - Parameters:
     ///   - elements: The elements, over which the group iterates once.

@@ -27,7 +27,7 @@ import Foundation
 /// ### The end of a group
 ///
 /// A group ends when its body has returned and all of its children have ended. Canceling the group cancels all
-/// operations in the group. The outcome of the group is then this cancellation with its cause, regardless of the
+/// operations in the group. After a cancellation, the outcome of the group is this cancellation, regardless of the
 /// outcomes of the children. Do not call `finish` on a group, because this call decides the outcome of the group
 /// without its children.
 ///
@@ -169,7 +169,7 @@ extension GroupOperation {
     ///   - width: The maximum number of children that run at the same time. The default is `nil`, which leaves the
     ///     limit to the queue of the children.
     ///   - queue: The queue on which the children run. The default is `nil`, which uses the queue that holds the group.
-    ///   - body: The closure that runs the children, which should respect the cancellation of its task.
+    ///   - body: The closure that runs the children. The closure should respect the cancellation of its task.
     @_disfavoredOverload
     public convenience init(
         width: Int? = nil, on queue: QueueManager? = nil,
@@ -217,7 +217,7 @@ extension GroupOperation where ErrorType == GroupFailure {
     ///   - width: The maximum number of children that run at the same time. The default is `nil`, which leaves the
     ///     limit to the queue of the children.
     ///   - queue: The queue on which the children run. The default is `nil`, which uses the queue that holds the group.
-    ///   - body: The closure that runs the children, which should respect the cancellation of its task.
+    ///   - body: The closure that runs the children. The closure should respect the cancellation of its task.
     public convenience init(
         width: Int? = nil, on queue: QueueManager? = nil,
         _ body: @escaping @Sendable (_ group: GroupScope) async throws -> ResultType

@@ -41,7 +41,7 @@ extension GroupOperation {
     /// ``expect(totalWeight:)``. When the group has succeeded, the fraction is one. After a failure or a cancellation,
     /// the fraction no longer changes.
     ///
-    /// The group starts to measure its progress when your code first reads or observes it.
+    /// The group starts to measure its progress when your code first reads or observes the progress.
     public var groupProgress: GroupProgress { engine.progress }
 
     /// A closure that is called on the `callbackQueue` when the children make progress.

@@ -15,8 +15,8 @@ public struct GroupScope: Sendable {
     /// awaits a child, for example a task of a task group in the body, the child is also canceled.
     ///
     /// The body of another operation may also call this method. If that operation runs in this group and no slot of the
-    /// group's width is free, the child could not begin before that operation has ended, so the wait would never end.
-    /// In this case, the child is canceled with the cause `waitsForItself`.
+    /// group's width is free, the child cannot begin before that operation has ended. The wait would never end, so the
+    /// child is canceled with the cause `waitsForItself`.
     ///
     /// The body of the child inherits the task-local values and the priority of the task that calls this method.
     ///
@@ -151,7 +151,7 @@ extension GroupScope {
         return try await task.value.get()
     }
 
-    /// Runs a part of a synchronous body whose children continue even if the group is canceled or fails.
+    /// Runs a part of a synchronous body and lets its children continue even if the group is canceled or fails.
     ///
     /// Use the scope that the closure receives to run these children. The part also runs if the group was canceled
     /// before this call.

@@ -161,8 +161,8 @@ extension OperationPlan where Output: Sequence, Output.Element: Sendable {
 }
 
 extension OperationPlan where Output: AsyncSequence, Output.Element: Sendable {
-    /// Returns a plan that runs another plan for each element of the asynchronous sequence that is this plan's result,
-    /// and collects the results.
+    /// Returns a plan that runs another plan for each element of this plan's asynchronous sequence and collects the
+    /// results.
     ///
     /// The results are in the order of the elements. The plan runs for the first elements while the group still reads
     /// the sequence.
@@ -176,8 +176,8 @@ extension OperationPlan where Output: AsyncSequence, Output.Element: Sendable {
         then { elements in GroupOperation.map(elements, width: width) { plan.operation(for: $0) } }
     }
 
-    /// Returns a plan that runs an operation for each element of the asynchronous sequence that is this plan's result,
-    /// and collects the results.
+    /// Returns a plan that runs an operation for each element of this plan's asynchronous sequence and collects the
+    /// results.
     ///
     /// The results are in the order of the elements. The first operations run while the group still reads the sequence.
     ///

@@ -10,7 +10,7 @@ public enum OperationState: String, Sendable, Hashable, CaseIterable, CustomStri
     case notStarted
     /// The body is running, or the work that the body began is still running.
     case executing
-    /// The operation was suspended after it began, and it can be resumed.
+    /// The operation was suspended after it began and can be resumed.
     case suspended
     /// The operation ended with a result or an error.
     case finished

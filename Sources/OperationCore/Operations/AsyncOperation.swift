@@ -29,8 +29,8 @@ import Foundation
 /// ```
 ///
 /// Each path through the work must end with a call to `finish(withResult:)` or `finish(withError:)`. A second call has
-/// no effect. If you cancel the operation while it runs, it ends immediately, even if its work continues. To stop the
-/// work, override ``didCancel(because:)``.
+/// no effect. If you cancel a running operation, the operation ends immediately, even if its work continues. To stop
+/// the work, override ``didCancel(because:)``.
 open class AsyncOperation<ResultType: Sendable, ErrorType: Error>: TypedOperation<ResultType, ErrorType>,
     @unchecked Sendable
 {
@@ -53,8 +53,8 @@ open class AsyncOperation<ResultType: Sendable, ErrorType: Error>: TypedOperatio
 
     /// Stops the work of an operation that was canceled while it ran.
     ///
-    /// OperationKit calls this method once, on the thread that canceled the operation, and holds no lock during the
-    /// call. The default implementation does nothing.
+    /// OperationKit calls this method once, on the thread that canceled the operation. OperationKit holds no lock
+    /// during the call. The default implementation does nothing.
     ///
     /// The method may be called while `main()` still runs. If another thread cancels the operation while it begins, the
     /// method may even be called just before `main()`. Therefore, when `main()` starts work, it should first store the

@@ -71,8 +71,8 @@ extension CommonOperationMembers {
     /// released.
     ///
     /// The outcome may be available earlier, while a canceled operation is still winding down or a synchronous
-    /// operation is still in its `main()` method. An operation that you cancel before it is started does not end until
-    /// you start it.
+    /// operation is still in its `main()` method. If you cancel an operation before you start it, the operation ends
+    /// only after you start it.
     ///
     /// If a body waits for its own operation, or for another operation that cannot end before the body does, the wait
     /// never ends. OperationKit reports a notice in this case, either immediately, or within about a minute if the

@@ -114,7 +114,7 @@ public final class MappedOperation<ResultType: Sendable, ErrorType: Error>: Asyn
     /// Does nothing, because only the original operation has a body.
     public override func main() {}
 
-    /// A Boolean value that indicates whether the original operation, if it is canceled, ends only when its work has
+    /// A Boolean value that indicates whether the original operation, after a cancellation, ends only when its work has
     /// ended.
     public override var windsDownAfterCancellation: Bool { root.endStyle != .atOnce }
 

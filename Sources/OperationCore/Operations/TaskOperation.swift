@@ -44,7 +44,7 @@ public final class TaskOperation<ResultType: Sendable, ErrorType: Error>: AsyncO
     ///     `body` has returned. The default is `false`, so that a canceled operation ends immediately, even if `body`
     ///     is still running. A group that contains the operation then does not wait for `body` either. Pass `true` if
     ///     dependents or later operations require that `body` has returned.
-    ///   - body: The work of the operation, which should respect the cancellation of its task.
+    ///   - body: The closure that performs the work. The closure should respect the cancellation of its task.
     public init(
         windsDownAfterCancellation: Bool = false,
         _ body: @escaping @Sendable () async throws(ErrorType) -> ResultType

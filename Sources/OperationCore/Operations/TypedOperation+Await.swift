@@ -20,10 +20,10 @@ extension TypedOperation {
     ///
     /// An access waits until the outcome is decided. If you cancel the waiting task, the operation is canceled, too.
     ///
-    /// If a body awaits its own operation, a group that contains it, or another operation that cannot end before the
-    /// body does, the wait would never end. The body then receives a cancellation with the cause `waitsForItself`,
-    /// either immediately, or within about a minute if the cycle forms later. The awaited operation itself is not
-    /// canceled in this case.
+    /// If a body awaits its own operation, a group that contains the operation, or another operation that cannot end
+    /// before the body does, the wait would never end. The body then receives a cancellation with the cause
+    /// `waitsForItself`, either immediately, or within about a minute if the cycle forms later. The awaited operation
+    /// itself is not canceled in this case.
     public final var finalOutcome: OperationOutcome<ResultType, ErrorType> {
         get async {
             if let wait = BodyWait.beginInTask(for: self, until: .outcome) { return await outcome(during: wait) }

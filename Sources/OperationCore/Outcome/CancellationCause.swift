@@ -29,8 +29,8 @@ public struct CancellationCause: Sendable, Equatable, CustomStringConvertible {
     /// it.
     public var underlyingError: (any Error)? { storage.underlyingError }
 
-    /// The cancellation that led to this cancellation, such as the cancellation of a dependency, or `nil` if no other
-    /// cancellation led to it.
+    /// The cause of an earlier cancellation that led to this one, for example in a dependency, or `nil` if there is
+    /// none.
     ///
     /// If a chain has more than sixteen causes, causes in the middle of the chain are omitted, and the first cause is
     /// kept.

@@ -187,8 +187,8 @@ extension OperationQueue {
 
 /// A token that cancels operations when it is deallocated.
 ///
-/// When an object is deallocated, the operations that it started continue. It is easy to forget a `deinit` that cancels
-/// them. Store a token in a property instead:
+/// When an object is deallocated, the operations that it started continue. A `deinit` that cancels these operations is
+/// easy to forget. Store a token in a property instead:
 ///
 /// ```swift
 /// final class Feed {
@@ -215,7 +215,7 @@ public final class OperationOwnerToken: Sendable {
     /// The token cancels the operations only when its last reference is released, so do not keep other references to
     /// the token longer than the object.
     ///
-    /// - Parameter object: The owner of the operations, which the token references weakly.
+    /// - Parameter object: The owner of the operations. The token references the object weakly.
     public init(for object: AnyObject) { reference = OwnerReference(object) }
 
     deinit {

@@ -30,11 +30,11 @@ import Foundation
 /// process.
 ///
 /// Within milliseconds, the queue also detects bodies that block their threads in calls that the queue cannot observe,
-/// such as waiting for a semaphore. The queue adds threads if an operation is ready but none begins and the processor
-/// time of the process shows idle cores. The number of threads grows to at most 64, or to the number of cores if that
-/// is greater. On a computer with up to 64 cores, 65 bodies that wait for each other with a semaphore therefore never
-/// end, regardless of the width. If the cores are busy, the queue adds a thread only rarely. The additional threads end
-/// when the cores are busy again.
+/// such as waiting for a semaphore. If an operation is ready but none begins, and the processor time of the process
+/// shows that cores are idle, the queue adds threads. The number of threads grows to at most 64, or to the number of
+/// cores if that is greater. On a computer with up to 64 cores, 65 bodies that wait for each other with a semaphore
+/// therefore never end, regardless of the width. If the cores are busy, the queue adds a thread only rarely. The
+/// additional threads end when the cores are busy again.
 ///
 /// On all platforms, the quality of service determines the order in which operations of `normal` priority begin. On
 /// Apple platforms, a thread also adopts the quality of service of the operation that it runs.

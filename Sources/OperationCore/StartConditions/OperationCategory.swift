@@ -18,8 +18,8 @@
 /// throttle and delay allow the operation to begin. The operation gets either all of its categories or none, so it
 /// never holds one category while it waits for another. When the operation has ended, it releases its categories.
 ///
-/// Each category has one waiting list for each queue. An operation gets its categories when it is first in its queue's
-/// list of each category, and each of these categories is below its limit. An operation that waits for several
+/// Each category has one waiting list for each queue. An operation gets its categories when the operation is first in
+/// its queue's list of each category and no category has reached its limit. An operation that waits for several
 /// categories keeps its position in all of their lists, even if one of the categories is available.
 ///
 /// An operation in a ``QueueManager`` gets its categories together with its slot. While the operation waits for a slot,

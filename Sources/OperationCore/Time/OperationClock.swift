@@ -15,8 +15,7 @@ public protocol OperationClock: Sendable {
     /// first.
     ///
     /// The clock may call closures on any thread and may call several closures at the same time. The clock must not
-    /// hold a lock during a call. The clock must release the closure after it has called the closure or canceled the
-    /// timer.
+    /// hold a lock during a call. The clock must release the closure after the call or after the timer is canceled.
     ///
     /// - Parameters:
     ///   - instant: The time at which to call the closure.

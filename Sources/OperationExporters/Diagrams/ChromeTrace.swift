@@ -9,8 +9,8 @@ extension QueueRecord {
     ///
     /// The trace, in JSON, has one track for each slot of the queue, with a bar for each operation that was executed.
     /// The details of a bar include the times for which its operation waited and ran. Arrows show dependencies. Other
-    /// tracks show the waits for dependencies, for admission and for a slot, and the delay before the handler ran.
-    /// Operations on the critical path have the category `critical` and a different color.
+    /// tracks show the waits for dependencies, start conditions and slots. These tracks also show the delay before the
+    /// handler ran. Operations on the critical path have the category `critical` and a different color.
     ///
     /// - Throws: An error from the JSON encoder.
     public func chromeTrace() throws -> Data { try ChromeTrace(traceEvents(process: 1)).json() }

@@ -36,7 +36,7 @@ public struct QueueGraph: Sendable {
 
     /// A dependency between two operations.
     public struct Edge: Sendable, Hashable {
-        /// The ID of the node whose operation must end first.
+        /// The ID of the node whose operation must end before the downstream operation begins.
         public let upstream: Node.ID
         /// The ID of the node whose operation waits for the upstream operation.
         public let downstream: Node.ID

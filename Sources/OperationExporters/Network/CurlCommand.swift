@@ -15,7 +15,7 @@ extension NetworkRequest {
     /// command sends the same method, URL, headers and body as the request. If the body is a file, the command reads
     /// that file. The command does not follow redirects.
     ///
-    /// The command omits the body of a stream, and a body in memory that is larger than 1 MiB. In these cases, the
+    /// The command omits a body that is a stream and a body in memory that is larger than 1 MiB. In these cases, the
     /// first line describes the file that you must provide as the body.
     ///
     /// - Parameter redaction: The information to omit. The default omits common secrets, the values of queries, and all

@@ -19,7 +19,7 @@ import OperationNetworking
 ///
 /// The archive contains an entry for each attempt of an operation and for each response from the cache. If the session
 /// reports redirects and challenges, each request that follows a redirect or a challenge also has an entry. The archive
-/// omits redacted information, and releases this information when the attempt ends.
+/// omits redacted information and releases this information when the attempt ends.
 public final class NetworkArchive: NetworkObserver {
     /// A set of options that determine what an archive keeps.
     public struct Options: Sendable {

@@ -104,8 +104,8 @@ public final class NetworkTrace: NetworkObserver {
     /// Returns the timeline as a Chrome trace and removes the ended operations, for example to write a file every
     /// minute.
     ///
-    /// If an operation is in progress, this trace contains its events so far, and a later trace contains all of its
-    /// events.
+    /// If an operation is in progress, this trace contains the events so far, and a later trace contains all events of
+    /// the operation.
     ///
     /// - Parameter records: The records of queues, from `queue.record`. The default is an empty array.
     /// - Throws: An error from the JSON encoder.

@@ -14,7 +14,7 @@ import OperationCore
 /// print(try await copy.run().path)
 /// ```
 ///
-/// The operation creates the copy under a temporary name next to the destination, and then renames the copy. Therefore,
+/// The operation creates the copy under a temporary name next to the destination and then renames the copy. Therefore,
 /// the destination never contains an incomplete copy. The operation copies symbolic links as links and never follows
 /// them. The copy has the same permissions and modification times as the original, but not the same owner, access
 /// control lists or extended attributes. Hard links become separate files. The operation does not copy pipes, sockets
@@ -53,7 +53,7 @@ public final class FileCopyOperation: FileOperation<URL>, @unchecked Sendable {
     }
 }
 
-/// An operation that moves or renames a file, a symbolic link, or a directory.
+/// An operation that moves or renames a file, a symbolic link or a directory.
 ///
 /// ```swift
 /// let folder = FileManager.default.temporaryDirectory
@@ -68,7 +68,7 @@ public final class FileCopyOperation: FileOperation<URL>, @unchecked Sendable {
 /// ```
 ///
 /// Within a file system, the operation renames the item in one step. To move an item to another file system, the
-/// operation copies the item like ``FileCopyOperation``, and then removes the original. If that removal fails, the copy
+/// operation copies the item like ``FileCopyOperation`` and then removes the original. If that removal fails, the copy
 /// is complete, and the error has the action `removing`.
 ///
 /// If another program changes the source during the copy, the copy is complete and the original remains. The error then
@@ -142,6 +142,6 @@ public struct FileTransferOptions: Sendable, Hashable {
         self.isDurable = isDurable
     }
 
-    /// Options that replace an item at the destination, and otherwise have the default values.
+    /// Options that replace an item at the destination and otherwise have the default values.
     public static let replacing = FileTransferOptions(existingItem: .replace)
 }

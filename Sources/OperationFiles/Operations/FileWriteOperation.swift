@@ -16,7 +16,7 @@ import Foundation
 /// ```
 ///
 /// The operation writes the data to a file with a temporary name (`.operationkit-….tmp`) in the directory of the
-/// destination, and then renames the file. If the destination is a symbolic link, the new file replaces the link, and
+/// destination and then renames the file. If the destination is a symbolic link, the new file replaces the link, and
 /// the target of the link does not change. To write through the link, use ``FileWriteOptions/Mode/inPlace``, or resolve
 /// the URL first.
 ///
@@ -142,7 +142,7 @@ public struct FileWriteOptions: Sendable, Hashable {
         self.isDurable = isDurable
     }
 
-    /// Options that create a file, and fail if the file already exists.
+    /// Options that create a file and make the operation fail if the file already exists.
     public static let creatingNew = FileWriteOptions(mode: .creatingNew)
 
     /// A mode that determines how new content replaces the content at the destination.
@@ -155,7 +155,7 @@ public struct FileWriteOptions: Sendable, Hashable {
         /// replaces the link, and the target of the link does not change.
         public static let replacing = Mode(name: "replacing")
 
-        /// A mode that creates the file in one step, and makes the operation fail with the code `alreadyExists` if an
+        /// A mode that creates the file in one step and makes the operation fail with the code `alreadyExists` if an
         /// item exists at the destination.
         ///
         /// If several operations create the same file at the same time, exactly one succeeds.
@@ -164,8 +164,8 @@ public struct FileWriteOptions: Sendable, Hashable {
         /// A mode that writes into the existing file, for devices and for files that must keep their identity.
         ///
         /// This mode follows symbolic links and is not atomic. The old content is lost immediately. If the operation
-        /// fails or is canceled, it removes a file that it created. A file that already existed then contains only a
-        /// part of the new content.
+        /// fails or is canceled, it removes a file that it created. In this case, an existing file contains only a part
+        /// of the new content.
         public static let inPlace = Mode(name: "inPlace")
     }
 }

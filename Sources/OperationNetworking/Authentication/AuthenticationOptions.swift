@@ -16,7 +16,7 @@ public struct AuthenticationOptions: Sendable {
     public var name = ""
     /// The origins to which OperationKit sends the credential.
     ///
-    /// The default is `nil`. For an operation of a ``NetworkBase``, the authenticator then adds the credential only to
+    /// The default is `nil`. In this case, the authenticator adds the credential of a ``NetworkBase`` operation only to
     /// requests to the origin of the base. For other operations, the authenticator adds the credential to requests to
     /// all origins.
     ///
@@ -151,9 +151,9 @@ extension OperationFailure: EndOfOperation {
 /// - If you cancel the first request, the fetched token is lost for all other requests.
 ///
 /// An authenticator solves these problems. When the server rejects the credential, the authenticator pauses the
-/// operation, which releases its slot in the queue. The authenticator then refreshes the credential once. During the
-/// refresh, OperationKit does not send requests with the old credential. After the refresh, each paused operation
-/// creates its request again and sends the new request.
+/// operation, and the operation releases its slot in the queue. The authenticator then refreshes the credential once.
+/// During the refresh, OperationKit does not send requests with the old credential. After the refresh, each paused
+/// operation creates its request again and sends the new request.
 ///
 /// ```swift
 /// struct Token: Decodable, Sendable { let access: String, refresh: String, lifetime: Double }

@@ -38,7 +38,7 @@ public struct Connectivity: Sendable, Hashable {
     /// Only a `ProbeMonitor` and a `CombinedConnectivity` can detect a captive portal. The default is `false`.
     public var isCaptive = false
 
-    /// Creates a description of the network, which a custom monitor can report.
+    /// Creates a description of the network for a custom monitor to report.
     public init(
         _ status: Status, interfaces: [Interface] = [], isExpensive: Bool? = nil, isConstrained: Bool? = nil
     ) {
@@ -130,7 +130,7 @@ public protocol ConnectivityMonitor: AnyObject, Sendable {
 }
 
 extension ConnectivityMonitor {
-    /// An asynchronous sequence of the states of the network, which begins with the current state.
+    /// An asynchronous sequence of network states that begins with the current state.
     ///
     /// If the state changes several times while your code handles an element, the sequence provides only the latest
     /// state. The sequence never ends. To stop observing, leave the loop or cancel the task.
@@ -146,7 +146,7 @@ extension ConnectivityMonitor {
 public struct ConnectivityMonitorError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The value of `errno` that describes the failed system call.
     public let number: Int32
-    /// A message that describes the problem and its solution, which you can show to a user.
+    /// A message for the user that describes the problem and its solution.
     public let message: String
 
     init(_ number: Int32, _ message: String) {
@@ -158,7 +158,7 @@ public struct ConnectivityMonitorError: Error, Sendable, Hashable, CustomStringC
     public var description: String { message }
 }
 
-/// A token that represents an observation of a monitor, which ends when you cancel or release the token.
+/// A token that ends the observation of a monitor when you cancel or release the token.
 public final class ConnectivityObservation: Sendable {
     private let end: Locked<(@Sendable () -> Void)?>
 

@@ -22,7 +22,7 @@ public final class NetworkHold: Sendable {
 
     deinit { cancel() }
 
-    /// Stops observing the network, and resumes the queue unless it is suspended for another reason.
+    /// Stops observing the network and resumes the queue, unless the queue is suspended for another reason.
     public func cancel() {
         observation.cancel()
         switching.end()
@@ -125,7 +125,7 @@ final class HoldSwitch: Sendable {
 }
 
 extension QueueManager {
-    /// Suspends the queue while the network is unavailable, and resumes it a short time after the network returns.
+    /// Suspends the queue when the network becomes unavailable and resumes it shortly after the network returns.
     ///
     /// ```swift
     /// let uploads = QueueManager("uploads", width: 2)
@@ -149,7 +149,7 @@ extension QueueManager {
     ///     uses the `callbackQueue` of this queue, or `OperationDefaults.callbackQueue` if this queue has no callback
     ///     queue.
     ///   - offlineHandler: A closure that receives `true` when the network becomes unavailable, and `false` when the
-    ///     queue resumes. The closure is not called after you cancel the token. The default is `nil`.
+    ///     queue resumes. The token does not call the closure after you cancel it. The default is `nil`.
     ///   - chance: A closure that returns a random number from 0 to 1, which determines the settling time. Replace this
     ///     closure only in tests.
     /// - Returns: A token that keeps a strong reference to the queue. After you cancel or release the token, the queue
@@ -167,8 +167,7 @@ extension QueueManager {
         return NetworkHold(self, monitor, switching)
     }
 
-    /// Suspends the queue while the network is unavailable, and repeats the operations that failed because of the
-    /// outage.
+    /// Suspends the queue during a network outage and then repeats the operations that failed because of the outage.
     ///
     /// ```swift
     /// let uploads = QueueManager("uploads", width: 2)
@@ -176,14 +175,13 @@ extension QueueManager {
     /// try uploads.add(remaking: { ClosureOperation { try Data(contentsOf: URL(fileURLWithPath: "/tmp/it")) } })
     /// ```
     ///
-    /// Use this method for a queue whose operations must all succeed eventually. The method suspends the queue in the
-    /// same way as ``hold(whileOffline:settling:clock:callbackQueue:offlineHandler:chance:)``, and has the same
-    /// parameters. When the queue resumes, it repeats the operations in its `failures` that meet all of these
-    /// conditions:
+    /// Use this method for a queue whose operations must all succeed eventually. The method has the same parameters as
+    /// ``hold(whileOffline:settling:clock:callbackQueue:offlineHandler:chance:)`` and suspends the queue in the same
+    /// way. When the queue resumes, it repeats the operations in its `failures` that meet all of these conditions:
     ///
     /// - The error is a ``NetworkError`` or a `URLError` that an unavailable network can cause. The errors in
-    ///   ``OfflineRule/standard`` meet this condition, and also the errors of operations that waited too long or too
-    ///   often for the network.
+    ///   ``OfflineRule/standard`` and the errors of operations that waited too long or too often for the network meet
+    ///   this condition.
     /// - The operation failed after the monitor reported that the network became unavailable, or less than one minute
     ///   earlier.
     /// - You added the operation with `add(remaking:)`, so the queue can create it again.

@@ -5,7 +5,7 @@ import Dispatch
 import Foundation
 import OperationCore
 
-/// A policy that makes operations wait while the network is unavailable, and resumes them when the network returns.
+/// A policy that makes operations wait while the network is unavailable.
 ///
 /// ```swift
 /// func albums(at url: URL) -> NetworkDataOperation<Data> {
@@ -33,7 +33,7 @@ public struct OfflinePolicy: Sendable {
         case fail
     }
 
-    /// The queue in which operations wait for the network, and whose monitor observes the network.
+    /// The queue in which operations wait until its monitor reports that the network is available.
     public var waiting: OfflineWaiting
     /// The behavior of an operation that is ready to send a request while the network is unavailable.
     ///
@@ -56,7 +56,8 @@ public struct OfflinePolicy: Sendable {
     /// fails with ``NetworkError/Code/offlineTooLong``. The clock of ``waiting`` measures the time.
     ///
     /// After the network returns, the time until the operation resumes does not count. If the limit is reached while
-    /// the operation is suspended, the operation does not fail, and checks the network again when you resume it.
+    /// the operation is suspended, the operation does not fail. Instead, the operation checks the network again when
+    /// you resume it.
     public var longestWait: Duration? = .seconds(300)
     /// The maximum number of times that an operation waits for the network.
     ///
@@ -194,8 +195,8 @@ extension AnyNetworkOperation {
 
     /// A closure that the operation calls on its callback queue when the operation begins to wait for the network.
     ///
-    /// For example, the closure can show a banner. The operation waits only if its ``AnyNetworkOperation/offline``
-    /// policy allows this, before it sends a request or after a request failed.
+    /// For example, the closure can show a banner. Depending on its ``AnyNetworkOperation/offline`` policy, the
+    /// operation waits before it sends a request or after a request fails.
     ///
     /// The operation calls the closure once for each outage during which it waits. When the operation ends, it releases
     /// the closure.

@@ -62,8 +62,8 @@ public struct DownloadOptions: Sendable {
 
     /// The interval at which the download flushes the received data to disk.
     ///
-    /// The default is 5 seconds. A power failure causes the loss of at most the data that arrived within the last
-    /// interval. If only the process terminates, no written data is lost.
+    /// The default is 5 seconds. If the power fails, you lose at most the data that arrived within the last interval.
+    /// If only the process terminates, no written data is lost.
     public var checkpointInterval = Duration.seconds(5)
 
     /// Creates options with the default values.

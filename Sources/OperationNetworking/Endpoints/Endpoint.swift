@@ -24,8 +24,7 @@ import Foundation
 ///
 /// - For `Data`, the result is the unchanged body. For `String`, the result is the text of the body. ``NoContent``
 ///   ignores the body. Endpoints with these result types accept responses of any content type.
-/// - For any other type, the operation decodes the body from JSON. An endpoint with such a result type accepts only
-///   JSON responses.
+/// - For any other type, the operation decodes the body from JSON. These endpoints accept only JSON responses.
 /// - For an optional type, the result is `nil` if the response has no body.
 public struct Endpoint<ResultType: Sendable>: Sendable {
     /// The HTTP method of the request.
@@ -72,8 +71,8 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
     private var place: EndpointPlace?
     /// A closure that creates the result for a response without a body.
     ///
-    /// The operation calls the closure on the thread on which it evaluates the response. The default is `nil`. The
-    /// operation then passes an empty body to ``decode``.
+    /// The operation calls the closure on the thread on which it evaluates the response. The default is `nil`, which
+    /// passes an empty body to ``decode``.
     public var emptyResult: (@Sendable () -> ResultType)?
 
     /// Creates an endpoint from a method, a path and closures that create the body and decode the response.
@@ -132,17 +131,18 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
     /// ```
     ///
     /// The operation resolves a relative URL against the URL of the base. For example, the operation appends `songs/7`
-    /// to the path of the base, and resolves `/songs/7` against the root of the host. The operation ignores the query
-    /// of the base. If the URL contains a user name or a password, the operation removes them.
+    /// to the path of the base and resolves `/songs/7` against the root of the host. The operation ignores the query of
+    /// the base. If the URL contains a user name or a password, the operation removes them.
     ///
     /// If the URL differs from the base in its scheme, host or port, the operation fails with
     /// ``NetworkError/Code/otherOrigin`` before it sends a request. If you allow another origin, the request does not
     /// contain the secrets of the base:
     ///
-    /// - The operation does not send the headers of the base to that origin, because any of them might be a credential.
-    /// - The operation sends the existing headers of the endpoint, except secret headers. The secret headers are the
-    ///   default values of ``RedirectPolicy/secretHeaders``. The operation always sends headers that you add to the
-    ///   endpoint after this call.
+    /// - The operation does not send the headers of the base to that origin, because any header might be a credential.
+    /// - The operation sends the existing headers of the endpoint, except the headers that a session always removes
+    ///   when a redirect leads to another origin. For a list of these headers, see ``RedirectPolicy/secretHeaders``.
+    ///   The names that you add to that property apply only to redirects. The operation always sends headers that you
+    ///   add to the endpoint after this call.
     /// - An authenticator adds its credential to the request only if ``AuthenticationOptions/origins`` contains that
     ///   origin.
     ///

@@ -51,7 +51,7 @@ public struct NetworkBase: Sendable {
     public var retry: Retry?
     /// The limit on the number of requests to the service in a period of time.
     ///
-    /// The default is `nil`. Only the limit of the session then applies, if the session has one.
+    /// The default is `nil`. In this case, only the session's limit applies, if the session has one.
     ///
     /// Retries and redirects count as requests. Bases that use the same ``RateLimit`` object share the limit.
     public var rateLimit: RateLimit?
@@ -77,7 +77,7 @@ public struct NetworkBase: Sendable {
     public var realms: [AuthenticationRealm] = []
     /// The list that can pause an operation of the service after a failed attempt.
     ///
-    /// The default is `nil`, which disables such pauses.
+    /// The default is `nil`, which disables pauses after failed attempts.
     public var postponed: PostponedOperations?
     /// The log that records the requests to the service and the responses.
     ///
@@ -88,8 +88,8 @@ public struct NetworkBase: Sendable {
     /// The dispatch queue on which the service's operations call their handlers, unless an operation has its own
     /// callback queue.
     ///
-    /// The default is `nil`. The operation then uses the callback queue of its group, of its queue or of the process,
-    /// as described in `TypedOperation.callbackQueue`.
+    /// The default is `nil`, which uses the callback queue of the operation's group, queue or process. For details, see
+    /// `TypedOperation.callbackQueue`.
     public var callbackQueue: DispatchQueue?
 
     /// Creates a base with the URL of a service and the default settings.
@@ -301,14 +301,14 @@ extension NetworkBase {
     /// ```
     ///
     /// The operation ignores the query of the base. To send a request with another method or with a body, use
-    /// ``Endpoint/at(_:allowsOtherOrigin:)``, which also describes the headers that the operation sends to another
-    /// origin.
+    /// ``Endpoint/at(_:allowsOtherOrigin:)``. The documentation of that method also lists the headers that the
+    /// operation sends to another origin.
     ///
     /// - Parameters:
     ///   - url: An absolute URL, or a URL that is relative to the base.
     ///   - allowsOtherOrigin: A Boolean value that indicates whether the URL can differ from the base in its scheme,
-    ///     host or port. The default is `false`. If the URL differs from the base, the operation then fails with
-    ///     ``NetworkError/Code/otherOrigin`` before it sends a request.
+    ///     host or port. The default is `false`. If the value is `false` and the URL differs from the base, the
+    ///     operation fails with ``NetworkError/Code/otherOrigin`` before it sends a request.
     ///   - headers: The headers of the request, which the operation sends to any origin.
     ///   - type: The type of the result.
     public func get<ResultType: Decodable & Sendable>(
@@ -424,7 +424,7 @@ extension NetworkOperation {
 // Responses that are read piece by piece, without an operation. These requests use the URL, headers, session, rules,
 // options and rate limit of the base. Credentials of realms, retry, waiting for the network and the log are not used.
 extension NetworkBase {
-    /// Sends a GET request to a path of the service, and returns a stream as soon as the response headers arrive.
+    /// Sends a GET request to a path of the service and returns a stream as soon as the response headers arrive.
     ///
     /// ```swift
     /// func follow(_ shop: NetworkBase) async throws {
@@ -450,7 +450,7 @@ extension NetworkBase {
         try await stream(Endpoint<Data>.get(path, query).adding(headers))
     }
 
-    /// Sends the request of an endpoint, and returns a stream as soon as the response headers arrive.
+    /// Sends the request of an endpoint and returns a stream as soon as the response headers arrive.
     ///
     /// The stream does not decode the body of the response. For details, see ``stream(_:_:headers:)``.
     public func stream<ResultType: Sendable>(_ endpoint: Endpoint<ResultType>) async throws -> ResponseStream {

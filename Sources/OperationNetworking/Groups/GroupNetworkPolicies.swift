@@ -107,8 +107,8 @@ extension GroupOperation {
     /// ``NetworkBase`` has a retry behavior.
     ///
     /// In nested groups, the setting of the innermost group applies. If you set this property to `nil`, operations in
-    /// the group do not retry, regardless of the enclosing group. An operation reads the setting when it begins. The
-    /// group releases the value when it ends.
+    /// the group do not retry, regardless of the enclosing group. An operation reads the setting when the operation
+    /// begins. The group releases the value when the group ends.
     public var retry: Retry? {
         get { networkPolicies?.retry.value }
         set { groupEngine?.changeNetworkPolicies { $0.retry = .said(newValue) } }
@@ -203,7 +203,7 @@ extension GroupOperation {
     /// Adds an observer for the group's network operations that begin after this call.
     ///
     /// The observers of the operations, of their services and of the enclosing groups continue to receive events. The
-    /// new observer does not receive events of operations that are canceled before they begin. If you add an observer
+    /// new observer does not receive events from operations that are canceled before they begin. If you add an observer
     /// after the group ends, the observer receives no events.
     public func addNetworkObserver(_ observer: any NetworkObserver) {
         if groupEngine?.add(observer) == true { return }
@@ -212,10 +212,10 @@ extension GroupOperation {
             "An observer was added after the end of the group and receives no events. Add it before the group ends.")
     }
 
-    /// Removes an observer, which then receives no events of network operations that begin after this call.
+    /// Removes an observer, which then receives no events from network operations that begin after this call.
     ///
-    /// The observer still receives the remaining events of operations that have already begun. The method can remove an
-    /// observer that is an object or a ``NetworkLog``. The method finds an object by its identity and a log by its
+    /// The observer still receives the remaining events from operations that have already begun. The method can remove
+    /// an observer that is an object or a ``NetworkLog``. The method finds an object by its identity and a log by its
     /// output.
     public func removeNetworkObserver(_ observer: any NetworkObserver) { groupEngine?.remove(observer) }
 }
@@ -226,7 +226,7 @@ extension GroupScope {
     /// The method has the same effect as ``GroupOperation/addNetworkObserver(_:)``.
     public func addNetworkObserver(_ observer: any NetworkObserver) { engine.add(observer) }
 
-    /// Removes an observer, which then receives no events of network operations that begin after this call.
+    /// Removes an observer, which then receives no events from network operations that begin after this call.
     ///
     /// The method has the same effect as ``GroupOperation/removeNetworkObserver(_:)``.
     public func removeNetworkObserver(_ observer: any NetworkObserver) { engine.remove(observer) }

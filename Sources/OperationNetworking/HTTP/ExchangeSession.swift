@@ -155,7 +155,7 @@ public struct ExchangeConfiguration: Sendable {
     /// The default is `nil`, which does not limit the requests.
     ///
     /// The limit also applies to requests that follow a redirect. Responses from the cache do not count toward the
-    /// limit. If an operation or a base has its own limit, its requests do not count toward the limit of the session.
+    /// limit. Requests of an operation or a base that has its own limit do not count toward the limit of the session.
     /// For details, see ``RateLimit``.
     public var rateLimit: RateLimit?
     /// The maximum duration of a request, including redirects, challenges and pauses.

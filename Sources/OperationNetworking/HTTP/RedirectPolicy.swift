@@ -33,14 +33,14 @@ public struct RedirectPolicy: Sendable {
     public var maximumCount = 10
     /// A Boolean value that indicates whether the session follows redirects from `https` to `http`.
     ///
-    /// The default is `false`, which makes a request with such a redirect fail with
+    /// The default is `false`, which makes a request with this redirect fail with
     /// ``NetworkError/Code/insecureRedirect``.
     public var allowsDowngrade = false
     /// The names of additional headers that the session removes when a redirect leads to another origin.
     ///
     /// The default is an empty array. The session always removes `Authorization`, `Proxy-Authorization`,
     /// `WWW-Authenticate`, `Cookie`, `Cookie2`, `Origin` and `Referer`. The session also removes the headers that
-    /// ``LogRedaction/secrets`` recognizes by their names, such as `X-Api-Key`, or by their values, such as `Bearer …`.
+    /// ``LogRedaction/secrets`` hides because of their names, such as `X-Api-Key`, or their values, such as `Bearer …`.
     ///
     /// To send a credential to another origin, create a separate request to that origin.
     public var secretHeaders: [String] = []
@@ -82,7 +82,7 @@ public struct RedirectProposal: Sendable {
     public let keepsBody: Bool
     /// A Boolean value that indicates whether the new URL has another scheme, host or port.
     ///
-    /// If the value is `true`, the session removes secret headers.
+    /// If the value is `true`, the session removes secret headers, which ``RedirectPolicy/secretHeaders`` describes.
     public let changesOrigin: Bool
 }
 

@@ -45,7 +45,7 @@ public struct HeaderFields: Sendable, Hashable {
         fields.contains { $0.isNamed(name) }
     }
 
-    /// Adds a header at the end of the list, and keeps existing headers with the same name.
+    /// Adds a header to the end of the list without replacing headers that have the same name.
     public mutating func add(_ name: String, _ value: String) {
         fields.append(Field(name, value))
     }

@@ -7,8 +7,8 @@ import Foundation
 ///
 /// The log replaces each secret with three asterisks. The log recognizes secrets by the names of headers, form fields
 /// and JSON keys. In any text, the log also recognizes secrets by their format, such as `password=…`, `token: …`,
-/// `Bearer …`, `Basic …` and JSON web tokens. The log also hides a value if it is not certain that the value is
-/// harmless.
+/// `Bearer …`, `Basic …` and JSON web tokens. If the log cannot determine whether a value is harmless, it also hides
+/// that value.
 ///
 /// In URLs, the log hides the fragment and all values in the query, regardless of their names. The log omits bodies
 /// larger than 1 MiB.
@@ -36,12 +36,12 @@ public struct LogRedaction: Sendable, Hashable {
         return redaction
     }()
 
-    /// Returns a redaction that hides standard secrets, and also the values of headers, form fields and JSON keys with
-    /// the given names.
+    /// Returns a redaction that hides standard secrets and the values of headers, form fields and JSON keys with the
+    /// given names.
     public static func secrets(and names: String...) -> LogRedaction { .secrets(andAll: names) }
 
-    /// Returns a redaction that hides standard secrets, and also the values of headers, form fields and JSON keys with
-    /// the given names.
+    /// Returns a redaction that hides standard secrets and the values of headers, form fields and JSON keys with the
+    /// given names.
     package static func secrets(andAll names: some Sequence<String>) -> LogRedaction {
         var redaction = LogRedaction()
         redaction.names = Set(names.map(plain))

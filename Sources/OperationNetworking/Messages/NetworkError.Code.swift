@@ -129,7 +129,7 @@ extension NetworkError.Code {
     /// The `createTask` hook returned a task whose response cannot reach the operation.
     ///
     /// The task does not belong to the session that the hook received. In addition, the hook has already called a
-    /// method of the task, such as `resume()`, or created several such tasks.
+    /// method of the task, such as `resume()`, or created several tasks that do not belong to the session.
     public static let unboundTask = Self("unboundTask")
     /// The hook that prepares the request threw an error, which is the ``NetworkError/cause``.
     public static let preparationFailed = Self("preparationFailed")
@@ -151,7 +151,7 @@ extension NetworkError.Code {
 
 // Errors that explain why no valid credential is available.
 extension NetworkError.Code {
-    /// The server rejected the credential, and also rejected the new credential after a refresh.
+    /// The server rejected the credential and, after a refresh, also rejected the new credential.
     ///
     /// The ``NetworkError/cause`` describes the response.
     ///

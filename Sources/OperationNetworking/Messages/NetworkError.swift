@@ -54,7 +54,7 @@ public struct NetworkError: Error, Sendable, Hashable {
     public var code: Code { box.content.code }
     /// The phase in which the request failed.
     public var phase: Phase { box.content.phase }
-    /// A message that describes the failure and its solution, which you can show to a user.
+    /// A message for the user that describes the failure and its solution.
     public var message: String { box.content.message }
 
     /// A summary of the request that failed, or `nil` if it is not known.
@@ -164,8 +164,7 @@ extension NetworkError {
     /// The first bytes of the response body, up to the limit in ``ResponseRules/errorBodyBytes``, or `nil` if they are
     /// not available.
     ///
-    /// The bytes can contain secrets. Only ``report(showingBody:)`` includes them in a text, and only if you request
-    /// it.
+    /// The bytes can contain secrets. A report contains them only if you pass `true` to ``report(showingBody:)``.
     public var bodyPrefix: Data? {
         get { details?.bodyPrefix }
         set { change { $0.bodyPrefix = newValue } }

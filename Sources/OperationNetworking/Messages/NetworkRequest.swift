@@ -9,11 +9,11 @@ import Foundation
 
 /// A validated HTTP request, which a session can send.
 ///
-/// The initializer validates the method, the URL, the headers, the body and the options. If a value is not valid, it
-/// throws a ``NetworkError`` that explains how to fix the value.
+/// The initializer validates the method, the URL, the headers, the body and the options. If a value is not valid, the
+/// initializer throws a ``NetworkError`` that explains how to fix the value.
 ///
-/// If the URL contains a user name or a password, the request removes them and creates an `Authorization` header from
-/// them, unless the headers already contain one.
+/// If the URL contains a user name or a password, the request removes both from the URL. Unless the headers contain an
+/// `Authorization` header, the request creates this header from the user name and the password.
 public struct NetworkRequest: Sendable {
     /// The contents in one immutable object, because a request is passed on many times and never changes.
     private let content: Content
@@ -211,8 +211,8 @@ extension NetworkRequest {
     /// Creates a request from a `URLRequest` and validates it.
     ///
     /// The `timeoutInterval` replaces the timeouts ``TransferTimeouts/firstByte`` and ``TransferTimeouts/idle`` of the
-    /// options, unless it has its default value of 60 seconds. The initializer ignores properties that sessions do not
-    /// use, such as the cache policy.
+    /// options, unless the interval has its default value of 60 seconds. The initializer ignores properties that
+    /// sessions do not use, such as the cache policy.
     ///
     /// - Throws: A ``NetworkError`` if the method, the URL, a header, the body or an option is not valid.
     public init(_ request: URLRequest, options: TransferOptions = .standard) throws(NetworkError) {
@@ -328,8 +328,8 @@ public struct TransferOptions: Sendable, Hashable {
 /// A priority that determines the order in which a session sends waiting requests to a host.
 ///
 /// If the number of requests to a host exceeds the session's limit, the session sends requests with a higher priority
-/// first. However, each request is eventually sent. Over HTTP/2, the priority also determines the weight of the stream,
-/// which a server can use to order its responses.
+/// first. However, the session eventually sends every request. Over HTTP/2, the priority also determines the weight of
+/// the stream, which a server can use to order its responses.
 public struct TransferPriority: Sendable, Hashable, Comparable {
     /// The rank of the priority.
     ///

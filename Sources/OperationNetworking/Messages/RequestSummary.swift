@@ -11,8 +11,8 @@ public struct RequestSummary: Sendable, Hashable, CustomStringConvertible {
     /// The URL of the request, without secrets.
     ///
     /// The URL does not contain a user name, a password or a fragment. Three asterisks replace each value in the query.
-    /// In the path, they replace JSON web tokens, the keys of well-known services, and values of parameters such as
-    /// `;jsessionid=…`.
+    /// In the path, asterisks replace JSON web tokens, the keys of well-known services, and values of parameters such
+    /// as `;jsessionid=…`.
     public let url: String
 
     /// Creates a summary from the method and the URL of a request.

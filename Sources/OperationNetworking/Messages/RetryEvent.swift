@@ -106,8 +106,7 @@ public struct FailedAttempt: Sendable {
     public let head: ResponseHead?
     /// The time since the start of the first attempt that counts toward the maximum number of attempts.
     ///
-    /// This time does not include suspensions of the operation, or waits for anything other than the pause before a
-    /// retry.
+    /// This time includes the pauses before retries, but no other waits and no suspensions of the operation.
     public let elapsed: Duration
     /// The records of the attempts before this attempt.
     public let earlier: [AttemptRecord]
@@ -144,14 +143,13 @@ public struct RetryRule: Sendable, Hashable {
     private let subject: Subject
     /// A sentence that explains why another attempt may succeed.
     public let reason: String
-    /// A Boolean value that indicates whether the rule matches failures of an overloaded server.
+    /// A Boolean value that indicates whether the rule matches failures that an overloaded server causes.
     ///
-    /// The default is `false`. If the value is `true`, ``Retry/throttledBackoff`` determines the pauses, which are
-    /// longer.
+    /// The default is `false`. If the value is `true`, the longer pauses of ``Retry/throttledBackoff`` apply.
     public var isThrottling = false
     /// The maximum number of times that the rule applies to an operation.
     ///
-    /// The default is `nil`. The rule then applies up to the maximum number of attempts.
+    /// The default is `nil`, which applies the rule up to the maximum number of attempts.
     public var limit: Int?
     /// A Boolean value that indicates whether the rule applies only to requests with an `Idempotency-Key` header.
     ///
@@ -231,12 +229,12 @@ extension RetryRule {
     ]
 }
 
-/// A key with which a server recognizes a repeated request, so that it does not process the request twice.
+/// A key that a server uses to recognize repeated requests and to avoid processing a request twice.
 ///
 /// Requests send the key in the `Idempotency-Key` header. All attempts of an operation send the key of the first
 /// attempt, even if a hook later sets another key. If a hook, an encoder or an endpoint creates the body again for each
-/// attempt, it should create the same bytes, because servers may compare the bodies. An empty string does not count as
-/// a key.
+/// attempt, the body should always contain the same bytes, because servers may compare the bodies. An empty string does
+/// not count as a key.
 ///
 /// Set a key only if the server's documentation says that the server supports the header. Otherwise, the server
 /// processes a repeated request twice.

@@ -118,7 +118,7 @@ extension NetworkEvent {
         public static let attemptBegan = Kind("attemptBegan")
         /// The request is ready, but the operation waits for a credential or the network before it sends the request.
         public static let held = Kind("held")
-        /// The operation no longer waits for a credential or the network, and creates its request again.
+        /// The operation no longer waits for a credential or the network and creates its request again.
         public static let wentOn = Kind("wentOn")
         /// The operation is about to pass the request of the attempt to the session.
         public static let sending = Kind("sending")
@@ -134,7 +134,7 @@ extension NetworkEvent {
         /// For example, the response is a redirect, a challenge, the revalidation of a cached response, or a part of a
         /// file that does not match the received data.
         public static let leftBehind = Kind("leftBehind")
-        /// The request that began with a ``hopBegan`` event received its response, or will not receive one.
+        /// The request that began with a ``hopBegan`` event received its response or will not receive one.
         public static let hopEnded = Kind("hopEnded")
         /// The session has accepted the complete request body for sending.
         ///
@@ -143,7 +143,7 @@ extension NetworkEvent {
         /// The session received the headers of the final response.
         ///
         /// A download operation sends this event when its file is ready for writing, and again for each additional part
-        /// of the file that it requests.
+        /// of the file that the operation requests.
         public static let responded = Kind("responded")
         /// The attempt ended with a success, a failure or a cancellation.
         public static let attemptEnded = Kind("attemptEnded")
@@ -176,7 +176,8 @@ extension NetworkEvent {
         public static let failure = Ending("failure")
         /// The attempt or the operation was canceled.
         public static let cancelled = Ending("cancelled")
-        /// The session did not send the request, because the request became outdated while it waited for a slot.
+        /// The session did not send the request, because the credential changed or the server requested a pause while
+        /// the request waited for a slot.
         public static let takenBack = Ending("takenBack")
     }
 }
@@ -199,7 +200,7 @@ extension NetworkEvent {
             public static let again = Kind("again")
             /// The operation makes another attempt, which does not count as a retry.
             public static let replay = Kind("replay")
-            /// The operation pauses until an external change occurs, such as the arrival of a new credential.
+            /// The operation pauses until an external condition changes, for example until there is a new credential.
             public static let putAside = Kind("putAside")
         }
 

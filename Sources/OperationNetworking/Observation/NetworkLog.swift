@@ -69,7 +69,7 @@ public struct NetworkLog: Sendable {
     ///
     /// - Parameters:
     ///   - level: The level of detail of the log. The default is ``NetworkLog/Level/lines``.
-    ///   - redaction: The rule that determines which secrets the text does not contain. The default is
+    ///   - redaction: The rule that determines which secrets the log hides in the text. The default is
     ///     ``LogRedaction/secrets``. The event still contains the secrets.
     ///   - write: A closure that receives the severity, the event and the text of an entry. The log calls the closure
     ///     on the thread of the event, so the closure must return quickly.

@@ -50,8 +50,8 @@ extension AnyNetworkOperation {
 
     /// The unchanged body of the last response, or `nil` if the body is not available.
     ///
-    /// The body is available even if the operation could not create a result from it. The value is `nil` until the body
-    /// is complete, or if the operation does not keep the body in memory. The value is also `nil` if the operation did
+    /// The body is available even if the operation could not create a result from it. The value is `nil` if the body is
+    /// incomplete or if the operation does not keep the body in memory. The value is also `nil` if the operation did
     /// not accept the status code. In this case, ``NetworkError/bodyPrefix`` contains the first bytes.
     public var receivedData: Data? { (self as? any AttemptHost)?.anyTaskResult as? Data }
 

@@ -290,8 +290,8 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     ///
     /// The operation does not receive the response to the task, so most of its features are not available:
     ///
-    /// - The operation calls ``makeRequest()``, ``prepareRequest(_:)`` and ``adapt(_:)``, and adds the credential of an
-    ///   authenticator and the headers of a service.
+    /// - The operation calls ``makeRequest()``, ``prepareRequest(_:)`` and ``adapt(_:)``. It also adds the credential
+    ///   of an authenticator and the headers of a service.
     /// - The operation resumes the task. The operation cancels the task if you cancel the operation, or if the attempt
     ///   exceeds ``Retry/attemptTimeout``.
     /// - The operation can make another attempt only if an attempt exceeds its timeout or if one of these hooks throws
@@ -465,8 +465,8 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     /// A closure that creates the result for a response without a body.
     ///
     /// A response has no body if its status is 204 or 205, if the method of the request is `HEAD`, or if the body has a
-    /// length of 0. The default is `nil`. The operation then evaluates these responses like all other responses. When
-    /// the operation ends, it releases the closure.
+    /// length of 0. The default is `nil`, which makes the operation evaluate these responses like all other responses.
+    /// When the operation ends, it releases the closure.
     public final var emptyResult: (@Sendable () -> ResultType)? {
         get { (settings.withLock { $0.emptyResult } as? NetworkOperationOptions.Kept<EmptyResult>)?.closure }
         set {
@@ -495,11 +495,11 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
 
     /// The result of the last task, such as the response body, or `nil` if the result is not available.
     ///
-    /// The value is available even if the operation could not create its own result from it. The value is `nil` until
-    /// the result of the task is complete, or if the operation does not accept the status code.
+    /// The value is available even if the operation could not create its own result from it. The value is `nil` if the
+    /// result of the task is incomplete or if the operation does not accept the status code.
     ///
-    /// If the value is the URL of a temporary file, the file exists only if the evaluator did not move it and returned
-    /// its URL.
+    /// If the value is the URL of a temporary file, the file exists only if the evaluator returned this URL and did not
+    /// move the file.
     public final var taskResult: TaskResult? {
         (settings.withLock { $0.taken } as? NetworkOperationOptions.Taken<TaskResult>)?.result
     }

@@ -4,7 +4,7 @@
 import Foundation
 import OperationCore
 
-/// An asynchronous sequence of server-sent events, which reconnects automatically.
+/// An asynchronous sequence that provides server-sent events and reconnects automatically.
 ///
 /// ```swift
 /// func news(from url: URL) async throws {

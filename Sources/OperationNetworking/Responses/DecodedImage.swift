@@ -66,7 +66,7 @@ public struct ImageData: Sendable, Hashable {
     }
 }
 
-/// A format of images, such as PNG, which is recognizable by the first bytes of the data.
+/// An image format, such as PNG, that the first bytes of the data identify.
 public struct ImageFormat: Sendable, Hashable, CustomStringConvertible {
     /// The media type of the image format, such as `image/png`.
     public let mediaType: String

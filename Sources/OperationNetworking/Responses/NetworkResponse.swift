@@ -9,7 +9,7 @@ import Foundation
 
 /// A complete response, which consists of a body, a status and headers.
 ///
-/// An evaluator or a validation rule with one parameter receives a value of this type, and does not need to import
+/// An evaluator or a validation rule with one parameter receives a value of this type and does not need to import
 /// `FoundationNetworking`:
 ///
 /// ```swift

@@ -42,7 +42,7 @@ public final class OriginPauses: Sendable {
 
     /// The behavior of an operation that is ready to send a request during a pause of the origin.
     public let meanwhile: Meanwhile
-    /// The maximum duration of a pause, and the maximum time for which an attempt waits.
+    /// The maximum duration of a pause and the maximum time for which an attempt waits.
     ///
     /// If a server requests a longer pause, the store records a pause of this duration.
     public let longest: Duration
@@ -54,7 +54,7 @@ public final class OriginPauses: Sendable {
     /// - Parameters:
     ///   - meanwhile: The behavior of an operation that is ready to send a request during a pause. The default is
     ///     ``Meanwhile/wait``.
-    ///   - longest: The maximum duration of a pause, and the maximum time for which an attempt waits. The default is 60
+    ///   - longest: The maximum duration of a pause and the maximum time for which an attempt waits. The default is 60
     ///     seconds.
     ///   - pace: The pace at which waiting operations resume after a pause. By default, 10 operations resume
     ///     immediately and 10 more operations every 100 milliseconds.

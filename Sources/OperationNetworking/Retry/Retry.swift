@@ -27,9 +27,9 @@ public struct Retry: Sendable {
     ///
     /// If the value is `nil`, the total number of retries is not limited.
     public var budget: RetryBudget?
-    /// The store that records the pauses that servers request, for all operations that share the store.
+    /// The store in which operations share the pauses that servers request.
     ///
-    /// The default is `nil`. Each operation then respects only the pauses that its own responses request.
+    /// The default is `nil`. In this case, each operation respects only the pauses that its own responses request.
     public var originPauses: OriginPauses?
     /// The maximum duration of an attempt, from its preparation until the response is complete.
     ///
@@ -99,8 +99,8 @@ extension AnyNetworkOperation {
 
     /// A closure that the operation calls on its callback queue with each decision about a failed attempt.
     ///
-    /// The operation calls this closure before the failure handler, and does not call it after a cancellation. When the
-    /// operation ends, it releases the closure.
+    /// The operation calls this closure before the failure handler. After a cancellation, the operation does not call
+    /// the closure. When the operation ends, it releases the closure.
     public var retryHandler: (@Sendable (RetryEvent) -> Void)? {
         get { networkAttempts.state.withLock { $0.retryHandler } }
         set {
@@ -117,7 +117,7 @@ extension AnyNetworkOperation {
     /// attempt.
     public var failedAttempts: [AttemptRecord] { networkAttempts.records }
 
-    /// The key with which a server recognizes a repeated request of the operation.
+    /// The key that a server uses to recognize a repeated request of the operation.
     ///
     /// The default is `nil`. If you set a key, the operation also retries `POST` and `PATCH` requests.
     public var idempotencyKey: IdempotencyKey? {

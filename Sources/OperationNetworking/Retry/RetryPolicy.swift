@@ -36,7 +36,7 @@ public struct RetryPolicy: Sendable {
     /// The default is 60 seconds. If the value is `nil`, the time is not limited.
     ///
     /// The time includes the preparation of the attempts and the calls of ``decide``. The time does not include
-    /// suspensions of the operation, or waits for the network or a credential.
+    /// suspensions of the operation or waits for the network or a credential.
     public var window: Duration? = .seconds(60)
     /// The HTTP methods of the requests that a server can safely process twice.
     ///
@@ -54,8 +54,8 @@ public struct RetryPolicy: Sendable {
     public var longestRetryAfter: Duration = .seconds(60)
     /// A closure that decides whether the operation makes another attempt after a failed attempt.
     ///
-    /// The default is `nil`. Only the other properties of the policy then determine the decision. The operation calls
-    /// the closure after each failed attempt, except in these cases:
+    /// The default is `nil`. In this case, only the other properties of the policy determine the decision. The
+    /// operation calls the closure after each failed attempt, except in these cases:
     ///
     /// - The program canceled the operation, or the session is closed or unavailable.
     /// - The ``window`` ended while the operation prepared the next attempt.
@@ -113,7 +113,7 @@ public struct RetryPolicy: Sendable {
 /// let even = RetryBackoff.constant(.seconds(5), jitter: .none)
 /// ```
 ///
-/// A pause is never negative, and never longer than ``longest``.
+/// A pause is never negative and never longer than ``longest``.
 public struct RetryBackoff: Sendable, Hashable {
     private enum Growth: Sendable, Hashable {
         case constant
@@ -256,7 +256,7 @@ public struct RetryJitter: Sendable, Hashable {
     }
 }
 
-/// A limit on the number of retries of all operations that share it, so that many failures do not overload a server.
+/// A limit on the total number of retries, which operations share so that many failures do not overload a server.
 ///
 /// A budget has a separate allowance for each origin, which consists of a scheme, a host and a port. By default, ten
 /// first attempts within ten seconds allow two retries. In addition, the allowance includes a reserve of ten retries,
@@ -295,7 +295,8 @@ public final class RetryBudget: Sendable {
     ///   - share: The number of retries that each first attempt adds to the allowance. The default is 0.2.
     ///   - window: The time after which the share of a first attempt expires. The default is 10 seconds.
     ///   - reserve: The number of retries that the budget allows in addition to the share. The default is 10.
-    ///   - refillPerSecond: The number of retries by which a used reserve increases per second. The default is 1.
+    ///   - refillPerSecond: The number of retries per second that the budget returns to a used reserve. The default is
+    ///     1.
     ///   - clock: The clock that measures the window and the refilling of the reserve. The default is the system clock.
     public init(
         share: Double = 0.2, window: Duration = .seconds(10), reserve: Int = 10, refillPerSecond: Double = 1,

@@ -18,14 +18,15 @@ public protocol NetworkSession: AnyObject, Sendable {
     func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask
 }
 
-/// A task of a ``NetworkSession``, which sends one request and receives its response.
+/// A task that sends one request of a ``NetworkSession`` and receives the response.
 ///
 /// You can call each method on any thread and at any time, including from a method of the receiver. The methods do not
 /// block. After the task ends, they have no effect. If you release a task, it continues.
 ///
 /// The owner of a task can pause both directions of the transfer with `suspend()` and `resume()`. Independently, the
 /// receiver can pause the delivery of received bytes with `hold()` and `proceed()`. The task delivers bytes only if
-/// neither the owner nor the receiver has paused it. Calling a method twice has the same effect as calling it once.
+/// neither the owner nor the receiver has paused the task. Calling a method twice has the same effect as calling it
+/// once.
 public protocol NetworkTask: AnyObject, Sendable {
     /// Starts the task, or resumes it after `suspend()`.
     func resume()
@@ -46,7 +47,7 @@ public protocol NetworkTask: AnyObject, Sendable {
 
     /// Pauses the delivery of received bytes until the receiver calls `proceed()`.
     ///
-    /// If the receiver calls this method, the task then reports only the progress of sending the request body, or a
+    /// After the receiver calls this method, the task reports only the progress of sending the request body, or a
     /// failure or a cancellation. The session continues to send the request body. While the delivery is paused,
     /// timeouts do not run.
     func hold()
@@ -113,8 +114,9 @@ public protocol NetworkReceiver: AnyObject, Sendable {
 
     /// Returns a Boolean value that indicates whether the session can still send the request after a wait for a slot.
     ///
-    /// Use this method to withdraw a request that became outdated while it waited. If the method returns `false`, the
-    /// task ends as if you had canceled it, without sending the request. The default implementation returns `true`.
+    /// Use this method to withdraw a request that should no longer be sent, for example because its credential has
+    /// changed. If the method returns `false`, the task ends as if you had canceled it, without sending the request.
+    /// The default implementation returns `true`.
     ///
     /// On Linux, a `CurlSession` and a `URLSession` call this method when the first request of a task gets a slot.
     /// Other sessions do not call this method.

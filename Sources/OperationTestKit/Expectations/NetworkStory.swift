@@ -7,10 +7,10 @@ import OperationNetworking
 extension AnyNetworkOperation {
     /// A one-line description of the operation's attempts, such as `503 → 1 s → connectionLost → 2 s → success`.
     ///
-    /// A failed attempt appears as its status code if the status was not accepted, and as its error code otherwise. The
-    /// pause or wait after the attempt follows. At the end, the text contains the outcome of the operation, or `…` if
-    /// the operation is still in progress. In a test, compare the description with the expected text, so that a failure
-    /// shows both:
+    /// If the operation did not accept a status, the failed attempt appears as its status code. Any other failed
+    /// attempt appears as its error code. The pause or wait after the attempt follows. At the end, the text contains
+    /// the outcome of the operation, or `…` if the operation is still in progress. In a test, compare the description
+    /// with the expected text, so that a failure shows both:
     ///
     /// ```swift
     /// import OperationNetworking

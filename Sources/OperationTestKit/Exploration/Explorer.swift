@@ -5,9 +5,10 @@ import Foundation
 
 /// A simulation that runs the steps of several actors on one thread, in an order that a seed determines.
 ///
-/// An actor is a named series of steps, such as the calls that one thread makes, and not a Swift `actor`. A test with
-/// real threads might hit a race condition only once in a million rounds. A simulation often hits the same race
-/// condition within a few hundred rounds. The same seed always produces the same order, so you can reproduce a failure:
+/// In this type, an actor is a named series of steps, such as the calls that one thread makes. It is not a Swift
+/// `actor`. A test with real threads might hit a race condition only once in a million rounds. A simulation often hits
+/// the same race condition within a few hundred rounds. The same seed always produces the same order, so you can
+/// reproduce a failure:
 ///
 /// ```swift
 /// try Explorer.explore(rounds: 1_000) { explorer in

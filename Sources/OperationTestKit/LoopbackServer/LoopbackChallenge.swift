@@ -4,7 +4,7 @@
 import Foundation
 import OperationCore
 
-/// An authentication challenge with which a ``LoopbackServer`` requests credentials and checks them.
+/// An authentication challenge that a ``LoopbackServer`` uses to request and check credentials.
 ///
 /// ```swift
 /// import OperationTestKit

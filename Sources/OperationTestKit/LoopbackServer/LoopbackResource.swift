@@ -127,7 +127,7 @@ public struct LoopbackResource: Sendable {
     }
 }
 
-/// A pseudorandom sequence of bytes with which a test can check transferred data.
+/// A pseudorandom sequence of bytes that a test can use to check transferred data.
 ///
 /// If a transfer loses, repeats or reorders bytes, the received data does not match the pattern.
 public enum TestPattern {

@@ -113,7 +113,8 @@ public final class LoopbackServer: Sendable {
 
     /// Sets a series of responses to requests with a given method and path.
     ///
-    /// Each request receives the next response in the series. After the last response, the server repeats it.
+    /// Each request receives the next response in the series. At the end of the series, the server repeats the last
+    /// response.
     ///
     /// ```swift
     /// import OperationTestKit
@@ -128,8 +129,8 @@ public final class LoopbackServer: Sendable {
 
     /// Sets a response that begins before the request body has arrived, for requests with a given method and path.
     ///
-    /// The server calls the closure as soon as it has received the headers of a request, and reads the body while it
-    /// responds. To wait for the body, use a step such as ``LoopbackStep/awaitBody``.
+    /// The server calls the closure as soon as it has received the headers of a request. The server reads the body
+    /// while it responds. To wait for the body, use a step such as ``LoopbackStep/awaitBody``.
     ///
     /// - Parameters:
     ///   - method: The method of the requests. A route for GET also applies to HEAD.
@@ -197,13 +198,13 @@ extension LoopbackServer {
     /// The option ``LoopbackServer/Options/keptRequests`` limits the number of requests.
     public var requests: [LoopbackRequest] { journal.requests }
 
-    /// The violations of HTTP/1.1 by clients, of which the server keeps the first 1,000.
+    /// The first 1,000 violations of HTTP/1.1 by clients.
     public var violations: [LoopbackViolation] { journal.violations }
 
     /// The current numbers of connections, requests and other events.
     public var counts: LoopbackCounts { journal.counts }
 
-    /// Waits until at least `count` requests have arrived completely, and returns the recorded requests.
+    /// Waits until at least `count` requests have arrived completely and returns the recorded requests.
     ///
     /// If the current task is canceled, the method returns the requests that have arrived so far.
     public func requests(atLeast count: Int) async -> [LoopbackRequest] {
@@ -211,7 +212,7 @@ extension LoopbackServer {
         return requests
     }
 
-    /// Waits until the headers of at least `count` requests have arrived, and returns the recorded requests.
+    /// Waits until the headers of at least `count` requests have arrived and returns the recorded requests.
     ///
     /// If the current task is canceled, the method returns the requests that have arrived so far.
     public func heads(atLeast count: Int) async -> [LoopbackRequest] {
@@ -353,7 +354,7 @@ public struct LoopbackServerError: Error, Hashable, Sendable, CustomStringConver
     }
 }
 
-/// An address on which a ``LoopbackServer`` listens and that only programs on the same computer can reach.
+/// An address of a ``LoopbackServer`` that only programs on the same computer can reach.
 public struct LoopbackAddress: Hashable, Sendable, CustomStringConvertible {
     package enum Kind: Hashable, Sendable {
         case ipv4

@@ -42,7 +42,7 @@ public struct LoopbackStep: Sendable {
 
     package let kind: Kind
 
-    /// Returns a step that sends a status line with the given status code, and the given headers.
+    /// Returns a step that sends a status line with the given status code and the given headers.
     ///
     /// The server does not add any headers.
     public static func head(_ status: Int, _ fields: KeyValuePairs<String, String> = [:]) -> Self {

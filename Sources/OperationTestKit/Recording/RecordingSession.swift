@@ -33,10 +33,10 @@ import OperationNetworking
 /// paths, other bodies or other text, so examine the file before you share it.
 ///
 /// The session keeps the bodies of all exchanges in memory. If a body exceeds the body limit, the recording contains
-/// only its length and checksum. The same applies to a body that cannot be searched for secrets, because it is
-/// compressed or does not match its content type. With `redaction: .none`, the recording contains the bytes of these
-/// unsearchable bodies. During playback, the checksum of a request body must match, and a request whose response body
-/// is missing fails.
+/// only the length and the checksum of the body. The same applies to a body that cannot be searched for secrets,
+/// because it is compressed or does not match its content type. With `redaction: .none`, the recording contains the
+/// bytes of these unsearchable bodies. During playback, the checksum of a request body must match, and a request whose
+/// response body is missing fails.
 ///
 /// If a request sends a file, the session keeps the file open until it has read the file for the recording. The session
 /// does not record times, metrics or informational responses.

@@ -296,7 +296,7 @@ public struct RecordedBody: Sendable, Hashable {
         public static let tooLong = Gap("tooLong")
         /// The body cannot be searched for secrets, because it is compressed or does not match its content type.
         public static let opaque = Gap("opaque")
-        /// The file that was sent as the body could not be read, or was changed.
+        /// The session could not read the file that it sent as the body, or the file has changed.
         public static let unreadable = Gap("unreadable")
         /// The stream that provided the body was not read to its end.
         public static let brokenOff = Gap("brokenOff")

@@ -67,7 +67,8 @@ public final class StubSession: NetworkSession {
 
     /// Sets a series of responses to requests with a given method and path.
     ///
-    /// Each request receives the next response in the series. After the last response, the session repeats it.
+    /// Each request receives the next response in the series. At the end of the series, the session repeats the last
+    /// response.
     ///
     /// ```swift
     /// import OperationTestKit
@@ -83,7 +84,7 @@ public final class StubSession: NetworkSession {
     /// The requests that the session received, in order, including requests whose task was canceled later.
     public var requests: [StubRequest] { seen.events }
 
-    /// Waits until the session has received at least `count` requests, and returns all received requests.
+    /// Waits until the session has received at least `count` requests and returns all received requests.
     ///
     /// If the current task is canceled, the method returns the requests that the session has received so far.
     public func requests(atLeast count: Int) async -> [StubRequest] { await seen.events(atLeast: count) }
@@ -147,7 +148,7 @@ public final class StubSession: NetworkSession {
 /// }
 /// ```
 public struct StubAnswer: Sendable {
-    /// A step that reports an event to the receiver of a task, or waits.
+    /// A step that waits or reports an event to the receiver of a task.
     public struct Step: Sendable {
         enum Kind: Sendable {
             case head(status: Int, HeaderFields)

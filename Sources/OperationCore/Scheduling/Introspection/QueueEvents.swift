@@ -17,7 +17,8 @@
 ///
 /// The sequence contains the events in the order of the changes and numbers them without gaps. You can apply events to
 /// a snapshot with ``QueueSnapshot/apply(_:)``. The sequence stores unread events up to a maximum number. If a reader
-/// is too slow, the reader receives the number of missed events and a new snapshot, and continues from that snapshot.
+/// is too slow, the reader receives the number of missed events and a new snapshot. The next events follow that
+/// snapshot.
 ///
 /// Neither the sequence nor an iterator keeps the queue alive. A loop over the sequence ends when the queue is freed
 /// and all of its entries have ended, or when the task of the loop is canceled.
@@ -74,7 +75,7 @@ public struct QueueEvent: Sendable, CustomStringConvertible {
         ///
         /// The associated values are the entry and its first state.
         case added(QueueEntry, QueueEntry.State)
-        /// The state of an entry that is not running changed, for example to `ready` when its dependencies had ended.
+        /// An entry that is not running changed its state, for example to `ready` after its dependencies had ended.
         case moved(QueueEntry, QueueEntry.State)
         /// The queue began to run an entry.
         case started(QueueEntry)

@@ -5,7 +5,7 @@ import Foundation
 
 // The entries of the queue.
 extension QueueManager {
-    /// The numbers of entries in each state, and the numbers of ended entries for each outcome.
+    /// The number of entries in each state and the number of ended entries for each outcome.
     ///
     /// The cost of reading this property does not depend on the number of entries.
     public var counts: QueueCounts { engine.counts }

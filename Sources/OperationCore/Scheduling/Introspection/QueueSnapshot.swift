@@ -14,7 +14,7 @@ public struct QueueSnapshot: Sendable, Equatable, CustomStringConvertible {
     ///
     /// This number does not increase while no code reads the queue's events.
     public private(set) var number: UInt64
-    /// The numbers of entries in each state, and the numbers of ended entries for each outcome.
+    /// The number of entries in each state and the number of ended entries for each outcome.
     public private(set) var counts: QueueCounts
     /// The maximum number of operations that the queue runs at the same time, or `nil` for no maximum.
     public private(set) var width: Int?
@@ -220,7 +220,7 @@ extension QueueMachine.Work {
     }
 }
 
-/// The numbers of a queue's entries in each state, and the numbers of its ended entries for each outcome.
+/// The number of a queue's entries in each state and the number of its ended entries for each outcome.
 public struct QueueCounts: Sendable, Hashable, CustomStringConvertible {
     /// The number of entries that wait for dependencies.
     public internal(set) var waiting = 0

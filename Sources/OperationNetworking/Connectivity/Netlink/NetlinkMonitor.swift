@@ -9,9 +9,9 @@ import OperationCore
     /// A monitor for Linux that uses the kernel's information about network interfaces, addresses and routes.
     ///
     /// The network is available if an interface other than loopback is running and has a route. In addition, an
-    /// interface must have an address of the same IP version that is not link-local. A tunnel counts as an interface.
-    /// In a container, the monitor observes the network of the container. If the kernel does not provide information,
-    /// the status is unknown, and ``failure`` contains the reason.
+    /// interface must have an address that is not link-local and that has the same IP version as the route. A tunnel
+    /// counts as an interface. In a container, the monitor observes the network of the container. If the kernel does
+    /// not provide information, the status is unknown, and ``failure`` contains the reason.
     ///
     /// Use ``SystemConnectivity/shared`` unless you need a different ``RouteNeed``. Each monitor uses one socket and
     /// one dispatch queue.

@@ -31,7 +31,7 @@ public final class HTTPCache: Sendable {
     /// The key that hides the values of request headers.
     let key: CacheKey
 
-    /// Creates a cache in a folder, and creates the folder if necessary.
+    /// Creates a cache in a folder and creates the folder if necessary.
     ///
     /// - Parameters:
     ///   - folder: The folder in which the cache stores responses. Do not store other files in the folder.

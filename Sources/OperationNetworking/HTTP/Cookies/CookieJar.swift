@@ -229,8 +229,9 @@ package enum CookieMatching {
 /// - The common second-level domains of countries, such as `co.uk`, `com.au` and `ac.jp`.
 /// - Some services that provide subdomains to their customers, such as `github.io`, `herokuapp.com` and `pages.dev`.
 ///
-/// The rule does not contain other suffixes, such as `kobe.jp` and `k12.ca.us`. Servers of different owners in these
-/// domains could set cookies for each other. If your program must prevent this, create a rule from the complete list.
+/// The rule does not contain other suffixes, such as `kobe.jp` and `k12.ca.us`. In these domains, servers that belong
+/// to different owners could set cookies for each other. If your program must prevent this, create a rule from the
+/// complete list.
 public struct PublicSuffixRule: Sendable {
     private let rule: @Sendable (String) -> Bool
 

@@ -132,7 +132,7 @@ public struct FormEncoder: Sendable {
 
     /// Returns a dictionary with values of different types as a URL-encoded form.
     ///
-    /// A value of the dictionary can be `nil`, `NSNull`, any `Encodable` value, or an array or a dictionary of such
+    /// A value of the dictionary can be `nil`, `NSNull`, any `Encodable` value, or an array or a dictionary of these
     /// values.
     ///
     /// - Throws: A ``FormEncodingError`` if the encoder cannot encode a value.

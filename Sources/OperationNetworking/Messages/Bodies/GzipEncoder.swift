@@ -22,7 +22,7 @@ extension RequestBody {
     /// accepts compressed bodies, because many servers do not.
     ///
     /// The method compresses data of up to 1 MiB immediately. The session compresses any other body during the transfer
-    /// and sends it in chunks, because its compressed length is not known in advance. If the body is already
+    /// and sends it in chunks, because the compressed length is not known in advance. If the body is already
     /// compressed, the method returns it without changes.
     ///
     /// You cannot compress single parts of a ``MultipartForm``. Compress the body with the whole form instead.

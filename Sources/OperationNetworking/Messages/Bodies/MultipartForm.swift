@@ -14,9 +14,9 @@ import Foundation
 /// }
 /// ```
 ///
-/// The session reads files in portions while it sends the form, and does not copy them. If a file changes before the
-/// session has sent it, the request fails instead of sending a truncated body. A request can send the form more than
-/// once only if each part can be sent more than once.
+/// While the session sends the form, it reads the files in portions and does not copy them. If a file changes before
+/// the session has sent it, the request fails instead of sending a truncated body. A request can send the form more
+/// than once only if each part can be sent more than once.
 ///
 /// In names and file names, the form replaces quotation marks with `%22` and line breaks with `%0D` and `%0A`, as web
 /// forms do (WHATWG HTML, "multipart form data"). The form encodes all other characters in UTF-8. The content of the
@@ -168,8 +168,9 @@ extension RequestBody {
     /// If a value, or an element of an array, is `Data`, a ``FileRegion`` or a ``RequestBody``, the body is a multipart
     /// form. Otherwise, the body is URL-encoded. The form contains the fields in the alphabetical order of the keys.
     ///
-    /// In a multipart form, the elements of an array that contains such a value become separate parts. The style
-    /// ``FormEncoder/arrays`` of the encoder determines the names of these parts.
+    /// In a multipart form, if an array contains `Data`, a ``FileRegion`` or a ``RequestBody``, each element of the
+    /// array becomes a separate part. The style ``FormEncoder/arrays`` of the encoder determines the names of these
+    /// parts.
     ///
     /// - Throws: A ``NetworkError`` if the encoder cannot encode a value.
     public static func fields(

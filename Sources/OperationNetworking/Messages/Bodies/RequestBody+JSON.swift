@@ -30,7 +30,7 @@ extension RequestBody {
 
     /// Creates a body that contains a dictionary with values of different types as JSON.
     ///
-    /// A value of the dictionary can be `nil`, `NSNull`, any `Encodable` value, or an array or a dictionary of such
+    /// A value of the dictionary can be `nil`, `NSNull`, any `Encodable` value, or an array or a dictionary of these
     /// values. The default encoder sorts the keys alphabetically, so that the same dictionary always results in the
     /// same bytes.
     ///

@@ -155,7 +155,7 @@ package final class BodyUse: Sendable {
 ///
 /// The session calls the producer repeatedly until the producer returns ``BodyPortion/end`` or throws an error, or
 /// until the transfer ends. The calls happen on threads of the session and never overlap. The producer must not block.
-/// If no bytes are available, the producer returns ``BodyPortion/notYet``, and calls the waker when bytes become
+/// If no bytes are available, the producer returns ``BodyPortion/notYet`` and calls the waker when bytes become
 /// available.
 public protocol BodyProducer: AnyObject, Sendable {
     /// Writes the next bytes of the body to the beginning of a buffer.
@@ -175,13 +175,13 @@ public protocol BodyProducer: AnyObject, Sendable {
 public enum BodyPortion: Sendable, Hashable {
     /// The producer wrote this number of bytes, which is at least 1.
     case bytes(Int)
-    /// The producer has no bytes yet, and calls the waker when bytes become available.
+    /// The producer has no bytes yet and calls the waker when bytes become available.
     case notYet
     /// The producer has provided all bytes of the body.
     case end
 }
 
-/// A value with which a ``BodyProducer`` resumes the transfer when more bytes are available.
+/// A value that a ``BodyProducer`` uses to resume the transfer when more bytes are available.
 public struct BodyWaker: Sendable {
     private let action: @Sendable () -> Void
 

@@ -157,8 +157,7 @@ extension WaitReason {
 
 // Options to set before the start.
 extension AnyNetworkOperation {
-    /// The limit on the number of requests in a period of time, which all operations with the same ``RateLimit`` object
-    /// share.
+    /// The rate limit that all operations with the same ``RateLimit`` object share.
     ///
     /// The default is `nil`. In this case, only the session's limit applies, if the session has one. Set this property
     /// before the operation starts. To limit all operations of a service, set ``NetworkBase/rateLimit``.

@@ -7,8 +7,8 @@
     /// A session for Linux that sends requests with libcurl.
     ///
     /// The session uses the libcurl library that FoundationNetworking requires, so you do not need to install another
-    /// library. All tasks of the session share one thread. The session reuses connections, and can send several
-    /// requests over an HTTP/2 connection at the same time.
+    /// library. All tasks of the session share one thread. The session reuses connections and can send several requests
+    /// over an HTTP/2 connection at the same time.
     ///
     /// If you release a session, it ends after its last task. If you create a session before a call to `fork`, the
     /// session does not work in the child process, where its tasks end with ``NetworkError/Code/sessionUnavailable``.
@@ -65,7 +65,7 @@
 
         /// Closes the session and waits until its thread has ended.
         ///
-        /// If you call the method on the session's thread, for example in a receiver, it does not wait.
+        /// If you call the method on the session's thread, for example in a receiver, the method does not wait.
         @available(*, noasync, message: "This method blocks the thread. Call close() instead.")
         public func closeAndWait() {
             engine.close()
@@ -76,16 +76,16 @@
     extension CurlSession {
         /// The configuration of a libcurl session.
         public struct Configuration: Sendable {
-            /// The maximum number of connections to a destination, which also limits concurrent HTTP/1 requests.
+            /// The maximum number of connections to a destination.
             ///
-            /// The default is 6. A destination is usually the host and port of a URL. For a request through a proxy
-            /// without TLS, the destination is the proxy. If you set ``addressOverrides`` or ``unixSocketPath``, the
-            /// destination is the address or the socket that you specify.
+            /// The default is 6. This value also limits the number of concurrent HTTP/1 requests. A destination is
+            /// usually the host and port of a URL. For a request through a proxy without TLS, the destination is the
+            /// proxy. If you set ``addressOverrides`` or ``unixSocketPath``, the destination is the address or the
+            /// socket that you specify.
             public var maximumConnectionsPerHost = 6
-            /// The maximum number of connections of the session, including idle connections, which also limits
-            /// concurrent requests.
+            /// The maximum number of connections of the session, including idle connections.
             ///
-            /// The default is 256.
+            /// The default is 256. This value also limits the number of concurrent requests.
             public var maximumConnections = 256
             /// The maximum number of concurrent requests over an HTTP/2 connection.
             ///
@@ -214,8 +214,8 @@
             ///
             /// The default is ``Trust/system``.
             public var trust = Trust.system
-            /// The public keys of servers that the session accepts, each as the Base64-encoded SHA-256 hash of its DER
-            /// form.
+            /// The Base64-encoded SHA-256 hashes of the server keys that the session accepts, computed from the DER
+            /// form of each public key.
             ///
             /// The default is `nil`, which accepts all keys. If the array is empty, the session accepts no keys.
             public var pinnedKeys: [String]?
