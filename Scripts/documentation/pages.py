@@ -11,7 +11,9 @@ from pathlib import Path
 from urllib.parse import quote
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-FRONT = "README.md"
+FRONT = "Docs/Welcome.md"
+# The page of the repository, which the site shows under another title.
+OVERVIEW = "README.md"
 CONTENTS = "Docs/README.md"
 ABOUT = ["CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"]
 # The groups of the front page, each with its folder, in the order in which readers need them.
@@ -76,7 +78,9 @@ class Site:
                 yield line
                 continue
             place = f"{page.path}:{number}"
-            if HEADING.match(line):
+            if page.path == OVERVIEW and line.startswith("# "):
+                yield "# About OperationKit"
+            elif HEADING.match(line):
                 yield plain_heading(line)
             else:
                 converted = self.linked_types(LINK.sub(lambda match: self.link(match, page, place), line))
@@ -133,7 +137,7 @@ class Site:
 
     def topics(self):
         lines = ["", "## Topics", "", "### Overview", ""]
-        lines.append(f"- <doc:{self.pages[CONTENTS].name}>")
+        lines += [f"- <doc:{self.pages[path].name}>" for path in (OVERVIEW, CONTENTS)]
         order = self.order()
         first = sorted(filter(is_first, self.pages.values()), key=lambda page: order.get(page.path, len(order)))
         lines += [f"- <doc:{page.name}>" for page in first]
@@ -162,7 +166,7 @@ class Site:
 
     def is_in_no_group(self, page):
         folders = tuple(f"Docs/{folder}/" for folder in GROUPS.values())
-        return not page.path.startswith(folders) and page.path not in (FRONT, CONTENTS) and not is_first(page)
+        return not page.path.startswith(folders) and page.path not in (FRONT, OVERVIEW, CONTENTS) and not is_first(page)
 
 
 def with_reference(text, modules):
@@ -175,11 +179,11 @@ def with_reference(text, modules):
 
 
 def is_first(page):
-    return Path(page.path).parent == Path("Docs") and page.path != CONTENTS
+    return Path(page.path).parent == Path("Docs") and page.path not in (FRONT, CONTENTS)
 
 
 def pages_of_repository():
-    paths = [ROOT / FRONT, *sorted((ROOT / "Docs").glob("**/*.md")), *(ROOT / name for name in ABOUT)]
+    paths = [ROOT / OVERVIEW, *sorted((ROOT / "Docs").glob("**/*.md")), *(ROOT / name for name in ABOUT)]
     names = [str(path.relative_to(ROOT)) for path in paths if path.exists()]
     return [name for name in names if not name.startswith(INTERNAL)]
 
@@ -211,6 +215,8 @@ def name_of(path):
     """Returns the name of a page in the catalog, from its file name and, unless it is a guide, its folder name."""
     if path == FRONT:
         return "OperationKit"
+    if path == OVERVIEW:
+        return "About"
     parts = Path(path).with_suffix("").parts[1:] or (Path(path).stem,)
     if parts[-1] == "README":
         return "-".join(parts[:-1]) or "Contents"
