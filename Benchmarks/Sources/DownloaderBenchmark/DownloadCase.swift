@@ -16,10 +16,12 @@ struct DownloadCase {
     let folder: URL
     /// A Boolean value that indicates whether the disk has room for the files of only one run.
     let isLarge: Bool
-    /// The maximum ratio of opget's time to the time of the fastest peer.
+    /// The program that opget is compared with, or nil for the fastest one.
+    let reference: Downloader?
+    /// The maximum ratio of opget's time to the time of the peer.
     let bound: Double
 
-    /// Returns the wall time compared with the fastest peer, and the processor time compared with the same peer.
+    /// Returns the wall time compared with the peer, and the processor time compared with the same peer.
     func figures(rounds: Int, isJudged: Bool) -> [Figure] {
         var times: [Downloader: [Usage]] = [:]
         let programs = Downloader.allCases.filter { $0.isThere && $0.can(self) }
@@ -41,9 +43,12 @@ struct DownloadCase {
             let (wall, processor) = (median(usages.map(\.wall)), median(usages.map(\.processor)))
             print("\(name): \(program.rawValue) \(rounded(wall)) s, processor \(rounded(processor)) s")
         }
-        guard let best = peers.min(by: { median($0.value.map(\.wall)) < median($1.value.map(\.wall)) }) else {
+        let candidates = peers.filter { reference == nil || $0.key == reference }
+        guard let best = candidates.min(by: { median($0.value.map(\.wall)) < median($1.value.map(\.wall)) }) else {
             return []
         }
+        let ratios = zip(ours, best.value).map { $0.wall / $1.wall }
+        print("\(name): \(rounded(ratios.min() ?? 0)) to \(rounded(ratios.max() ?? 0)) times \(best.key.rawValue)")
         func pair(_ value: (Usage) -> Double) -> Pair {
             let (left, right) = (ours.map(value), best.value.map(value))
             return Pair(ours: median(left), peer: median(right), ratio: median(zip(left, right).map { $0 / $1 }))

@@ -31,7 +31,7 @@ enum DownloaderBenchmark {
         defer { server.stop() }
         do {
             return try makeCase(part, server, scale)
-                .figures(rounds: scale.isSmoke ? 1 : 5, isJudged: !scale.isSmoke)
+                .figures(rounds: scale.isSmoke ? 1 : 10, isJudged: !scale.isSmoke)
         } catch {
             print("The files could not be made: \(error)")
             return []
@@ -39,15 +39,17 @@ enum DownloaderBenchmark {
     }
 
     private static func makeCase(_ part: String, _ server: LocalNginx, _ scale: Scale) throws -> DownloadCase {
-        let (small, middle) = scale.isSmoke ? (50, 1 << 20) : (1_000, 64 << 20)
+        let (small, middle) = scale.isSmoke ? (50, 1 << 20) : (500, 64 << 20)
         let large = scale.isSmoke ? "one file of 8 MiB" : "one file of 1 GiB"
-        func make(_ name: String, _ files: [String], jobs: Int, segments: Int = 1) -> DownloadCase {
+        func make(
+            _ name: String, _ files: [String], jobs: Int, segments: Int = 1, over reference: Downloader? = nil,
+            bound: Double = 1.2
+        ) -> DownloadCase {
             let out = server.folder.appendingPathComponent("out")
             let originals = files.map { server.folder.appendingPathComponent("root/\($0)") }
             return DownloadCase(
                 name: name, urls: files.map(server.url), originals: originals, jobs: jobs, segments: segments,
-                folder: out,
-                isLarge: part != "small", bound: 1.2)
+                folder: out, isLarge: part != "small", reference: reference, bound: bound)
         }
         /// Writes files with identical content and returns their names.
         func write(_ count: Int, of size: Int) throws -> [String] {
@@ -58,9 +60,11 @@ enum DownloaderBenchmark {
             return names
         }
         switch part {
-        case "large": return make(large, ["large"], jobs: 1)
+        case "large": return make(large, ["large"], jobs: 1, over: .curl, bound: 1)
         case "pieces": return make("\(large), in 4 pieces", ["large"], jobs: 1, segments: 4)
-        case "small": return make("\(small) small files, 6 at a time", try write(small, of: 10_000), jobs: 6)
+        case "small":
+            let names = try write(small, of: 10_000)
+            return make("\(small) files of 10 kB, 6 at a time", names, jobs: 6, over: .curl, bound: 1.5)
         default: return make("8 files of \(middle >> 20) MiB, 4 at a time", try write(8, of: middle), jobs: 4)
         }
     }

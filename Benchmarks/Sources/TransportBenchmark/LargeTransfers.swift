@@ -31,7 +31,7 @@ func largeTransfers(_ server: LocalNginx, _ scale: Scale) -> [Figure] {
     }
     let ratio = median(zip(ours, theirs).map { $0 / $1 })
     let pair = Pair(ours: median(ours), peer: median(theirs), ratio: ratio)
-    let target = scale.isSmoke ? Figure.Target.none : .atLeast(0.95)
+    let target = scale.isSmoke ? Figure.Target.none : .atLeast(1)
     let mebibyte = Double(1 << 20)
     return [
         .speedup("download to disk, to the curl command", unit: "s", pair, target: target),

@@ -104,6 +104,20 @@ struct DownloadingTests {
         #expect(help.output.split(separator: "\n").allSatisfy { $0.count <= 110 })
     }
 
+    @Test func `with --quiet, many files are downloaded, and each one that exists is reported`() async throws {
+        let paths = (0..<30).map { "/file\($0)" }
+        for path in paths { bench.serve(path, count: 10_000) }
+        for number in [7, 20] { _ = try bench.write("old", to: "file\(number)") }
+        let end = try await bench.run(["-q", "-i", "-"], input: paths.map(bench.url).joined(separator: "\n"))
+        #expect(end.status == 6)
+        for number in 0..<30 {
+            let isOld = [7, 20].contains(number)
+            #expect(end.errors.contains("The file file\(number) already exists.") == isOld, "\(end)")
+            #expect(bench.holds("file\(number)", count: 10_000) != isOld, "\(number)")
+        }
+        #expect(bench.names.count == 30)
+    }
+
     @Test func `the number of connections to a host is limited`() async throws {
         let urls = (0..<12).map { "/file\($0)" }
         for url in urls { bench.serve(url, count: 50_000) }
@@ -122,6 +136,7 @@ struct DownloadingTests {
         let urls = ["/a", "/b", "/c"].map(bench.url) + [other.url("/other").absoluteString]
         let process = try bench.start(["-f", "-j", "2", "--per-host", "1", "--json"] + urls)
         #expect(await process.wrote("\"event\":\"done\""))
+        _ = await bench.server.heads(atLeast: 1)
         #expect(bench.server.requests.count == 1)
         gate.open()
         let end = await process.end()

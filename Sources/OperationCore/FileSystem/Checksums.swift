@@ -123,9 +123,8 @@ package struct BlockHash<Mixing: BlockMixing>: ChecksumStream {
         let length = Mixing.isBigEndian ? bits.bigEndian : bits.littleEndian
         withUnsafeBytes(of: length) { pending.append(contentsOf: $0) }
         mixPending()
-        return mixing.words.flatMap { word in
-            withUnsafeBytes(of: Mixing.isBigEndian ? word.bigEndian : word.littleEndian) { Array($0) }
-        }
+        let words = mixing.words.map { Mixing.isBigEndian ? $0.bigEndian : $0.littleEndian }
+        return words.withUnsafeBytes { Array($0) }
     }
 
     private mutating func mixPending() {

@@ -14,7 +14,8 @@ package struct FileAddress {
             throw .failed(FileOperationError(code: .notAFileURL, action: action, path: Self.withoutSecrets(url)))
         }
         // Foundation on Linux creates a file with that name instead of refusing the zero byte.
-        let hasZero = url.absoluteString.contains("%00")
+        let text = url.absoluteString
+        let hasZero = text.utf8.contains(UInt8(ascii: "%")) && text.contains("%00")
         let bytes = hasZero ? [] : url.withUnsafeFileSystemRepresentation { start in Self.bytes(at: start) }
         guard !bytes.isEmpty else {
             let shown = url.path.isEmpty ? url.absoluteString : url.path

@@ -483,7 +483,7 @@ package struct PathBytes: Hashable, Sendable, CustomStringConvertible {
     }
 
     package init(_ text: String) {
-        self.init(text.utf8)
+        characters = Array(text.utf8CString)
     }
 
     package static let here = PathBytes(".")

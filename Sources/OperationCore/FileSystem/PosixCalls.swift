@@ -114,12 +114,13 @@ enum PosixCalls {
             let status = open(workingDirectory, "/proc/thread-self/status", O_RDONLY, 0)
             guard status >= 0 else { return nil }
             defer { _ = Glibc.close(Int32(status)) }
-            // The second line contains the value, after a name of at most 15 bytes.
-            let text = withUnsafeTemporaryAllocation(byteCount: 256, alignment: 1) { buffer in
-                String(decoding: buffer.prefix(max(read(Int32(status), buffer, at: nil), 0)), as: UTF8.self)
+            // The second line contains the value in octal, after a name of at most 15 bytes.
+            return withUnsafeTemporaryAllocation(byteCount: 256, alignment: 1) { buffer in
+                let text = buffer.prefix(max(read(Int32(status), buffer, at: nil), 0))
+                let lines = text.split(separator: UInt8(ascii: "\n"), maxSplits: 2)
+                guard lines.count == 3, lines[1].starts(with: "Umask:\t".utf8) else { return nil }
+                return lines[1].dropFirst("Umask:\t".utf8.count).reduce(0) { $0 << 3 | UInt16($1 & 7) }
             }
-            let line = text.split(separator: "\n").first { $0.hasPrefix("Umask:") }
-            return line.flatMap { UInt16($0.dropFirst("Umask:".count).filter { !$0.isWhitespace }, radix: 8) }
         #else
             return nil
         #endif

@@ -18,12 +18,13 @@ extension GroupEngine {
         }
         if case .refused(let code) = answer { return GroupError(code, child) }
         beginMeasuring(child)
-        if case .doomed = answer { doom([child]) }
+        if case .doomed(let slot) = answer { doom([slot]) }
         return nil
     }
 
     enum Adoption {
-        case taken, doomed, probe
+        case taken, probe
+        case doomed(GroupMachine.Slot)
         case refused(GroupError.Code)
     }
 
@@ -75,7 +76,7 @@ extension GroupEngine {
             if let answer { return answer }
             state.seat(child, terms, at: taken)
             if terms.waiter.isTask { state.waits.begin() }
-            return isDoomed ? .doomed : .taken
+            return isDoomed ? .doomed(taken) : .taken
         }
     }
 

@@ -3,44 +3,41 @@
 
 import Foundation
 
-// Cancels children with their group: many in few steps, level by level. Children that have not begun are ended from the
-// bottom up, so that a group that ends immediately ends after its children.
+// Cancels children with their group. First, all groups inside that have not begun are marked as canceled. Then, the
+// children are ended from the bottom up, so that a group that ends immediately ends after its children. The code visits
+// each child only once, because a large tree does not fit into the caches of the processor.
 extension GroupEngine {
-    /// The children that one group has to cancel.
+    /// A group that has to cancel its children.
     struct Doom {
         let engine: GroupEngine
         let place: GroupPlace
         let cause: CancellationCause
-        /// Children that were ended in one step, and whose end was not reported yet.
-        var ended: [ManagedOperation.EndedChild] = []
-        var groups: [ManagedOperation] = []
-        /// Children that need all steps, or that a queue holds.
-        var others: [ManagedOperation] = []
+        /// The slots of the children to cancel.
+        let slots: [GroupMachine.Slot]
+        /// The children that are groups.
+        let groups: [ManagedOperation]
     }
+
+    /// The number of children that are ended together.
+    private static let portion = 64
 
     /// Cancels the children that end with the group, and ends those that no queue will end.
-    func doom(_ children: [ManagedOperation]) {
+    func doom(_ slots: [GroupMachine.Slot]) {
         let cause = causeForChildren
         let place = keepPlace(nil)
-        carryOut(state.withLock { _ in Doom(children, of: self, place, cause) })
-    }
-
-    private func carryOut(_ first: Doom) {
-        var dooms = [first]
-        var next = 0
-        while next < dooms.count {
-            for child in dooms[next].groups {
-                let doom = dooms[next]
-                if let beneath = child.groupEngine?.doomUnbegun(child.name, in: doom.place, because: doom.cause) {
-                    dooms.append(beneath)
-                }
-            }
-            next += 1
+        let inside = state.withLock { $0.doomed(at: slots[...], onlyGroups: true) }
+        var dooms = [Doom(engine: self, place: place, cause: cause, slots: slots, groups: inside)]
+        var groups = dooms[0].groups.map { (operation: $0, outer: 0) }
+        while let (child, outer) = groups.popLast() {
+            let inner = child.groupEngine?.doomUnbegun(child.name, in: dooms[outer].place, because: dooms[outer].cause)
+            guard let inner else { continue }
+            groups += inner.groups.map { ($0, dooms.count) }
+            dooms.append(inner)
         }
         while let doom = dooms.popLast() { doom.engine.finish(doom) }
     }
 
-    /// Dooms a group that has not begun, and returns its children to cancel, or `nil` if it has begun.
+    /// Dooms a group that has not begun, or returns `nil` if it has begun.
     private func doomUnbegun(_ name: String?, in outer: GroupPlace, because cause: CancellationCause) -> Doom? {
         state.withLock { state in
             guard state.operation == nil, state.machine.phase == .collecting, state.machine.cancel() else { return nil }
@@ -51,64 +48,43 @@ extension GroupEngine {
             state.silence()
             state.doomCause = ownCause
             let slots = state.takeDoomedSlots()
-            return Doom(slots.compactMap { state.children[Int($0)].operation }, of: self, place, ownCause)
+            let groups = state.doomed(at: slots[...], onlyGroups: true)
+            return Doom(engine: self, place: place, cause: ownCause, slots: slots, groups: groups)
         }
     }
 
     /// Ends children after everything inside them was canceled.
     private func finish(_ doom: Doom) {
-        settle(doom.ended)
-        endGroups(doom)
-        endHeld(doom.others, because: doom.cause)
+        var left: [ManagedOperation] = []
+        for start in stride(from: 0, to: doom.slots.count, by: Self.portion) {
+            let slots = doom.slots[start..<min(start + Self.portion, doom.slots.count)]
+            left += endUnbegun(state.withLock { $0.doomed(at: slots) }, because: doom.cause)
+        }
+        // A child that runs makes room in the queue when it ends, so it is canceled after the children that wait there.
+        for child in left {
+            child.cancelIfUndecided(because: doom.cause)
+            child.beginInGroup()
+        }
         // One of these may have been the last child.
         apply { _ in }
     }
 
-    private func endGroups(_ doom: Doom) {
-        if doom.groups.isEmpty { return }
-        var left: [ManagedOperation] = []
-        let over = doom.groups.filter { child in
-            let isOver = child.groupEngine?.state.withLock { $0.machine.isOver } ?? true
-            if !isOver { left.append(child) }
-            return isOver
+    /// Ends children in one step if possible, and returns those that need all steps.
+    private func endUnbegun(
+        _ children: [ManagedOperation], because cause: CancellationCause
+    ) -> [ManagedOperation] {
+        var left = children
+        // Most children are in one queue, or in none.
+        for _ in 0..<2 {
+            guard let host = left.first.map({ $0.core.withLock { $0.hostEngine } }) else { break }
+            let ended =
+                host?.endUnbegun(&left, of: self, because: cause)
+                ?? state.withLock { _ in left.takeEnded { $0.endUnbegun(in: self, heldBy: nil, because: cause) } }
+            tellEnds(ended)
+            host?.forgetUnbegun(ended)
+            leave(ended)
         }
-        let ended = state.withLock { _ in
-            over.compactMap { child in
-                let ended = child.endUnbegun(in: self, heldBy: nil, because: doom.cause)
-                if ended == nil { left.append(child) }
-                return ended
-            }
-        }
-        settle(ended)
-        endHeld(left, because: doom.cause)
-    }
-
-    /// Ends children, together if they are next to each other and in the same queue.
-    private func endHeld(_ children: [ManagedOperation], because cause: CancellationCause) {
-        var rest = children[...]
-        while let first = rest.first {
-            let host = first.core.withLock { $0.hostEngine }
-            let run = rest.prefix { child in child.core.withLock { $0.host } === host }
-            // A queue may have taken in or released the first child in the meantime. That child is handled alone.
-            let count = max(run.count, 1)
-            var left = Array(rest.prefix(count))
-            rest = rest.dropFirst(count)
-            if let host {
-                let ended = host.endUnbegun(&left, of: self, because: cause)
-                tellEnds(ended)
-                host.forgetUnbegun(ended.map(\.queueSlot))
-                leave(ended)
-            }
-            for child in left {
-                child.cancelIfUndecided(because: cause)
-                child.beginInGroup()
-            }
-        }
-    }
-
-    private func settle(_ ended: [ManagedOperation.EndedChild]) {
-        tellEnds(ended)
-        leave(ended)
+        return left
     }
 
     private func tellEnds(_ ended: [ManagedOperation.EndedChild]) {
@@ -124,41 +100,39 @@ extension GroupEngine {
     /// Removes children from the group after all others were notified of their end.
     private func leave(_ ended: [ManagedOperation.EndedChild]) {
         if ended.isEmpty { return }
-        let (waiters, released, isMeasuring) = state.withLock { state in
+        let (waiters, hooks, isMeasuring) = state.withLock { state in
             var waiters: [GroupWaiter] = []
-            var released: [(ManagedOperation?, RecoveryHook?)] = []
-            released.reserveCapacity(ended.count)
+            var hooks: [RecoveryHook] = []
             for child in ended {
                 let slot = child.slot
                 _ = state.machine.ended(slot, .cancelled)
                 state.meter.end(slot)
+                // The caller keeps the operation, so that it is not freed under the lock.
                 let entry = exchange(&state.children[Int(slot)], with: Child())
-                released.append((entry.operation, state.recoveries?.own.removeValue(forKey: slot)))
+                if let hook = state.recoveries?.own.removeValue(forKey: slot) { hooks.append(hook) }
                 if !entry.waiter.isNone { waiters.append(entry.waiter) }
             }
-            return (waiters, released, state.meter.isOn)
+            return (waiters, hooks, state.meter.isOn)
         }
-        withExtendedLifetime(released) {}
+        withExtendedLifetime(hooks) {}
         if isMeasuring { tellProgress() }
         for waiter in waiters { release(waiter, .ended) }
     }
 }
 
-extension GroupEngine.Doom {
-    /// Ends the children that can be ended in one step, under the lock of the group.
-    fileprivate init(
-        _ children: [ManagedOperation], of engine: GroupEngine, _ place: GroupPlace, _ cause: CancellationCause
-    ) {
-        self.init(engine: engine, place: place, cause: cause)
-        for child in children {
-            if child.groupEngine != nil {
-                groups.append(child)
-            } else if let over = child.endUnbegun(in: engine, heldBy: nil, because: cause) {
-                ended.append(over)
-            } else {
-                others.append(child)
-            }
+extension [ManagedOperation] {
+    /// Removes and returns the children that a closure ends in one step.
+    mutating func takeEnded(
+        _ end: (ManagedOperation) -> ManagedOperation.EndedChild?
+    ) -> [ManagedOperation.EndedChild] {
+        var ended: [ManagedOperation.EndedChild] = []
+        ended.reserveCapacity(count)
+        removeAll { child in
+            guard let over = end(child) else { return false }
+            ended.append(over)
+            return true
         }
+        return ended
     }
 }
 
@@ -167,6 +141,21 @@ extension GroupEngine.State {
     mutating func takeDoomedSlots() -> [GroupMachine.Slot] {
         meter.freeze()
         return machine.takeDoomed()
+    }
+
+    /// Returns the children that are still in these slots, without shielded ones that got a slot in the meantime.
+    ///
+    /// The other children are not touched if only groups are wanted.
+    fileprivate func doomed(
+        at slots: ArraySlice<GroupMachine.Slot>, onlyGroups: Bool = false
+    ) -> [ManagedOperation] {
+        // If all children have ended in the meantime, there is no slot left.
+        slots.compactMap { slot in
+            guard children.indices.contains(Int(slot)), !machine.isShielded(slot),
+                !onlyGroups || children[Int(slot)].isGroup
+            else { return nil }
+            return children[Int(slot)].operation
+        }
     }
 }
 

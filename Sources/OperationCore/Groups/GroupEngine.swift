@@ -13,6 +13,8 @@ package final class GroupEngine: ParentGroup, @unchecked Sendable {
     struct Child {
         var operation: ManagedOperation?
         var waiter = GroupWaiter.none
+        /// Whether the child is a group.
+        var isGroup = false
         /// Whether the task that waited for the child was canceled.
         var isGivenUp = false
     }
@@ -452,6 +454,9 @@ struct GroupWaits {
     }
 
     mutating func hold(_ waiter: GroupWaiter) { held.append(waiter) }
+
+    /// Whether no wait is stored.
+    var isIdle: Bool { held.isEmpty && strangers.isEmpty }
 
     mutating func takeHeld() -> [GroupWaiter] { exchange(&held, with: []) }
 

@@ -118,33 +118,30 @@ extension GroupMachine {
         if isMade { made += 1 }
         entries[Int(slot)].isShielded = isShielded
         entries[Int(slot)].isMade = isMade
-        if isDoomed {
-            entries[Int(slot)].stage = .active
-            active += 1
-            return .doomed(slot)
-        }
-        entries[Int(slot)].stage = .blocked
+        move(slot, to: isDoomed ? .active : .blocked)
+        if isDoomed { return .doomed(slot) }
         if isReady { becameReady(slot) }
         return .taken(slot)
+    }
+
+    /// Moves a child to another stage, and counts it there.
+    private mutating func move(_ slot: Slot, to stage: Stage) {
+        let old = exchange(&entries[Int(slot)].stage, with: stage)
+        waiting += (stage == .waiting ? 1 : 0) - (old == .waiting ? 1 : 0)
+        active += (stage == .active ? 1 : 0) - (old == .active ? 1 : 0)
     }
 
     /// Notes that the dependencies of a child have ended.
     package mutating func becameReady(_ slot: Slot) {
         guard entries[Int(slot)].stage == .blocked else { return }
-        entries[Int(slot)].stage = .waiting
-        waiting += 1
+        move(slot, to: .waiting)
         line.append(slot)
     }
 
     /// Makes a child active whatever the width, and returns `false` if it did not wait.
     package mutating func hurry(_ slot: Slot) -> Bool {
-        switch entries[Int(slot)].stage {
-        case .free, .active, .recovering: return false
-        case .blocked: break
-        case .waiting: waiting -= 1
-        }
-        entries[Int(slot)].stage = .active
-        active += 1
+        guard entries[Int(slot)].stage == .blocked || entries[Int(slot)].stage == .waiting else { return false }
+        move(slot, to: .active)
         return true
     }
 
@@ -154,9 +151,7 @@ extension GroupMachine {
         while let slot = line.popFirst() {
             guard entries[Int(slot)].stage == .waiting else { continue }
             // `takeDoomed` took out the children that are not shielded.
-            waiting -= 1
-            entries[Int(slot)].stage = .active
-            active += 1
+            move(slot, to: .active)
             return slot
         }
         return nil
@@ -171,8 +166,7 @@ extension GroupMachine {
     /// Blocks a child that was just taken, because one of its dependencies has not ended.
     package mutating func block(_ slot: Slot) {
         guard entries[Int(slot)].stage == .active else { return }
-        entries[Int(slot)].stage = .blocked
-        active -= 1
+        move(slot, to: .blocked)
     }
 
     private var mayBegin: Bool {
@@ -204,13 +198,8 @@ extension GroupMachine {
     }
 
     private mutating func leave(_ slot: Slot) {
-        switch entries[Int(slot)].stage {
-        case .free: return
-        case .blocked, .recovering: break
-        case .waiting: waiting -= 1
-        case .active: active -= 1
-        }
-        entries[Int(slot)].stage = .free
+        if entries[Int(slot)].stage == .free { return }
+        move(slot, to: .free)
         present -= 1
         if entries[Int(slot)].isMade { made -= 1 }
         freeSlots.append(slot)
@@ -399,20 +388,15 @@ extension GroupMachine {
         case .dooming where isShielded(slot): break
         case .collecting, .dooming, .over: return false
         }
-        switch entries[Int(slot)].stage {
-        case .free, .recovering: return false
-        case .blocked: break
-        case .waiting: waiting -= 1
-        case .active: active -= 1
-        }
-        entries[Int(slot)].stage = .recovering
+        if entries[Int(slot)].stage == .free || isRecovering(slot) { return false }
+        move(slot, to: .recovering)
         return true
     }
 
     /// Lets another operation take the place of a child, and returns `false` if the child is not being recovered.
     package mutating func replace(_ slot: Slot, isReady: Bool) -> Bool {
         guard isRecovering(slot) else { return false }
-        entries[Int(slot)].stage = .blocked
+        move(slot, to: .blocked)
         if isReady { becameReady(slot) }
         return true
     }

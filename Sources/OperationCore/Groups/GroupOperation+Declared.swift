@@ -19,7 +19,7 @@ extension GroupOperation where ResultType == Void, ErrorType == GroupFailure {
     ///     limit to the queue of the children.
     ///   - queue: The queue on which the children run. The default is `nil`, which uses the queue that holds the group.
     public convenience init(policy: GroupPolicy = .failFast, width: Int? = nil, on queue: QueueManager? = nil) {
-        self.init(GroupEngine(GroupMachine(policy: policy, width: width), queue: queue)) { _ in () }
+        self.init(GroupEngine(GroupMachine(policy: policy, width: width), queue: queue), collect: { _ in () })
     }
 }
 
@@ -28,7 +28,8 @@ extension GroupOperation where ErrorType == GroupFailure {
     convenience init(
         _ engine: GroupEngine, collect: @escaping @Sendable (GroupOperation) throws -> ResultType
     ) {
-        let work = Work(conclude: { operation, verdict in
+        let conclude: Conclude = { operation, verdict in
+            let operation = unsafeDowncast(operation, to: GroupOperation.self)
             if verdict == .success, let result = try? collect(operation) { return operation.finish(withResult: result) }
             let (sourceError, children) = operation.engine.state.withLock { ($0.sourceError, $0.failures) }
             let failure =
@@ -38,8 +39,8 @@ extension GroupOperation where ErrorType == GroupFailure {
                     GroupFailure(group: operation.groupName, children: children)
                 }
             operation.finish(withError: failure)
-        })
-        self.init(engine, work)
+        }
+        self.init(engine, conclude: conclude)
     }
 }
 
@@ -67,12 +68,8 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
         for child in repeat each child { children.append(child) }
         let child = (repeat each child)
         return .made(of: children, .failFast, width, queue) { _ in
-            (repeat try result(of: each child))
+            (repeat try (each child).resultInGroup())
         }
-    }
-
-    private static func result<Value, Failure>(of child: TypedOperation<Value, Failure>) throws -> Value {
-        try (child.outcomeInGroup ?? .cancelled(.requested)).get()
     }
 
     /// Creates a group whose result is the array of the results of its children, in the order of the children.
@@ -88,7 +85,7 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
     public static func all<Value, Failure>(
         _ children: [TypedOperation<Value, Failure>], width: Int? = nil, on queue: QueueManager? = nil
     ) -> GroupOperation<[Value], GroupFailure> {
-        .made(of: children, .failFast, width, queue) { _ in try children.map { try result(of: $0) } }
+        .made(of: children, .failFast, width, queue) { _ in try children.map { try $0.resultInGroup() } }
     }
 
     /// Creates a group that combines the results of its children into one result.
@@ -113,7 +110,7 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
         _ children: [TypedOperation<Value, Failure>], width: Int? = nil, on queue: QueueManager? = nil,
         combine: @escaping @Sendable ([Value]) -> Combined
     ) -> GroupOperation<Combined, GroupFailure> {
-        .made(of: children, .failFast, width, queue) { _ in combine(try children.map { try result(of: $0) }) }
+        .made(of: children, .failFast, width, queue) { _ in combine(try children.map { try $0.resultInGroup() }) }
     }
 
     /// Creates a group whose result is the array of the outcomes of its children, in the order of the children.
@@ -132,15 +129,15 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
     ) -> GroupOperation<[OperationOutcome<Value, Failure>], Never> {
         let engine = GroupEngine(GroupMachine(policy: .collectAll, width: width), queue: queue)
         let refusals = engine.addAtFirst(children)
-        return GroupOperation<[OperationOutcome<Value, Failure>], Never>(
-            engine,
-            .init(conclude: { operation, _ in
-                let outcomes = children.enumerated().map { index, child in
-                    let refusal = refusals[index] ?? GroupError(.inGroup, child)
-                    return child.outcomeInGroup ?? .cancelled(.groupRefused(refusal))
-                }
-                operation.finish(withResult: outcomes)
-            }))
+        typealias Group = GroupOperation<[OperationOutcome<Value, Failure>], Never>
+        let conclude: Group.Conclude = { operation, _ in
+            let outcomes = children.enumerated().map { index, child in
+                let refusal = refusals[index] ?? GroupError(.inGroup, child)
+                return child.outcomeInGroup ?? .cancelled(.groupRefused(refusal))
+            }
+            unsafeDowncast(operation, to: Group.self).finish(withResult: outcomes)
+        }
+        return Group(engine, conclude: conclude)
     }
 
     /// Creates a group whose result is the result of the first child that succeeds.
@@ -197,7 +194,7 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
     ) -> GroupOperation<[Value], GroupFailure> {
         .made(of: children, .quorum(count), width, queue) { group in
             let winners = Set(group.engine.state.withLock { $0.winners }.map { ObjectIdentifier($0.life) })
-            return try children.filter { winners.contains(ObjectIdentifier($0.life)) }.map { try result(of: $0) }
+            return try children.filter { winners.contains(ObjectIdentifier($0.life)) }.map { try $0.resultInGroup() }
         }
     }
 }

@@ -44,21 +44,20 @@ public final class GroupOperation<ResultType: Sendable, ErrorType: Error>: Async
 {
     // Sendable: all mutable state is behind the locks of the engine and of `work`.
 
-    /// The group's own work.
-    struct Work: Sendable {
-        /// Begins the body.
-        var begin: (@Sendable (GroupOperation) -> Void)?
-        /// Creates the outcome if there is no body.
-        var conclude: (@Sendable (GroupOperation, GroupMachine.Verdict) -> Void)?
-    }
-
     let engine: GroupEngine
-    private let work: Locked<Work>
+    /// The closures that get the group, of which one begins the body, or the other creates the outcome without a body.
+    ///
+    /// Their types are not generic, because each use of a generic type looks up its description, which takes longer than
+    /// the end of a child.
+    private let work: Locked<(begin: Begin?, conclude: Conclude?)>
     private let isSynchronous: Bool
 
-    init(_ engine: GroupEngine, _ work: Work, isSynchronous: Bool = false) {
+    typealias Begin = @Sendable (ManagedOperation) -> Void
+    typealias Conclude = @Sendable (ManagedOperation, GroupMachine.Verdict) -> Void
+
+    init(_ engine: GroupEngine, begin: Begin? = nil, conclude: Conclude? = nil, isSynchronous: Bool = false) {
         self.engine = engine
-        self.work = Locked(work)
+        work = Locked((begin, conclude))
         self.isSynchronous = isSynchronous
         super.init()
     }
@@ -66,8 +65,8 @@ public final class GroupOperation<ResultType: Sendable, ErrorType: Error>: Async
     deinit {
         engine.tearDown()
         // The closures may hold operations, which may hold others. The loop frees them without recursion.
-        var left: Work? = work.withLock { exchange(&$0, with: Work()) }
-        if left?.begin != nil || left?.conclude != nil { ThreadWorklist.letGo(exchange(&left, with: nil)) }
+        var left = work.withLock { exchange(&$0, with: (nil, nil)) }
+        if left.begin != nil || left.conclude != nil { ThreadWorklist.letGo(exchange(&left, with: (nil, nil))) }
     }
 
     /// A Boolean value that is always `true`, because a canceled group ends only when its children have ended.
@@ -278,7 +277,8 @@ extension GroupOperation {
         convert: @escaping @Sendable (Thrown, GroupOperation) -> GroupThrown<ErrorType>
     ) {
         let engine = GroupEngine(GroupMachine(policy: .bodyDecides, width: width, hasBody: true), queue: queue)
-        let work = Work { operation in
+        let begin: Begin = { operation in
+            let operation = unsafeDowncast(operation, to: GroupOperation.self)
             guard operation.engine.begin(operation) else { return }
             let task = Task {
                 let number = BodyTasks.begin(operation)
@@ -292,7 +292,7 @@ extension GroupOperation {
             }
             operation.engine.keep(task)
         }
-        self.init(engine, work)
+        self.init(engine, begin: begin)
     }
 
     private convenience init<Thrown: Error>(
@@ -301,7 +301,8 @@ extension GroupOperation {
         convert: @escaping @Sendable (Thrown, GroupOperation) -> GroupThrown<ErrorType>
     ) {
         let engine = GroupEngine(GroupMachine(policy: .bodyDecides, width: width, hasBody: true), queue: queue)
-        let work = Work { operation in
+        let begin: Begin = { operation in
+            let operation = unsafeDowncast(operation, to: GroupOperation.self)
             guard operation.engine.begin(operation, isOnItsThread: true) else { return }
             do throws(Thrown) {
                 let result = try BodyWait.within(operation) { () throws(Thrown) -> ResultType in
@@ -312,7 +313,7 @@ extension GroupOperation {
                 operation.bodyDidEnd(convert(error, operation))
             }
         }
-        self.init(engine, work, isSynchronous: true)
+        self.init(engine, begin: begin, isSynchronous: true)
     }
 
     private func bodyDidEnd(_ result: ResultType) {

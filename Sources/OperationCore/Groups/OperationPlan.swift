@@ -128,7 +128,7 @@ extension OperationPlan where Output == Never {
             var children: [ManagedOperation] = []
             for child in repeat each group { children.append(child) }
             return Group.made(of: children, .failFast, nil, nil) { _ in
-                (repeat try ((each group).outcomeInGroup ?? .cancelled(.requested)).get())
+                (repeat try (each group).resultInGroup())
             }
         }
     }
@@ -245,9 +245,21 @@ struct ChildTerms: Sendable {
 extension GroupEngine {
     struct Plan {
         var starts: [ManagedOperation] = []
-        /// The children to cancel with the group, on this thread and before it returns to the caller that canceled the
-        /// group.
-        var doomed: [ManagedOperation] = []
+        /// The slots of the children to cancel with the group, on this thread and before it returns to the caller that
+        /// canceled the group.
+        var doomed: [GroupMachine.Slot] = []
+        var chores: RareActions?
+        var isPulling = false
+        var over: GroupMachine.Verdict?
+
+        /// Whether nothing follows from the plan.
+        var isLast: Bool { over != nil || starts.isEmpty && doomed.isEmpty && !isPulling }
+    }
+
+    /// The actions that only the cancellation of some groups needs.
+    ///
+    /// It is deliberately not `Sendable` and belongs to the thread that applied the event.
+    final class RareActions {
         /// The reader of elements, to be stopped.
         var reader: (any SourceReader)?
         /// The recoveries to end.
@@ -259,13 +271,6 @@ extension GroupEngine {
         var returns: [GroupReturn] = []
         /// The children to resume, because the group was canceled while it was suspended.
         var unheld: [ManagedOperation] = []
-        var isPulling = false
-        var over: GroupMachine.Verdict?
-
-        var isEmpty: Bool {
-            starts.isEmpty && doomed.isEmpty && reader == nil && abandoned.isEmpty && released.isEmpty
-                && unheldWaits.isEmpty && returns.isEmpty && unheld.isEmpty && !isPulling && over == nil
-        }
     }
 
     /// Applies an event and carries out what follows, until nothing more follows.
@@ -274,24 +279,28 @@ extension GroupEngine {
             event(&state)
             return state.takePlan()
         }
-        while !plan.isEmpty {
-            perform(plan)
-            if plan.over != nil { return }
+        perform(plan)
+        while !plan.isLast {
             plan = state.withLock { $0.takePlan() }
+            perform(plan)
         }
     }
 
     private func perform(_ plan: Plan) {
         if !plan.doomed.isEmpty { doom(plan.doomed) }
-        plan.reader?.stop()
-        if !plan.unheld.isEmpty { suspendChildren(plan.unheld) }
-        for body in plan.returns { body.goOn() }
-        for waiter in plan.unheldWaits { release(waiter, .ended) }
-        for waiter in plan.released { release(waiter, .refused(causeForChildren)) }
-        for rescue in plan.abandoned { abandon(rescue) }
+        if let chores = plan.chores { perform(chores) }
         if !plan.starts.isEmpty { handOver(plan.starts) }
         if plan.isPulling { pull() }
         if let verdict = plan.over { conclude(verdict) }
+    }
+
+    private func perform(_ chores: RareActions) {
+        chores.reader?.stop()
+        if !chores.unheld.isEmpty { suspendChildren(chores.unheld) }
+        for body in chores.returns { body.goOn() }
+        for waiter in chores.unheldWaits { release(waiter, .ended) }
+        for waiter in chores.released { release(waiter, .refused(causeForChildren)) }
+        for rescue in chores.abandoned { abandon(rescue) }
     }
 
     /// Adds children to the queue.
@@ -343,16 +352,13 @@ extension GroupEngine {
 
     private func conclude(_ verdict: GroupMachine.Verdict) {
         let (operation, finish, tellers, left) = state.withLock { state in
-            let kept = (
+            let left = (
                 exchange(&state.offers, with: GroupOffers()), exchange(&state.recoveries, with: nil),
-                exchange(&state.reader, with: nil)
+                exchange(&state.reader, with: nil), exchange(&state.bodyTask, with: nil),
+                exchange(&state.children, with: []), exchange(&state.outer, with: nil),
+                exchange(&state.queue, with: nil)
             )
-            let left = (state.bodyTask, state.children, state.outer, state.queue, kept)
             let tellers = state.takeTellers()
-            state.bodyTask = nil
-            state.children = []
-            state.outer = nil
-            state.queue = nil
             return (exchange(&state.operation, with: nil), exchange(&state.finish, with: nil), tellers, left)
         }
         source?.letGo()
@@ -385,17 +391,8 @@ extension GroupEngine.State {
     mutating func takePlan() -> GroupEngine.Plan {
         var plan = GroupEngine.Plan()
         if machine.isDooming {
-            let slots = takeDoomedSlots()
-            plan.doomed = slots.compactMap { children[Int($0)].operation }
-            plan.reader = exchange(&reader, with: nil)
-            plan.abandoned = takeRescues(at: slots)
-            plan.unheldWaits = waits.takeHeld()
-            plan.released = waits.takeAll()
-            if machine.isSuspended {
-                machine.setSuspended(false)
-                plan.unheld = activeChildren
-            }
-            if !returns.isEmpty { plan.returns = Array(exchange(&returns, with: [:]).values) }
+            plan.doomed = takeDoomedSlots()
+            plan.chores = takeRareActions(dooming: plan.doomed)
         }
         while plan.starts.count < 256, let slot = machine.takeNext() {
             guard let child = children[Int(slot)].operation else { continue }
@@ -411,6 +408,24 @@ extension GroupEngine.State {
         return plan
     }
 
+    /// Takes out what only some groups need when they are canceled, or returns `nil` if there is certainly nothing.
+    private mutating func takeRareActions(dooming slots: [GroupMachine.Slot]) -> GroupEngine.RareActions? {
+        guard reader != nil || recoveries != nil || !waits.isIdle || !returns.isEmpty || machine.isSuspended else {
+            return nil
+        }
+        let chores = GroupEngine.RareActions()
+        chores.reader = exchange(&reader, with: nil)
+        chores.abandoned = takeRescues(at: slots)
+        chores.unheldWaits = waits.takeHeld()
+        chores.released = waits.takeAll()
+        if machine.isSuspended {
+            machine.setSuspended(false)
+            chores.unheld = activeChildren
+        }
+        if !returns.isEmpty { chores.returns = Array(exchange(&returns, with: [:]).values) }
+        return chores
+    }
+
     var activeChildren: [ManagedOperation] {
         var active: [ManagedOperation] = []
         for (slot, child) in children.enumerated() where machine.isActive(GroupMachine.Slot(slot)) {
@@ -421,7 +436,8 @@ extension GroupEngine.State {
     }
 
     mutating func seat(_ child: ManagedOperation, _ terms: ChildTerms, at slot: GroupMachine.Slot) {
-        let entry = GroupEngine.Child(operation: child, waiter: terms.waiter)
+        let isGroup = child.ownGroup != nil
+        let entry = GroupEngine.Child(operation: child, waiter: terms.waiter, isGroup: isGroup)
         if Int(slot) < children.count { children[Int(slot)] = entry } else { children.append(entry) }
         meter.add(slot, weight: terms.weight)
         if let hook = terms.hook { setHook(hook, at: slot) }

@@ -204,6 +204,21 @@ extension TypedOperation {
         return standIn.map { .success($0.value) } ?? outcome
     }
 
+    /// Returns the result as the group of the operation sees it.
+    final func resultInGroup() throws -> ResultType {
+        let box = storage.withLock { $0.machine.ending == .success ? $0.box : nil }
+        if let box { return box.value(as: ResultType.self) }
+        return try resultAfterFailure()
+    }
+
+    /// Returns the result of a recovery, or throws the failure.
+    ///
+    /// This is a function of its own, because it uses generic types. Each call would look them up.
+    @inline(never)
+    private func resultAfterFailure() throws -> ResultType {
+        try (outcomeInGroup ?? .cancelled(.requested)).get()
+    }
+
     final func outcome(after end: GroupWaitEnd) -> OperationOutcome<ResultType, ErrorType> {
         switch end {
         case .ended: outcomeInGroup ?? .cancelled(.requested)

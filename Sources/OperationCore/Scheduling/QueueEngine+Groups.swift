@@ -22,10 +22,8 @@ extension QueueEngine {
             return true
         }
         guard isTaken else { return false }
-        var missing = 0
-        var claimed = children
-        claimed.removeAll { child in
-            let isClaimed = child.core.withLock { core in
+        let claimed = children.filter { child in
+            child.core.withLock { core in
                 guard core.host == nil, !core.machine.isFinished, !core.isStartUnderWay, !core.machine.isStarted else {
                     return false
                 }
@@ -35,64 +33,40 @@ extension QueueEngine {
                 if areAwaited { core.isAwaited = true }
                 return true
             }
-            if !isClaimed { missing += 1 }
-            return !isClaimed
         }
-        if missing > 0 { giveBackPlaces(missing) }
+        if claimed.count < children.count { giveBackPlaces(children.count - claimed.count) }
         enterClaimed(claimed)
         return true
     }
 
     /// Ends children of a group that have not begun and can be ended in one step, and leaves the others in `children`.
     ///
-    /// The queue keeps their entries until `forgetUnbegun`.
+    /// The queue keeps their entries until `forgetUnbegun`. The caller passes few children at a time, so that the
+    /// threads of the queue do not have to wait for all of them.
     func endUnbegun(
         _ children: inout [ManagedOperation], of group: ParentGroup, because cause: CancellationCause
     ) -> [ManagedOperation.EndedChild] {
         // A recording needs the dependencies of each child and their times.
         if recording.isRecording { return [] }
-        var ended: [ManagedOperation.EndedChild] = []
-        var left: [ManagedOperation] = []
-        inPortions(children) { portion, state, _ in
-            for child in portion {
-                if let over = endUnbegun(child, of: group, because: cause, &state) {
-                    ended.append(over)
-                } else {
-                    left.append(child)
+        return applySettled { state, _ in
+            children.takeEnded { child in
+                guard let slot = child.slot(in: self) else { return nil }
+                switch state.machine.entries[Int(slot)].stage {
+                case .waiting, .held, .ready: break
+                case .free, .entering, .dealt, .running, .ending: return nil
                 }
+                guard let ended = child.endUnbegun(in: group, heldBy: self, because: cause) else { return nil }
+                state.machine.place(slot, .ending)
+                return ended
             }
         }
-        children = left
-        return ended
-    }
-
-    private func endUnbegun(
-        _ child: ManagedOperation, of group: ParentGroup, because cause: CancellationCause, _ state: inout State
-    ) -> ManagedOperation.EndedChild? {
-        guard let slot = child.slot(in: self) else { return nil }
-        switch state.machine.entries[Int(slot)].stage {
-        case .waiting, .held, .ready: break
-        case .free, .entering, .dealt, .running, .ending: return nil
-        }
-        guard let ended = child.endUnbegun(in: group, heldBy: self, because: cause) else { return nil }
-        state.machine.place(slot, .ending)
-        return ended
     }
 
     /// Removes entries that `endUnbegun` ended.
-    func forgetUnbegun(_ slots: [QueueMachine.Slot]) {
-        inPortions(slots) { portion, state, after in
-            for slot in portion { end(slot, .cancelled, &state, &after) }
-        }
-    }
-
-    /// Processes items in portions, so that the threads of the queue do not have to wait for all of them.
-    private func inPortions<Item>(_ items: [Item], _ work: (ArraySlice<Item>, inout State, inout After) -> Void) {
-        var rest = items[...]
-        while !rest.isEmpty {
-            let portion = rest.prefix(64)
-            rest = rest.dropFirst(64)
-            applySettled { state, after in work(portion, &state, &after) }
+    func forgetUnbegun(_ children: [ManagedOperation.EndedChild]) {
+        if children.isEmpty { return }
+        applySettled { state, after in
+            for child in children { end(child.queueSlot, .cancelled, &state, &after) }
         }
     }
 }

@@ -361,6 +361,12 @@ package enum LentThread {
         notes.isLent = wasLent
         notes.lender = outer
     }
+
+    /// Whether the calling thread works for a queue or was lent by a pool, so that it may block for the disk.
+    package static var mayBlock: Bool {
+        let notes = ThreadNotes.current
+        return notes.lender != nil || notes.seat != nil
+    }
 }
 
 /// The number of threads that work for a queue, and its limit.

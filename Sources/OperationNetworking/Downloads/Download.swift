@@ -7,9 +7,16 @@ import OperationCore
 /// The file work of a download, which may consist of several requests in sequence.
 ///
 /// For each request, call `prepare`, make a task with a `DownloadReceiver`, and follow its conclusion. At
-/// the end, call `close`. All work with files is done on the download's own queue. A transfer that is faster than the
-/// disk is held.
+/// the end, call `close`. One thread at a time performs the work with files, in the order of the calls. A transfer that
+/// is faster than the disk is held.
+///
+/// Work that may take long is done on the download's own queue. Brief work is done on the calling thread if that thread
+/// may block, and otherwise on a thread of ``EvaluationPool``, which also evaluates the response. So a small download
+/// needs few thread switches.
 package final class Download: Sendable {
+    /// A piece of work, which adds closures to call after all work that was added in the meantime.
+    typealias Job = @Sendable (DownloadWork, inout [@Sendable () -> Void]) -> Void
+
     /// The maximum time to wait for a destination that another download uses.
     private static let patience = Duration.seconds(1)
 
@@ -18,8 +25,12 @@ package final class Download: Sendable {
     private let cancellation = DownloadCancellation()
     /// Whether only this object knows the partial file.
     let isTemporary: Bool
-    private let turn = Locked(DownloadTurn())
-    // Sendable: only used on `queue`.
+    /// The runs that wait for their turn to use the files.
+    private let turn = Locked(DeliveryQueue<@Sendable () -> Void>())
+    /// Whether the download ends without waiting until the disk has stored the file, and without reading the file again.
+    let endsBriefly: Bool
+    private let jobs = Locked(DeliveryQueue<Job>())
+    // Sendable: only used by the thread that delivers the jobs.
     private nonisolated(unsafe) let work: DownloadWork
 
     package init(
@@ -30,6 +41,7 @@ package final class Download: Sendable {
     ) {
         self.clock = clock
         isTemporary = destination.isTemporary
+        endsBriefly = (isTemporary || !options.isDurable) && options.checksum == nil
         work = DownloadWork(
             to: destination, options: options, files: files, clock: clock, cancellation: cancellation,
             keptBytes: keptBytes, accepts: accepts)
@@ -58,7 +70,7 @@ package final class Download: Sendable {
         _ request: NetworkRequest, until limit: OperationInstant,
         _ whenReady: @escaping @Sendable (Result<NetworkRequest, NetworkError>) -> Void
     ) {
-        queue.async { [self] in
+        perform(isBrief: LentThread.mayBlock) { [self] work, _ in
             do throws(NetworkError) {
                 let prepared = try cancellation.isSet ? nil : work.prepare(request)
                 // The preparation of the files may have taken long.
@@ -73,30 +85,46 @@ package final class Download: Sendable {
 
     /// Starts a run as soon as the previous run has ended, even if that run was abandoned.
     func takeTurn(_ begin: @escaping @Sendable () -> Void) {
-        if turn.withLock({ $0.take(begin) }) { begin() }
+        if turn.withLock({ $0.append(begin) }) { passTurn() }
     }
 
-    /// Ends the turn of the current run.
-    func passTurn() { turn.withLock { $0.pass() }?() }
+    /// Ends the turn of the current run, and starts the next one.
+    func passTurn() { turn.withLock { $0.next() }?() }
 
     /// Releases the files, and keeps or removes the partial file, as the options and the response require.
     package func close(whenClosed: @escaping @Sendable () -> Void = {}) {
-        queue.async { [self] in
+        perform { work, after in
             work.close()
-            whenClosed()
+            after.append(whenClosed)
         }
     }
 
     /// Releases the files and removes the partial file, because the download will not be resumed.
     func discard(whenGone: @escaping @Sendable () -> Void = {}) {
-        queue.async { [self] in
+        perform { work, after in
             work.discard()
-            whenGone()
+            after.append(whenGone)
         }
     }
 
-    func perform(_ body: @escaping @Sendable (DownloadWork) -> Void) {
-        queue.async { [self] in body(work) }
+    /// Performs work after the work that was added before.
+    ///
+    /// - Parameter isBrief: Whether the work writes few bytes, and does not wait until the disk has stored them.
+    func perform(isBrief: Bool = false, _ job: @escaping Job) {
+        guard jobs.withLock({ $0.append(job) }) else { return }
+        if !isBrief {
+            queue.async { self.deliver() }
+        } else if LentThread.mayBlock {
+            deliver()
+        } else {
+            EvaluationPool.shared.run { self.deliver() }
+        }
+    }
+
+    private func deliver() {
+        var after: [@Sendable () -> Void] = []
+        while let job = jobs.withLock({ $0.next() }) { job(work, &after) }
+        for call in after { call() }
     }
 }
 
@@ -222,7 +250,7 @@ package final class DownloadRun: Sendable {
         let (isCancelled, last) = steering.withLock { $0.end() }
         withExtendedLifetime(last) {}
         download.close { [self] in
-            download.passTurn()
+            defer { download.passTurn() }
             switch conclusion {
             // The file is at its destination, even if the run was canceled in the meantime.
             case .saved: callbacks.whenDone(conclusion)
@@ -374,11 +402,14 @@ struct DownloadInbox {
     /// Returns whether the given number of bytes would fill the inbox, so that the transfer must be held.
     func isFilled(by count: Int) -> Bool { !isHeld && !dropsBytes && bytes.count + count >= Self.capacity }
 
-    // Each method returns whether the queue must start to work.
+    /// Whether the waiting parts are the end of a complete response with few bytes.
+    var isBrief: Bool { if case .success = end { bytes.count <= Self.portion } else { false } }
 
-    mutating func put(_ head: ResponseHead) -> Bool {
+    // Each method returns whether the work must start, unless it never has to.
+
+    mutating func put(_ head: ResponseHead) -> Need {
         self.head = head
-        return startWorking()
+        return working.isRunning ? .none : .soon
     }
 
     mutating func put(_ new: UnsafeRawBufferPointer, isHeld: Bool) -> Need {
@@ -389,12 +420,10 @@ struct DownloadInbox {
     }
 
     /// Returns whether the postponed work must start now.
-    mutating func settle() -> Bool { !bytes.isEmpty && startWorking() }
+    mutating func settle() -> Bool { (head != nil || !bytes.isEmpty) && startWorking() }
 
-    mutating func put(_ metrics: TransferMetrics) -> Bool {
-        self.metrics = metrics
-        return startWorking()
-    }
+    /// Adds the metrics, which the end follows.
+    mutating func put(_ metrics: TransferMetrics) { self.metrics = metrics }
 
     mutating func put(end error: NetworkError?) -> Bool {
         end = error.map { .failure($0) } ?? .success(())

@@ -18,14 +18,17 @@ public enum DownloadFileName {
             let name = cleaned(given)
             if !name.isEmpty { return name }
         }
-        let path = URLComponents(url: head.url, resolvingAgainstBaseURL: true)?.percentEncodedPath ?? ""
-        let last = path.split(separator: "/").last.map(String.init) ?? ""
-        let name = cleaned(last.removingPercentEncoding ?? last)
+        let path = head.url.absoluteURL.path(percentEncoded: true)
+        let last = path.utf8.split(separator: UInt8(ascii: "/")).last.flatMap(String.init) ?? ""
+        let name = cleaned(last.utf8.contains(UInt8(ascii: "%")) ? last.removingPercentEncoding ?? last : last)
         return name.isEmpty ? "download" : name
     }
 
     /// Returns the safe part of an untrusted file name, or an empty string if no character of the name is safe.
     public static func cleaned(_ name: String) -> String {
+        let isSafe = { (byte: UInt8) in byte.isLetter || byte.isDigit || "-_.".utf8.contains(byte) }
+        let (first, last) = (name.utf8.first, name.utf8.last)
+        if name.utf8.count <= limit, first != dot, last != dot, name.utf8.allSatisfy(isSafe) { return name }
         // Use only the last component of a path, because some servers send the path on the uploader's disk.
         let parts = name.unicodeScalars.split { $0 == "/" || $0 == "\\" || $0 == "\u{0}" }
         var scalars = (parts.last.map { Array($0) } ?? []).filter { !isDangerous($0) }
@@ -33,6 +36,9 @@ public enum DownloadFileName {
         let kept = scalars.drop { $0 == "." || $0 == "~" || $0.properties.isWhitespace }
         return shortened(String(String.UnicodeScalarView(kept)))
     }
+
+    private static let limit = 200
+    private static let dot = UInt8(ascii: ".")
 
     private static func isDangerous(_ scalar: UnicodeScalar) -> Bool {
         switch scalar.properties.generalCategory {
@@ -43,7 +49,6 @@ public enum DownloadFileName {
 
     /// Shortens a name to 200 bytes, because file systems allow 255 bytes, and keeps the extension.
     private static func shortened(_ name: String) -> String {
-        let limit = 200
         guard name.utf8.count > limit else { return name }
         let dot = name.lastIndex(of: ".")
         let ending = dot.map { String(name[$0...]) } ?? ""

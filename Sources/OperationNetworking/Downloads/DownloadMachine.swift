@@ -113,9 +113,9 @@ package struct DownloadMachine: Sendable {
         state = .left
     }
 
-    /// Whether received bytes are written to the file.
-    package var isWriting: Bool {
-        if case .writing = state { true } else { false }
+    /// Whether the response is the file, even if its destination is not available.
+    package var hasFile: Bool {
+        if case .writing = state { true } else if case .refused = state { true } else { false }
     }
 
     /// Whether the response is unusable and another request must be sent.

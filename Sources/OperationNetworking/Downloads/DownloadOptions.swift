@@ -26,7 +26,13 @@ public struct DownloadOptions: Sendable {
     /// A Boolean value that indicates whether the download flushes the file and its directory entry to disk before it
     /// succeeds.
     ///
-    /// The default is `true`, so that the file survives a power failure. The download never flushes a temporary file.
+    /// The default is `true`, so that a file that the download reports survives a power failure. The download flushes the
+    /// complete file before it moves the file to its destination, and flushes the file's new name afterward. If the
+    /// value is `false`, the system decides when it writes the file to disk. A power failure can then leave a missing,
+    /// empty or incomplete file at the destination. In both cases, the file appears at its destination in one step, and
+    /// a crash of the process does not damage it.
+    ///
+    /// The download never flushes a temporary file.
     public var isDurable = true
 
     /// The expected length of the file, in bytes.
@@ -149,10 +155,7 @@ extension DownloadDestination {
             return store.hadPart
         } catch {
             if [.notFound, .folderNotFound].contains(error.code) { return false }
-            throw NetworkError(
-                code: NetworkError(error).code, phase: .saving,
-                message: "The received part of the download cannot be removed. \(error.message)",
-                underlying: NetworkError(error).underlying)
+            throw .saving(error, "The received part of the download cannot be removed.")
         }
     }
 }

@@ -8,6 +8,8 @@ import OperationCore
 struct DownloadPlace {
     let names: DownloadNames
     let folder: PreparedFolder
+    /// The partial file in the directory.
+    let part: FolderEntry
     private let destination: DownloadDestination
     private let existingItem: ExistingItemRule
     /// The URL of the destination, or of the partial file if only the response determines the file name.
@@ -22,16 +24,18 @@ struct DownloadPlace {
         switch destination.place {
         case .temporary(let folder):
             names = DownloadNames()
-            url = (folder ?? FileManager.default.temporaryDirectory).appendingPathComponent(names.part)
+            url = (folder ?? FileManager.default.temporaryDirectory)
+                .appendingPathComponent(names.part, isDirectory: false)
         case .file(let file):
             names = DownloadNames(identity: "file \(file.lastPathComponent)")
             url = file
         case .folder(let folder):
             names = DownloadNames(identity: "source \(source)")
-            url = folder.appendingPathComponent(names.part)
+            url = folder.appendingPathComponent(names.part, isDirectory: false)
         }
         let makesFolders = options.createsDirectories && !destination.isTemporary
         folder = try PreparedFolder(of: url, makingFolders: makesFolders, action: .writing, files: files)
+        part = folder.entry(names.part)
     }
 
     var isTemporary: Bool { names.metadata == nil }
@@ -40,9 +44,6 @@ struct DownloadPlace {
     var isNamed: Bool {
         if case .file = destination.place { true } else { false }
     }
-
-    /// The partial file in the directory.
-    var part: FolderEntry { folder.entry(names.part) }
 
     /// Throws an error if an item at the destination must not be replaced.
     func check(for metadata: DownloadMetadata?) throws(FileOperationError) {
@@ -56,34 +57,32 @@ struct DownloadPlace {
     /// Returns the name of the file, which is always one plain name, regardless of the metadata.
     func name(_ metadata: DownloadMetadata?) -> String {
         guard case .folder = destination.place else { return folder.name.description }
-        let name = DownloadFileName.cleaned(metadata?.fileName ?? "")
-        return name.isEmpty ? "download" : name
+        // The name in the metadata was cleaned when the metadata was created or read.
+        guard let name = metadata?.fileName, !name.isEmpty else { return "download" }
+        return name
     }
 
     /// Returns the URL of the file with a given name.
     func url(named name: String) -> URL {
         guard case .folder(let folder) = destination.place else { return url }
-        return folder.appendingPathComponent(name)
+        return folder.appendingPathComponent(name, isDirectory: false)
     }
 
     /// Moves the partial file to its destination in one step.
-    func rename(to target: FolderEntry) throws(FileOperationError) {
+    func rename(to target: FolderEntry, for metadata: DownloadMetadata?) throws(FileOperationError) {
         guard existingItem == .replace else {
             return try folder.get(folder.files.renameExclusively(part, to: target, isDirectory: false))
         }
+        try check(for: metadata)
         try folder.get(folder.files.rename(part, to: target))
     }
 
-    /// Returns whether a name still refers to an open file, so that no other file is moved or removed.
-    func isHere(_ file: OpenFile, _ entry: FolderEntry) -> Bool { status(of: file, at: entry) != nil }
-
-    /// Returns the status of an open file if it has the given name, or `nil` if another file has it.
-    func status(of file: OpenFile, at entry: FolderEntry) -> FileStatus? {
-        let files = folder.files
-        guard case .success(let status) = files.status(of: file), case .success(let named) = files.status(of: entry),
-            named.identity == status.identity
-        else { return nil }
-        return status
+    /// Returns the status of a file if it has the given name, or `nil` if another file has it.
+    ///
+    /// A file whose name refers to another file is neither moved nor removed.
+    func status(of file: FileStatus.Identity, at entry: FolderEntry) -> FileStatus? {
+        guard case .success(let named) = folder.files.status(of: entry), named.identity == file else { return nil }
+        return named
     }
 }
 
@@ -97,33 +96,34 @@ struct DownloadClaim {
     private static let attempts = 64
 
     let file: OpenFile
+    let identity: FileStatus.Identity
     /// The number of bytes in the existing partial file, or `nil` if the file is new.
     let size: Int64?
 
-    /// Opens the partial file, or creates it.
+    /// Creates the partial file, or opens it.
     init(_ place: DownloadPlace) throws(FileOperationError) {
         let (folder, entry) = (place.folder, place.part)
         let files = folder.files
         for _ in 0..<Self.attempts {
-            switch files.openToAppend(entry, makingItWith: nil) {
+            // Usually there is no file, so the call that creates it comes first.
+            var opened = files.openToAppend(entry, makingItWith: Self.permissions)
+            var isNew = true
+            if case .failure(SystemError(EEXIST)) = opened {
+                (opened, isNew) = (files.openToAppend(entry, makingItWith: nil), false)
+            }
+            switch opened {
             case .success(let file):
                 guard let status = try Self.take(file, place) else { continue }
-                if status.isTrusted(as: .regular) {
-                    if status.permissions != Self.permissions {
+                if isNew || status.isTrusted(as: .regular) {
+                    if !isNew, status.permissions != Self.permissions {
                         // The previous process may have been terminated when it was about to move the file to its
                         // destination.
                         try folder.get(files.setPermissions(Self.permissions, of: file))
                     }
-                    (self.file, size) = (file, status.size)
+                    (self.file, identity, size) = (file, status.identity, isNew ? nil : status.size)
                     return
                 }
-            case .failure(SystemError(ENOENT)):
-                let made = files.openToAppend(entry, makingItWith: Self.permissions)
-                if case .failure(SystemError(EEXIST)) = made { continue }
-                let file = try folder.get(made)
-                guard try Self.take(file, place) != nil else { continue }
-                (self.file, size) = (file, nil)
-                return
+            case .failure(SystemError(ENOENT)) where !isNew: continue
             // The item is a symbolic link or a socket.
             case .failure(SystemError(ELOOP)), .failure(SystemError(ENXIO)): break
             // Its owner cannot write to the file, because a process was terminated immediately before it moved the
@@ -139,15 +139,13 @@ struct DownloadClaim {
     /// Claims an open file, and returns `nil` if the name of the partial file no longer refers to it.
     ///
     /// The previous owner of the claim may have moved or removed the file, even one that was just created.
-    private static func take(_ file: OpenFile, _ place: DownloadPlace) throws(FileOperationError) -> FileStatus? {
+    static func take(_ file: OpenFile, _ place: DownloadPlace) throws(FileOperationError) -> FileStatus? {
         let (folder, files) = (place.folder, place.folder.files)
         let result = files.claim(file)
         if case .failure(SystemError(EWOULDBLOCK)) = result { throw folder.error(.busy) }
         try folder.get(result)
         let status = try folder.get(files.status(of: file))
-        guard case .success(let named) = files.status(of: place.part), named.identity == status.identity
-        else { return nil }
-        return status
+        return place.status(of: status.identity, at: place.part)
     }
 
     private static func isOurs(_ entry: FolderEntry, _ files: FileSystem) -> Bool {

@@ -12,22 +12,25 @@ import OperationCore
 /// The class is not `Sendable` on purpose, because it stays on the queue of its download.
 final class DownloadStore {
     private static let chunkSize = 256 << 10
-    /// The minimum size of a partial file to write metadata for.
+    /// The size from which the metadata of a partial file is written during the download.
     ///
     /// Below this size, writing the metadata takes longer than requesting the bytes again. Most small downloads never
     /// need it.
-    private static let worthMetadata: Int64 = 64 << 10
+    static let worthMetadata: Int64 = 64 << 10
 
     private let place: DownloadPlace
     private let options: DownloadOptions
     private let metadataFile: DownloadMetadataFile?
     private var file: OpenFile?
+    private let identity: FileStatus.Identity
     /// The status of the file at its destination, even if a later step failed.
     ///
     /// The value is `nil` before the file is there, and for a temporary file.
     private(set) var published: FileStatus?
     /// Whether there was no partial file before this one.
     private var isNew: Bool
+    /// Whether the partial file contains no bytes, not even untrusted ones.
+    private var isEmpty: Bool
     /// Whether there was a partial file when the store was opened.
     let hadPart: Bool
     private var metadata: DownloadMetadata?
@@ -59,8 +62,9 @@ final class DownloadStore {
             place.folder.discard()
             throw error
         }
-        file = claim.file
+        (file, identity) = (claim.file, claim.identity)
         isNew = claim.size == nil
+        isEmpty = claim.size ?? 0 == 0
         hadPart = claim.size != nil
         guard let size = claim.size else { return }
         metadata = metadataFile?.read()
@@ -95,7 +99,7 @@ extension DownloadStore {
         let mayComeBack = !isNew && !isTemporary
         if try removeMetadata() || mayComeBack { try folder.synchronize() }
         isNew = false
-        try folder.get(files.truncate(file, to: 0))
+        if !isEmpty { try folder.get(files.truncate(file, to: 0)) }
         length = 0
         checksum = options.checksum?.algorithm.makeStream()
         note(metadata)
@@ -117,6 +121,7 @@ extension DownloadStore {
     /// Appends bytes to the partial file.
     func write(_ bytes: UnsafeRawBufferPointer) throws(FileOperationError) {
         let file = try opened()
+        isEmpty = false
         var rest = bytes
         while !rest.isEmpty {
             let count = try folder.get(files.write(file, rest))
@@ -162,7 +167,7 @@ extension DownloadStore {
     /// Removes the metadata file, and returns whether one existed, even one of another download.
     private func removeMetadata() throws(FileOperationError) -> Bool {
         (metadata, owesMetadata) = (nil, false)
-        let wasThere = try metadataFile?.remove() ?? false
+        let wasThere = try metadataFile?.remove(afterCrash: !isNew) ?? false
         mayHaveMetadata = false
         return wasThere
     }
@@ -211,24 +216,19 @@ extension DownloadStore {
             self.file = nil
             return place.url(named: name)
         }
-        guard place.isHere(file, place.part), try folder.get(files.status(of: file)).size == length else {
-            throw folder.error(.changedMeanwhile)
-        }
-        try checkPlace(for: metadata)
+        guard place.status(of: identity, at: place.part)?.size == length else { throw folder.error(.changedMeanwhile) }
         let permissions = try metadataFile?.permissions(asked: options.permissions & 0o777)
         do throws(FileOperationError) {
             // Set the permissions at the last moment, because they could prevent resuming the download.
             try folder.get(files.setPermissions(permissions ?? DownloadClaim.permissions, of: file))
-            try place.rename(to: folder.entry(name))
+            try place.rename(to: folder.entry(name), for: metadata)
         } catch {
             _ = files.setPermissions(DownloadClaim.permissions, of: file)
             throw error
         }
         self.file = nil
-        guard let status = place.status(of: file, at: folder.entry(name)) else {
-            throw folder.error(.changedMeanwhile)
-        }
-        published = status
+        published = place.status(of: identity, at: folder.entry(name))
+        if published == nil { throw folder.error(.changedMeanwhile) }
         forgetMetadata()
         if options.isDurable {
             // This flushes the permissions. The bytes were flushed before.
@@ -248,7 +248,7 @@ extension DownloadStore {
         (metadata, owesMetadata) = (nil, false)
         guard mayHaveMetadata,
             case .success(let mark) = files.openToAppend(place.part, makingItWith: DownloadClaim.permissions),
-            case .success = files.claim(mark), place.isHere(mark, place.part)
+            (try? DownloadClaim.take(mark, place)) != nil
         else { return }
         _ = try? removeMetadata()
         _ = files.remove(place.part, isDirectory: false)
@@ -277,7 +277,7 @@ extension DownloadStore {
         guard let file = exchange(&file, with: nil) else { return }
         // Remove the files while they are still claimed, so that they belong to this download.
         _ = try? removeMetadata()
-        if place.isHere(file, place.part) { _ = files.remove(place.part, isDirectory: false) }
+        if place.status(of: identity, at: place.part) != nil { _ = files.remove(place.part, isDirectory: false) }
         _ = files.close(file)
         folder.discard()
     }
@@ -291,15 +291,17 @@ struct DownloadMetadataFile {
 
     private let folder: PreparedFolder
     private let entry: FolderEntry
-    /// The file to which new metadata is written before it replaces the old metadata.
+    /// A file that exists only for a moment, such as new metadata before it replaces the old metadata.
+    ///
+    /// If a terminated process left such a file, the next download removes it.
     private let passing: FolderEntry
 
     /// Creates the file for the names of a download, or returns `nil` if the download has no metadata file.
     init?(_ names: DownloadNames, in folder: PreparedFolder) {
-        guard let name = names.metadata, let passing = names.passing else { return nil }
+        guard let name = names.metadata else { return nil }
         self.folder = folder
         entry = folder.entry(name)
-        self.passing = folder.entry(passing)
+        passing = folder.entry(name + ".new")
     }
 
     private var files: FileSystem { folder.files }
@@ -323,13 +325,15 @@ struct DownloadMetadataFile {
     }
 
     /// Removes the metadata file, and returns whether one existed.
-    func remove() throws(FileOperationError) -> Bool {
-        // This file remains only if the process was terminated while it wrote the file.
-        _ = files.remove(passing, isDirectory: false)
+    ///
+    /// - Parameter afterCrash: Whether the process that wrote the partial file may have been terminated while it wrote
+    ///   metadata.
+    func remove(afterCrash: Bool) throws(FileOperationError) -> Bool {
         let result = files.remove(entry, isDirectory: false)
-        if case .failure(SystemError(ENOENT)) = result { return false }
-        try folder.get(result)
-        return true
+        let isMissing = if case .failure(SystemError(ENOENT)) = result { true } else { false }
+        if afterCrash || !isMissing { _ = files.remove(passing, isDirectory: false) }
+        if !isMissing { try folder.get(result) }
+        return !isMissing
     }
 
     /// Returns the permissions that a new file gets here, reduced by the `umask`.
@@ -354,10 +358,6 @@ struct DownloadNames {
     let part: String
     /// The name of the metadata file, or `nil` for a temporary file, which no other download resumes.
     let metadata: String?
-    /// The name of a file that exists only for a moment, such as metadata that is being written.
-    ///
-    /// If a terminated process left such a file, the next download removes it.
-    var passing: String? { metadata.map { $0 + ".new" } }
 
     /// Creates names that the next download to the same destination finds again.
     init(identity: String) {

@@ -53,7 +53,7 @@ package final class DownloadWork {
     }
 
     /// The headers of the response if it is the file, as they would be for the whole file.
-    package var presentHead: ResponseHead? { machine?.isWriting == true ? head?.asWhole(length: nil) : nil }
+    package var presentHead: ResponseHead? { machine?.hasFile == true ? head?.asWhole(length: nil) : nil }
 
     /// Whether the current response is unusable, so that another request is sent.
     package var asksAnew: Bool { machine?.isAskingAnew == true }
@@ -178,6 +178,8 @@ package final class DownloadWork {
         lastCheckpoint = clock.now
         guard let store, let total = metadata.total else { return true }
         let missing = total - store.length
+        // The write of a small file fails just as early.
+        guard missing > DownloadStore.worthMetadata else { return true }
         let free = store.freeBytes(wanted: missing)
         guard missing > free else { return true }
         machine?.fail(
@@ -322,31 +324,6 @@ package final class DownloadCancellation: Sendable {
     package var isSet: Bool { state.withLock { $0 } }
 
     package func set() { state.withLock { $0 = true } }
-}
-
-/// The order in which the runs of a download use its files.
-struct DownloadTurn: Sendable {
-    private var isTaken = false
-    private var waiting: [@Sendable () -> Void] = []
-
-    /// Takes the turn, or returns `false` and stores `begin` if another run has the turn.
-    mutating func take(_ begin: @escaping @Sendable () -> Void) -> Bool {
-        guard isTaken else {
-            isTaken = true
-            return true
-        }
-        waiting.append(begin)
-        return false
-    }
-
-    /// Ends the turn, and returns the closure that starts the next run, to be called without holding the lock.
-    mutating func pass() -> (@Sendable () -> Void)? {
-        if waiting.isEmpty {
-            isTaken = false
-            return nil
-        }
-        return waiting.removeFirst()
-    }
 }
 
 /// The amount of data from an earlier, incomplete download that this download resumed or discarded.

@@ -35,7 +35,7 @@ extension NetworkError {
     }
 
     /// Returns an error with an additional sentence before the message of a file error.
-    private static func saving(_ error: FileOperationError, _ sentence: String) -> NetworkError {
+    static func saving(_ error: FileOperationError, _ sentence: String) -> NetworkError {
         let known = NetworkError(error)
         return NetworkError(
             code: known.code, phase: .saving, message: "\(sentence) \(error.message)", underlying: known.underlying)

@@ -191,7 +191,7 @@ package final class DownloadReceiver: NetworkReceiver {
     }
 
     package func task(_ task: any NetworkTask, didReceive head: ResponseHead) {
-        if inbox.withLock({ $0.put(head) }) { work(for: task) }
+        start(inbox.withLock { $0.put(head) }, for: task)
     }
 
     package func task(_ task: any NetworkTask, didReceive bytes: UnsafeRawBufferPointer) {
@@ -199,7 +199,11 @@ package final class DownloadReceiver: NetworkReceiver {
         // the queue might otherwise let it proceed before it is held.
         let holds = inbox.withLock { $0.isFilled(by: bytes.count) }
         if holds { task.hold() }
-        switch inbox.withLock({ $0.put(bytes, isHeld: holds) }) {
+        start(inbox.withLock { $0.put(bytes, isHeld: holds) }, for: task)
+    }
+
+    private func start(_ need: DownloadInbox.Need, for task: any NetworkTask) {
+        switch need {
         case .none: break
         case .now: work(for: task)
         case .soon:
@@ -221,7 +225,7 @@ package final class DownloadReceiver: NetworkReceiver {
     }
 
     package func task(_ task: any NetworkTask, didCollect metrics: TransferMetrics) {
-        if inbox.withLock({ $0.put(metrics) }) { work(for: task) }
+        inbox.withLock { $0.put(metrics) }
     }
 
     package func task(_ task: any NetworkTask, didEndWith error: NetworkError?) {
@@ -229,7 +233,8 @@ package final class DownloadReceiver: NetworkReceiver {
     }
 
     private func work(for task: any NetworkTask) {
-        download.perform { [self] work in
+        let isBrief = download.endsBriefly && inbox.withLock { $0.isBrief }
+        download.perform(isBrief: isBrief) { [self] work, _ in
             var memory: [UInt8] = []
             while let batch = inbox.withLock({ $0.take(exchange(&memory, with: [])) }) {
                 if batch.proceeds { task.proceed() }
@@ -241,7 +246,11 @@ package final class DownloadReceiver: NetworkReceiver {
                     callbacks.watcher?.measured(metrics)
                     callbacks.tellMetrics(metrics)
                 }
-                if let end = batch.end { return conclude(end, work) }
+                if let end = batch.end {
+                    var error: NetworkError?
+                    if case .failure(let failure) = end { error = failure }
+                    return callbacks.whenDone(work.end(error))
+                }
                 memory = batch.bytes
             }
         }
@@ -251,20 +260,13 @@ package final class DownloadReceiver: NetworkReceiver {
         if let head = batch.head {
             let goesOn = work.receive(head, refuses: callbacks.refuses)
             if work.asksAnew { callbacks.watcher?.left(head) } else { callbacks.watcher?.answered(head) }
-            guard goesOn else { return false }
             if let head = work.presentHead { callbacks.tellHead(head, work.start) }
+            guard goesOn else { return false }
         }
         guard !batch.bytes.isEmpty else { return true }
         let goesOn = batch.bytes.withUnsafeBytes { work.receive($0) }
         if goesOn { callbacks.tellProgress(work.progress) }
         return goesOn
-    }
-
-    private func conclude(_ end: Result<Void, NetworkError>, _ work: DownloadWork) {
-        switch end {
-        case .success: callbacks.whenDone(work.end(nil))
-        case .failure(let error): callbacks.whenDone(work.end(error))
-        }
     }
 }
 

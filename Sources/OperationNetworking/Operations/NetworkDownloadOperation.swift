@@ -53,6 +53,7 @@ open class NetworkDownloadOperation<ResultType: Sendable>: NetworkOperation<URL,
     private let saving = Locked(Saving())
 
     package override var isPlain: Bool { type(of: self) == NetworkDownloadOperation<ResultType>.self }
+    package override var isBrief: Bool { isPlain && operationSession.startsTasksBriefly }
 
     /// The directory in which the operation creates its temporary file.
     ///

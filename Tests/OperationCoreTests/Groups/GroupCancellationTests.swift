@@ -194,6 +194,49 @@ struct GroupCancellationTests {
         #expect(group.outcome?.cancellationCause == .requested && kept.outcome == .success(1))
     }
 
+    @Test func `a cancellation ends all waiting children before it cancels one that runs`() async throws {
+        let waiting = (0..<100).map { HandDriven("\($0)") }
+        let areEnded = Locked(false)
+        let running = HandDriven(
+            hooks: .init(cancel: { _ in areEnded.withLock { $0 = waiting.allSatisfy(\.isFinished) } }))
+        let group = GroupOperation(policy: .collectAll, on: QueueManager(width: 1))
+        try group.add([running] + waiting)
+        group.start()
+        while running.state != .executing { await Task.yield() }
+        group.cancel()
+        #expect(areEnded.withLock { $0 } && waiting.allSatisfy { $0.calls.events.isEmpty })
+        await group.ended()
+    }
+
+    @Test func `a shielded child that gets a free slot during the cancellation continues`() async throws {
+        let queue = QueueManager(width: 1)
+        let group = GroupOperation(policy: .collectAll, on: queue)
+        let (kept, last) = (HandDriven("kept"), HandDriven("last"))
+        last.queuePriority = .veryHigh
+        // The closure of the first child is released before the cancellation reaches the slot of the last one.
+        let freeSlot: @Sendable () -> Void = { [weak group] in
+            let isFree = DispatchSemaphore(value: 0)
+            Thread.detachNewThread {
+                last.finish(withResult: 1)
+                isFree.signal()
+            }
+            isFree.wait()
+            try? group?.add(kept, isShielded: true)
+        }
+        try group.add(ClosureOperation { [word = LastWord(freeSlot)] in withExtendedLifetime(word) { 1 } })
+        try group.add((0..<80).map { HandDriven("\($0)") } + [last])
+        queue.isSuspended = true
+        group.start()
+        while queue.counts.ready < 82 { await Task.yield() }
+        queue.isSuspended = false
+        while last.state != .executing { await Task.yield() }
+        group.cancel()
+        #expect(last.outcome == .success(1) && !kept.isCancelled && !group.isFinished)
+        await kept.finishOnceBegun(withResult: 2)
+        await group.ended()
+        #expect(kept.outcome == .success(2) && group.isCancelled)
+    }
+
     @Test func `a suspended group begins no children, and its body keeps waiting`() async throws {
         let queue = QueueManager("hold")
         let began = Gate()

@@ -1,6 +1,7 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
+import Foundation
 import Testing
 
 @testable import OperationNetworking
@@ -16,6 +17,8 @@ struct DownloadInboxTests {
         return [UInt8](repeating: 7, count: count).withUnsafeBytes { inbox.put($0, isHeld: holds) }
     }
 
+    private func put(_ head: ResponseHead, _ inbox: inout DownloadInbox) -> DownloadInbox.Need { inbox.put(head) }
+
     @Test func `a few bytes are processed at the end of the turn, and a full portion immediately`() {
         var inbox = DownloadInbox()
         #expect(put(DownloadInbox.portion - 1, &inbox) == .soon)
@@ -24,6 +27,27 @@ struct DownloadInboxTests {
         let batch = take(&inbox)
         #expect(batch?.bytes.count == DownloadInbox.portion + 10 && batch?.proceeds == false)
         #expect(take(&inbox) == nil)
+    }
+
+    @Test func `headers wait for the end of the turn, so that a small response is processed as a whole`() {
+        var inbox = DownloadInbox()
+        let head = ResponseHead(url: URL(filePath: "/"), status: 200)
+        #expect(put(head, &inbox) == .soon)
+        #expect(put(10, &inbox) == .soon)
+        #expect(!inbox.isBrief)
+        let isWoken = inbox.put(end: nil)
+        #expect(isWoken && inbox.isBrief)
+        let batch = take(&inbox)
+        #expect(batch?.head == head && batch?.bytes.count == 10 && batch?.end != nil)
+        // Headers alone are processed, too, and a failure or a large rest may take longer.
+        #expect(put(head, &inbox) == .none)
+        #expect(take(&inbox)?.head == head)
+        #expect(take(&inbox) == nil)
+        #expect(put(head, &inbox) == .soon)
+        #expect(settle(&inbox))
+        #expect(put(DownloadInbox.portion + 1, &inbox) == .none)
+        _ = inbox.put(end: nil)
+        #expect(!inbox.isBrief)
     }
 
     @Test func `postponed bytes are processed once`() {

@@ -9,28 +9,39 @@ import Testing
 
 @Suite("Metadata of a download", .timeLimit(.minutes(3)))
 struct DownloadMetadataTests {
-    /// Records the renames and the opened files of the download, except for the destination file.
-    private func counted() -> (files: FileSystem, made: EventRecorder<String>) {
-        let made = EventRecorder<String>()
+    /// The calls are the whole cost of a small file, so each new one has to be justified here.
+    @Test("A small download makes only the calls that its promises need", arguments: [false, true])
+    func small(isDurable: Bool) async throws {
+        let bench = try DownloadBench(), made = EventRecorder<FileSystemCall.Kind>()
         let files = FileSystem { call in
-            if call.kind == .rename { made.record("rename") }
-            if call.kind == .open, let name = call.name?.description, name.hasPrefix(".operationkit-") {
-                made.record("open \(name.suffix(5))")
-            }
+            // The bytes may arrive in several parts.
+            if call.kind != .write || made.events.last != .write { made.record(call.kind) }
             return .proceed
         }
-        return (files, made)
+        bench.serve(DownloadBench.resource(10_000))
+        var options = DownloadOptions()
+        options.isDurable = isDurable
+        let conclusion = try await bench.download(to: .folder(bench.folder), options: options, files: files)
+        #expect(conclusion.file != nil && bench.holds("file", size: 10_000))
+        #expect(bench.names() == ["file"])
+        // The directory and the partial file, which is claimed and checked.
+        let begun: [FileSystemCall.Kind] = [.open, .open, .claim, .status, .status]
+        // The destination is free, no metadata is left, and the bytes are written.
+        let written: [FileSystemCall.Kind] = [.status, .remove, .write]
+        let moved: [FileSystemCall.Kind] = [.status, .setPermissions, .renameExclusively, .status]
+        let flushed: [FileSystemCall.Kind] = isDurable ? [.synchronize] : []
+        #expect(made.events == begun + written + flushed + moved + flushed + flushed + [.close])
     }
 
-    @Test("A small download that succeeds writes no metadata, and opens its partial file twice")
-    func small() async throws {
-        let bench = try DownloadBench(), (files, made) = counted()
-        bench.serve(DownloadBench.resource(10_000))
-        let conclusion = try await bench.download(to: .file(bench.url("file")), files: files)
-        #expect(conclusion.file != nil && bench.holds("file", size: 10_000))
-        #expect(!made.events.contains("rename"))
-        #expect(made.events.count { $0 == "open .part" } == 2, "\(made.events)")
-        #expect(bench.names() == ["file"])
+    @Test("A small download removes the metadata that a killed process did not finish")
+    func unfinished() async throws {
+        let bench = try DownloadBench()
+        try await bench.leavePart()
+        let metadata = try #require(bench.metadataURL)
+        try FileManager.default.moveItem(at: metadata, to: URL(fileURLWithPath: metadata.path + ".new"))
+        bench.serve(DownloadBench.resource(1_000))
+        #expect(try await bench.download(to: .file(bench.url("file"))).file?.resumedBytes == 0)
+        #expect(bench.names() == ["file"] && bench.holds("file", size: 1_000))
     }
 
     @Test("Only a file of at least 64 KiB has metadata before its final rename", arguments: [65_535, 65_536])

@@ -15,6 +15,13 @@ struct DownloadItem: Sendable {
     /// The name of the file in the directory, or nil if the user specified no name.
     var name: String?
     var checksum: FileChecksum?
+    /// The last part of the URL, as a valid file name.
+    let nameOfURL: String
+
+    init(index: Int, text: String, url: URL, name: String? = nil, checksum: FileChecksum? = nil) {
+        (self.index, self.text, self.url, self.name, self.checksum) = (index, text, url, name, checksum)
+        nameOfURL = DownloadFileName.name(for: ResponseHead(url: url, status: 200))
+    }
 
     /// The URL without the user name, password and query values, which can be secret.
     var shownURL: String { RequestSummary(method: "GET", url: url).url }
@@ -31,7 +38,4 @@ struct DownloadItem: Sendable {
 
     /// The name to show until the response determines the name of the file.
     var shownName: String { name ?? nameOfURL }
-
-    /// The last part of the URL, as a valid file name.
-    var nameOfURL: String { DownloadFileName.name(for: ResponseHead(url: url, status: 200)) }
 }

@@ -79,7 +79,7 @@ struct ItemReader {
     }
 
     private mutating func add(_ text: String, name: String?, checksum: FileChecksum?, at place: String) {
-        let shown = DownloadItem.shown(text)
+        var shown: String { DownloadItem.shown(text) }
         guard let url = URL(string: text) else {
             return problems.append(
                 "\(place)'\(shown)' is not a URL. Include the scheme, and percent-encode special characters.")

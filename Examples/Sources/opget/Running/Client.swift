@@ -73,11 +73,13 @@ final class Client: Sendable {
     func category(of item: DownloadItem) -> OperationCategory { hosts.category(of: item.url) }
 
     /// Configures an operation in the same way as all other operations.
-    func prepare(_ operation: some AnyNetworkOperation, for item: DownloadItem) {
-        operation.name = item.shownURL
+    ///
+    /// - Parameter limitsHost: Whether more operations for the host may run at the same time than the limit allows.
+    func prepare(_ operation: some AnyNetworkOperation, for item: DownloadItem, limitsHost: Bool = true) {
+        operation.name = item.shownName
         operation.retry = settings.retries > 0 ? retry : nil
         operation.offline = settings.waitsForNetwork ? .standard : nil
-        operation.categories = [category(of: item)]
+        if limitsHost { operation.categories = [category(of: item)] }
         operation.progressPacing = ProgressPacing(smallestStep: 64 << 10)
     }
 }

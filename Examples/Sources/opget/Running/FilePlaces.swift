@@ -21,12 +21,15 @@ final class FilePlaces: Sendable {
     private let state = Mutex(State())
     /// The names of the files that were in the directory before the run, if the run replaces files.
     private let before: Set<String>
+    /// Whether the directory may contain partial files of downloads in segments.
+    let hasSegments: Bool
 
     init(_ settings: Settings) {
         self.settings = settings
         directory = URL(filePath: Self.absolute(settings.directory), directoryHint: .isDirectory)
-        let isAsked = settings.existing == .replace
-        before = Set(isAsked ? (try? FileManager.default.contentsOfDirectory(atPath: directory.path)) ?? [] : [])
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: directory.path)) ?? []
+        before = settings.existing == .replace ? Set(names) : []
+        hasSegments = settings.segments > 1 || names.contains { $0.hasPrefix(SegmentNames.prefix) }
     }
 
     /// Returns an absolute path, so that a leading `~` does not mean the home directory.
@@ -72,6 +75,13 @@ final class FilePlaces: Sendable {
     func take(_ path: String) { state.withLock { _ = $0.taken.insert(path) } }
 
     private func isTaken(_ place: URL) -> Bool { state.withLock { $0.taken.contains(place.path) } }
+
+    /// Returns the names of a file's partial files in segments, or nil if there were none before the run.
+    ///
+    /// The program looks at the directory once, and not once for each file of a long list.
+    func segments(of item: DownloadItem, at place: @autoclosure () -> URL) -> SegmentNames? {
+        hasSegments || item.name?.contains("/") == true ? SegmentNames(for: place()) : nil
+    }
 
     func isThere(_ place: URL) -> Bool { FileManager.default.fileExists(atPath: place.path) }
 

@@ -46,11 +46,16 @@ final class Reporter: Sendable {
         self.state = Mutex(state)
     }
 
+    /// Whether the user or the log sees the progress of a download.
+    var showsProgress: Bool { !isQuiet || log != nil }
+
     private func row(_ item: DownloadItem) -> Int? {
         state.withLock { $0.rows.indices.contains(item.index) ? $0.rows[item.index] : nil }
     }
 
-    private func write(_ event: RunEvent) {
+    private func write(_ event: @autoclosure () -> RunEvent) {
+        if log == nil { return }
+        let event = event()
         queue.async { [self] in log?.write(event) }
     }
 
@@ -158,6 +163,10 @@ final class Reporter: Sendable {
             return result
         }
         guard let result = known else { return }
+        if isQuiet, case .failed(let failure) = result {
+            display.say("opget: \(item.shownURL): \(failure.message)")
+        }
+        guard showsProgress else { return }
         var event = RunEvent("done", item)
         switch result {
         case .done(let report):
@@ -173,11 +182,7 @@ final class Reporter: Sendable {
             event.event = "skip"
             event.file = path
         case .failed(let failure):
-            if isQuiet {
-                display.say("opget: \(item.shownURL): \(failure.message)")
-            } else {
-                endRow(item, ProgressRow(item.shownURL, state: .failed, note: failure.message))
-            }
+            endRow(item, ProgressRow(item.shownURL, state: .failed, note: failure.message))
             event.event = "fail"
             (event.code, event.status, event.exit) = (failure.code, failure.httpStatus, failure.status.rawValue)
             event.message = failure.message
@@ -186,8 +191,8 @@ final class Reporter: Sendable {
         write(event)
     }
 
-    private func endRow(_ item: DownloadItem, _ row: ProgressRow) {
-        if let id = self.row(item) { display.set(id, to: row) }
+    private func endRow(_ item: DownloadItem, _ row: @autoclosure () -> ProgressRow) {
+        if let id = self.row(item) { display.set(id, to: row()) }
     }
 
     private static func name(_ path: String) -> String { (path as NSString).lastPathComponent }

@@ -23,9 +23,13 @@ final class Runner: Sendable {
         self.reporter = reporter
         places = FilePlaces(client.settings)
         queue = QueueManager("opget", width: client.settings.jobs)
-        // The limit keeps the number of operations small, even for a long list.
-        queue.capacity = max(client.settings.jobs * 2, 16)
+        // The limit keeps the number of operations small, even for a long list. There is room for a batch while all
+        // slots of the queue are in use.
+        queue.capacity = client.settings.jobs + 2 * Self.batchSize
     }
+
+    /// The number of operations that are added together, so that not every end of a download wakes this program's task.
+    private static let batchSize = 8
 
     /// Cancels all downloads and starts no others, but keeps the received bytes.
     func interrupt(_ number: Int32) {
@@ -53,13 +57,22 @@ final class Runner: Sendable {
     }
 
     private func feed() async {
+        var batch: [(item: DownloadItem, operation: ManagedOperation)] = []
         for item in items {
             if isInterrupted { return }
             guard let operation = operation(for: item) else { continue }
-            do {
-                try await queue.addWhenThereIsRoom(operation)
-            } catch {
-                if isInterrupted { return }
+            batch.append((item, operation))
+            if batch.count == Self.batchSize { await add(exchange(&batch, with: [])) }
+        }
+        await add(batch)
+    }
+
+    private func add(_ batch: [(item: DownloadItem, operation: ManagedOperation)]) async {
+        do {
+            try await queue.addWhenThereIsRoom(batch.map(\.operation))
+        } catch {
+            if isInterrupted { return }
+            for (item, _) in batch {
                 reporter.ended(item, .failed(FileFailure(.failure, "\(error.code)", error.message)))
             }
         }
@@ -72,14 +85,17 @@ final class Runner: Sendable {
             reporter.ended(item, .failed(.nameTwice))
             return nil
         }
-        let expected = places.expected(for: item)
         let settings = client.settings
-        if settings.existing == .skip, places.isOld(expected), item.checksum == nil {
-            SegmentNames(for: expected).removeOrphan()
-            reporter.ended(item, .skipped(path: expected.path))
-            return nil
+        let segments = places.segments(of: item, at: places.expected(for: item))
+        if settings.existing == .skip, item.checksum == nil {
+            let expected = places.expected(for: item)
+            if places.isOld(expected) {
+                segments?.removeOrphan()
+                reporter.ended(item, .skipped(path: expected.path))
+                return nil
+            }
         }
-        let isInPieces = settings.segments > 1 || SegmentNames(for: expected).exist
+        let isInPieces = settings.segments > 1 || segments?.exist == true
         let asksBack =
             settings.existing == .skip && item.checksum != nil || settings.existing == .replace && known == nil
         if !isInPieces, !asksBack { return stream(item) }
@@ -189,24 +205,26 @@ final class Runner: Sendable {
         let destination: DownloadDestination = known.map { .file($0) } ?? .folder(places.directory)
         // Reading the list has already created the same request successfully.
         guard let request = try? Client.request("GET", item.url, settings) else { return nil }
-        let operation = NetworkDownloadOperation<URL>(request: request, urlSession: client.session) { file, _ in file }
+        let operation = NetworkDownloadOperation<URL>(request: request, urlSession: client.session) { $0.body }
         operation.destination = destination
         let replaces = settings.existing == .replace && known != nil
         operation.downloadOptions.existingItem = replaces ? .replace : .refuse
         operation.downloadOptions.checksum = item.checksum
         operation.downloadOptions.isDurable = settings.isDurable
         operation.callbackQueue = client.callbacks
-        client.prepare(operation, for: item)
+        client.prepare(
+            operation, for: item, limitsHost: settings.jobs > settings.perHost || places.hasSegments)
         if settings.beginsAnew {
             _ = try? destination.removePart(of: item.url, options: operation.downloadOptions)
             try? SegmentNames(for: places.expected(for: item)).remove()
         }
-        let observer = DownloadObserver { [reporter] in reporter.began(item) }
-        operation.addNetworkObserver(observer)
         let starts = DownloadStarts(item, reporter)
-        operation.onDownloadProgress { [reporter] operation, progress in
-            starts.note(operation)
-            reporter.advanced(item, to: progress.completedBytes, of: progress.totalBytes)
+        if reporter.showsProgress {
+            operation.addNetworkObserver(DownloadObserver { [reporter] in reporter.began(item) })
+            operation.onDownloadProgress { [reporter] operation, progress in
+                starts.note(operation)
+                reporter.advanced(item, to: progress.completedBytes, of: progress.totalBytes)
+            }
         }
         operation.retryHandler = { [reporter] in reporter.retried(item, $0) }
         operation.offlineHandler = { [reporter] in reporter.waitsForNetwork(item) }
@@ -219,8 +237,7 @@ final class Runner: Sendable {
             // The operation lives until it has notified its observers of a result or an error.
             guard let operation else { return }
             starts.note(operation)
-            let place = known ?? observer.head.map { places.place(of: item, $0) }
-            whenDone(end(of: operation, item, place, outcome.error))
+            whenDone(end(of: operation, item, known, outcome.error))
         }
         return operation
     }
@@ -230,14 +247,16 @@ final class Runner: Sendable {
     ) -> StreamEnd {
         if let error {
             guard error.code == .destinationExists else { return .ended(.failed(FileFailure(error))) }
-            return .exists(place ?? places.expected(for: item))
+            let answered = operation.responseHead.map { places.place(of: item, $0) }
+            return .exists(place ?? answered ?? places.expected(for: item))
         }
         guard let file = (operation as? NetworkDownloadOperation<URL>)?.downloadedFile else {
             return .ended(.failed(FileFailure(.failure, "noFile", "The download ended without a file.")))
         }
-        places.take(file.url.path)
+        let path = file.url.path
+        places.take(path)
         // A partial file of an earlier run with segments is no longer necessary.
-        try? SegmentNames(for: file.url).remove()
-        return .ended(.done(FileReport(path: file.url.path, bytes: file.length)))
+        try? places.segments(of: item, at: file.url)?.remove()
+        return .ended(.done(FileReport(path: path, bytes: file.length)))
     }
 }

@@ -5,14 +5,16 @@ import Foundation
 
 /// The paths of the hidden partial file and its metadata file, next to the destination.
 struct SegmentNames: Sendable {
+    static let prefix = ".opget-"
+
     let part: URL
     let metadata: URL
 
     init(for place: URL) {
         let key = SegmentMetadata.hash("file \(place.lastPathComponent)".utf8)
         let folder = place.deletingLastPathComponent()
-        part = folder.appending(path: ".opget-\(key).part")
-        metadata = folder.appending(path: ".opget-\(key).metadata")
+        part = folder.appending(path: "\(Self.prefix)\(key).part")
+        metadata = folder.appending(path: "\(Self.prefix)\(key).metadata")
     }
 
     /// A Boolean value that indicates whether a later run can resume the download.

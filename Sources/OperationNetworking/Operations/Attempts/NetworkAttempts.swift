@@ -135,12 +135,13 @@ public final class NetworkAttempts: Sendable {
         }
     }
 
-    /// Evaluates the response on another thread than that of the session.
+    /// Evaluates the response on this thread if it may block, which the thread of a session may not.
     private func evaluateElsewhere() {
         let (host, count) = state.withLock { ($0.host, $0.received) }
         if let host, count <= Self.mostBytesInTask, host.evaluatesBriefly, host.performInWaitingTask(evaluateInTask) {
             return
         }
+        if LentThread.mayBlock { return perform(evaluate()) }
         EvaluationPool.shared.run { self.perform(self.evaluate()) }
     }
 

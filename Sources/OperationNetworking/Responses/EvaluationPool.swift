@@ -5,7 +5,8 @@ import Dispatch
 import Foundation
 import OperationCore
 
-/// A pool of threads that create results, so that they do not block the threads of sessions and callers.
+/// A pool of threads that create results and write small downloads, so that they do not block the threads of sessions
+/// and callers.
 ///
 /// A thread performs one evaluation after another, so that many simultaneous responses need few wake-ups. For the
 /// same reason, the first thread starts only when a busy session has delivered a few responses or becomes idle. A
