@@ -42,7 +42,7 @@ public final class ManualWorkers: Sendable {
     }
 
     /// The number of simulated threads that currently work for the queues.
-    public var count: Int { source.seats.withLock { $0.count } }
+    public var count: Int { source.workers.withLock { $0.count } }
 
     /// Runs one step of a simulated thread.
     ///
@@ -52,20 +52,20 @@ public final class ManualWorkers: Sendable {
     /// - Returns: A Boolean value that indicates whether a thread with this index exists.
     @discardableResult
     public func step(_ index: Int = 0) -> Bool {
-        let seat = source.seats.withLock { $0.indices.contains(index) ? $0[index] : nil }
-        guard let seat else { return false }
-        if !seat.step() { source.seats.withLock { $0.removeAll { $0 === seat } } }
+        let worker = source.workers.withLock { $0.indices.contains(index) ? $0[index] : nil }
+        guard let worker else { return false }
+        if !worker.step() { source.workers.withLock { $0.removeAll { $0 === worker } } }
         return true
     }
 
     /// Returns whether a thread has taken an operation that it runs in its next step.
     package func isBusy(_ index: Int) -> Bool {
-        source.seats.withLock { $0.indices.contains(index) && $0[index].isBusy }
+        source.workers.withLock { $0.indices.contains(index) && $0[index].isBusy }
     }
 
     /// Returns the identity of the thread at an index, which changes when a thread before it ends.
     package func identity(_ index: Int) -> ObjectIdentifier? {
-        source.seats.withLock { $0.indices.contains(index) ? ObjectIdentifier($0[index]) : nil }
+        source.workers.withLock { $0.indices.contains(index) ? ObjectIdentifier($0[index]) : nil }
     }
 
     /// Runs steps of the simulated threads until all threads have ended.
@@ -74,14 +74,14 @@ public final class ManualWorkers: Sendable {
     }
 
     private final class Source: WorkerSource {
-        let seats = Locked<[ManualSeat]>([])
+        let workers = Locked<[ManualWorker]>([])
         private let time = Locked<UInt64>(0)
         private let areBodiesShort: Bool
 
         init(areBodiesShort: Bool) { self.areBodiesShort = areBodiesShort }
 
         func provide(for engine: QueueEngine) -> Bool {
-            seats.withLock { $0.append(ManualSeat(engine)) }
+            workers.withLock { $0.append(ManualWorker(engine)) }
             return true
         }
 

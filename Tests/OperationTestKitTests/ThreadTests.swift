@@ -95,7 +95,7 @@ private final class Token: Sendable {}
 
 /// A meeting point at which all threads wait for each other.
 private final class Meeting: Sendable {
-    private let attendance = EventRecorder<Int>()
+    private let endWait = EventRecorder<Int>()
     private let gate = Gate()
     private let size: Int
 
@@ -103,8 +103,8 @@ private final class Meeting: Sendable {
 
     @available(*, noasync)
     func attend() {
-        attendance.record(1)
-        if attendance.count == size { gate.open() }
+        endWait.record(1)
+        if endWait.count == size { gate.open() }
         gate.wait()
     }
 }

@@ -21,7 +21,7 @@ import OperationNetworking
 /// ```
 ///
 /// `Docs/Design/BackgroundSessions.md` describes the contract.
-package struct BackgroundLedger<Transfer, Answer, Rule, Handler> {
+package struct BackgroundLedger<Transfer, Response, Rule, Handler> {
     /// The result of a transfer that ended.
     package struct Ending {
         package var file: SpooledFile?
@@ -63,12 +63,12 @@ package struct BackgroundLedger<Transfer, Answer, Rule, Handler> {
         /// Send the request again from its beginning, because the system did not accept the resume data.
         case startOver(Transfer)
         /// Pass on a transfer that no task of this run waits for.
-        case deliverOrphan(Rule, Answer, Ending)
+        case deliverOrphan(Rule, Response, Ending)
     }
 
     /// The orphans that are delivered when a rule is set.
     package struct Release {
-        package var orphans: [(Answer, Ending)] = []
+        package var orphans: [(Response, Ending)] = []
         /// The number of orphans that were removed because too many were held.
         package var removed = 0
     }
@@ -103,7 +103,7 @@ package struct BackgroundLedger<Transfer, Answer, Rule, Handler> {
     private var keys: [Int: RequestKey] = [:]
     private var endings: [Int: Ending] = [:]
     private var rule: Rule?
-    private var held = Fifo<(Answer, Ending)>()
+    private var held = Fifo<(Response, Ending)>()
     private var removed = 0
     /// The running transfers that the program asked for and that no task waits for.
     private var listed: Set<Int> = []
@@ -184,7 +184,7 @@ extension BackgroundLedger {
     }
 
     /// Records that a transfer ended, and returns the action to take.
-    package mutating func end(_ number: Int, _ end: End, _ answer: @autoclosure () -> Answer) -> Action {
+    package mutating func end(_ number: Int, _ end: End, _ answer: @autoclosure () -> Response) -> Action {
         events += 1
         listed.remove(number)
         if listings > 0 { endedWhileListing.insert(number) }

@@ -27,7 +27,7 @@ package protocol BackgroundSystem: Sendable {
 package final class BackgroundTransfers: NetworkSession {
     package typealias Rule = @Sendable (Orphan) -> Void
     package typealias Handler = @MainActor @Sendable () -> Void
-    fileprivate typealias Ledger = BackgroundLedger<URLSessionEvent.Tell, Answer, Rule, Handler>
+    fileprivate typealias Ledger = BackgroundLedger<URLSessionEvent.Handler, Response, Rule, Handler>
 
     /// The end of a transfer that no operation waits for.
     package struct Orphan: Sendable {
@@ -41,7 +41,7 @@ package final class BackgroundTransfers: NetworkSession {
     }
 
     /// The system's report on a transfer that ended.
-    fileprivate struct Answer: Sendable {
+    fileprivate struct Response: Sendable {
         let request: URLRequest?
         let response: HTTPURLResponse?
         let resumeData: Data?
@@ -52,7 +52,7 @@ package final class BackgroundTransfers: NetworkSession {
     private let deliveries = DispatchQueue(label: "OperationKit.BackgroundSession.Orphans")
     private let folder: URL
     private let clock: any OperationClock
-    private let desk: BackgroundTaskMaker
+    private let taskMaker: BackgroundTaskMaker
     private let carrier: URLSessionAdapter
 
     /// Creates a session that waits for `connect`.
@@ -66,8 +66,8 @@ package final class BackgroundTransfers: NetworkSession {
             label: "OperationKit.BackgroundSession", attributes: .initiallyInactive, autoreleaseFrequency: .workItem)
         self.folder = folder ?? SpooledFile.backgroundFolder(name)
         self.clock = clock
-        desk = BackgroundTaskMaker()
-        carrier = URLSessionAdapter(desk, on: queue, spoolingInto: self.folder)
+        taskMaker = BackgroundTaskMaker()
+        carrier = URLSessionAdapter(taskMaker, on: queue, spoolingInto: self.folder)
     }
 
     /// Begins to work with the system, or with the reason why there is none.
@@ -78,7 +78,7 @@ package final class BackgroundTransfers: NetworkSession {
     ///   removed.
     package func connect(_ system: Result<any BackgroundSystem, NetworkError>, lifetime: TimeInterval = .infinity) {
         // Nothing runs on the queue yet.
-        desk.system = system
+        taskMaker.system = system
         if case .success = system {
             // Without the folder, each file results in an error.
             try? FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -93,11 +93,11 @@ package final class BackgroundTransfers: NetworkSession {
     package func close() {
         carrier.close()
         // The system reports no more events.
-        perform { for handler in self.desk.ledger.finishEvents() { self.call(handler) } }
+        perform { for handler in self.taskMaker.ledger.finishEvents() { self.call(handler) } }
     }
 
     /// The system, or `nil` if no more tasks can be created in it.
-    private var system: (any BackgroundSystem)? { carrier.isClosedNow ? nil : try? desk.system.get() }
+    private var system: (any BackgroundSystem)? { carrier.isClosedNow ? nil : try? taskMaker.system.get() }
 
     private func perform(_ work: @escaping @Sendable () -> Void) { queue.async(execute: work) }
 }
@@ -119,7 +119,7 @@ extension BackgroundTransfers {
     package func setRule(_ present: @autoclosure @escaping @Sendable () -> Rule?) {
         perform { [self] in
             let rule = present()
-            let release = desk.ledger.setRule(rule)
+            let release = taskMaker.ledger.setRule(rule)
             guard let rule else { return }
             for (answer, ending) in release.orphans { deliver(rule, answer, ending) }
             guard release.removed > 0 else { return }
@@ -136,14 +136,14 @@ extension BackgroundTransfers {
     package func keep(_ handler: @escaping Handler) {
         perform { [self] in
             guard system != nil else { return call(handler) }
-            lookAgain(desk.ledger.keep(handler))
+            lookAgain(taskMaker.ledger.keep(handler))
         }
     }
 
     private func lookAgain(_ silence: Ledger.Silence) {
         _ = clock.schedule(after: silence.duration) { [self] in
             perform { [self] in
-                switch desk.ledger.lookAgain(silence) {
+                switch taskMaker.ledger.lookAgain(silence) {
                 case .none: break
                 case .wait(let silence): lookAgain(silence)
                 case .call(let handler): call(handler)
@@ -174,7 +174,7 @@ extension BackgroundTransfers {
         perform { [self] in
             guard let system else { return }
             // An operation with this request must not continue the same download.
-            if let key = request.flatMap(Ledger.RequestKey.init) { _ = desk.ledger.takeResumeData(for: key) }
+            if let key = request.flatMap(Ledger.RequestKey.init) { _ = taskMaker.ledger.takeResumeData(for: key) }
             do throws(NetworkError) {
                 try Self.makeDownload(request, continuing: resumeData, in: system).resume()
             } catch {
@@ -204,11 +204,11 @@ extension BackgroundTransfers {
         await withCheckedContinuation { continuation in
             perform { [self] in
                 guard let system else { return continuation.resume(returning: []) }
-                desk.ledger.beginListing()
+                taskMaker.ledger.beginListing()
                 system.findTasks { tasks in
                     self.perform {
                         let running = tasks.filter { !$0.isFinished }
-                        let orphans = Set(self.desk.ledger.list(running.map(\.taskIdentifier)))
+                        let orphans = Set(self.taskMaker.ledger.list(running.map(\.taskIdentifier)))
                         continuation.resume(returning: running.filter { orphans.contains($0.taskIdentifier) })
                     }
                 }
@@ -222,48 +222,48 @@ extension BackgroundTransfers {
     /// Takes the file with the response of a download, which the system removes when this method returns.
     package func saved(_ number: Int, _ location: URL) {
         let file = SpooledFile.taking(location, into: folder, as: Self.name(number))
-        perform { self.desk.ledger.save(number, file) }
+        perform { self.taskMaker.ledger.save(number, file) }
     }
 
     /// Handles a part of the response to an upload.
     package func received(_ number: Int, _ data: Data) {
         perform { [self] in
-            guard let (bytes, file) = desk.ledger.receive(number, data) else { return }
-            desk.ledger.save(number, SpooledFile.adding(bytes, to: file, in: folder))
+            guard let (bytes, file) = taskMaker.ledger.receive(number, data) else { return }
+            taskMaker.ledger.save(number, SpooledFile.adding(bytes, to: file, in: folder))
         }
     }
 
     package func sent(_ number: Int, _ count: Int64) {
-        perform { self.desk.ledger.transfer(number)?(.sent(count)) }
+        perform { self.taskMaker.ledger.transfer(number)?(.sent(count)) }
     }
 
     package func measured(_ number: Int, _ metrics: TransferMetrics) {
-        perform { self.desk.ledger.transfer(number)?(.measured(metrics)) }
+        perform { self.taskMaker.ledger.transfer(number)?(.measured(metrics)) }
     }
 
     /// Records that the system continues a download with resume data.
     package func continued(_ number: Int) {
-        perform { self.desk.ledger.accept(number) }
+        perform { self.taskMaker.ledger.accept(number) }
     }
 
     package func ended(_ task: any SystemTask, _ error: (any Error)?, resumeData: Data?) {
         let response = task.response as? HTTPURLResponse
-        let answer = Answer(
+        let answer = Response(
             request: task.originalRequest, response: response, resumeData: resumeData, isUpload: task.isUpload)
         perform { [self] in
             let number = task.taskIdentifier
-            if error == nil, !task.isUpload, !desk.ledger.hasBody(number) {
+            if error == nil, !task.isUpload, !taskMaker.ledger.hasBody(number) {
                 // A process that was killed may already have taken the file.
                 let left = SpooledFile.left(Self.name(number), in: folder)
-                desk.ledger.save(number, left.map { .success($0) } ?? .failure(Self.missing))
+                taskMaker.ledger.save(number, left.map { .success($0) } ?? .failure(Self.missing))
             }
             let end = Ledger.End(
                 failure: error.map { URLSessionFailure($0, phase: .receiving).error }, resumeData: resumeData,
                 key: answer.request.flatMap(Ledger.RequestKey.init))
-            switch desk.ledger.end(number, end, answer) {
-            case .hold(let hasRemoved): if hasRemoved { noteRemoval() }
-            case .conclude(let tell, let ending): conclude(tell, response, ending, error)
-            case .startOver(let tell): tell(.startOver)
+            switch taskMaker.ledger.end(number, end, answer) {
+            case .hold(let hasRemoved): if hasRemoved { recordRemoval() }
+            case .conclude(let report, let ending): conclude(report, response, ending, error)
+            case .startOver(let report): report(.startOver)
             case .deliverOrphan(let rule, let answer, let ending): deliver(rule, answer, ending)
             }
             // This removes the body of an upload, which an earlier run may have written.
@@ -272,7 +272,7 @@ extension BackgroundTransfers {
     }
 
     package func finishedEvents() {
-        perform { for handler in self.desk.ledger.finishEvents() { self.call(handler) } }
+        perform { for handler in self.taskMaker.ledger.finishEvents() { self.call(handler) } }
     }
 
     private static var missing: NetworkError {
@@ -286,18 +286,18 @@ extension BackgroundTransfers {
     private static func name(_ number: Int) -> String { "response-\(number)" }
 
     private func conclude(
-        _ tell: URLSessionEvent.Tell, _ response: HTTPURLResponse?, _ ending: Ledger.Ending, _ error: (any Error)?
+        _ report: URLSessionEvent.Handler, _ response: HTTPURLResponse?, _ ending: Ledger.Ending, _ error: (any Error)?
     ) {
         // The adapter knows how far the transfer came, so it evaluates the system's own error.
-        if let failure = error ?? ending.failure { return tell(.end(failure)) }
-        if ending.isContinued { tell(.continued) }
-        if let response { tell(.response(response)) }
-        if let file = ending.file { tell(.file(file)) }
-        if let body = ending.body { tell(.bytes(body)) }
-        tell(.end(nil))
+        if let failure = error ?? ending.failure { return report(.end(failure)) }
+        if ending.isContinued { report(.continued) }
+        if let response { report(.response(response)) }
+        if let file = ending.file { report(.file(file)) }
+        if let body = ending.body { report(.bytes(body)) }
+        report(.end(nil))
     }
 
-    private func deliver(_ rule: @escaping Rule, _ answer: Answer, _ ending: Ledger.Ending) {
+    private func deliver(_ rule: @escaping Rule, _ answer: Response, _ ending: Ledger.Ending) {
         let orphan = Orphan(
             request: answer.request, response: answer.response, file: ending.file, body: ending.body,
             error: ending.failure, resumeData: answer.resumeData, isUpload: answer.isUpload)
@@ -305,7 +305,7 @@ extension BackgroundTransfers {
         deliveries.async { withExtendedLifetime(orphan) { rule(orphan) } }
     }
 
-    private func noteRemoval() {
+    private func recordRemoval() {
         deliveries.async {
             OperationDiagnostics.report(
                 .sessionStorage, by: "BackgroundSession",
@@ -325,10 +325,10 @@ private final class BackgroundTaskMaker: URLSessionTaskMaking {
 
     func makeWork(
         _ request: NetworkRequest, _ body: URLSessionTransferBody.Form, _ existing: (any SystemTask)?,
-        _ tell: @escaping URLSessionEvent.Tell
+        _ report: @escaping URLSessionEvent.Handler
     ) throws(NetworkError) -> URLSessionWork {
         let system = try system.get()
-        if let existing { return try adopt(existing, for: request, tell) }
+        if let existing { return try adopt(existing, for: request, report) }
         // If no bytes arrive for as long as the session allows, the system tries again.
         let plain = URLRequest(carrying: request, timeout: nil)
         let task: any SystemTask
@@ -338,21 +338,21 @@ private final class BackgroundTaskMaker: URLSessionTaskMaking {
             let key = BackgroundTransfers.Ledger.RequestKey(plain)
             let resumeData = key.flatMap { ledger.takeResumeData(for: $0) }
             task = try BackgroundTransfers.makeDownload(plain, continuing: resumeData, in: system)
-            ledger.begin(task.taskIdentifier, tell, key, isContinuing: resumeData != nil)
+            ledger.begin(task.taskIdentifier, report, key, isContinuing: resumeData != nil)
         case .file(let region):
             task = try system.makeUpload(plain, from: region.url)
-            ledger.begin(task.taskIdentifier, tell)
+            ledger.begin(task.taskIdentifier, report)
         case .temporary(let file):
             task = try system.makeUpload(plain, from: file.url)
             // A later run of the program finds the file by its name and removes it.
             task.taskDescription = file.url.lastPathComponent
-            ledger.begin(task.taskIdentifier, tell)
+            ledger.begin(task.taskIdentifier, report)
         }
         return URLSessionWork(task: task, canBeSuspended: true)
     }
 
     private func adopt(
-        _ task: any SystemTask, for request: NetworkRequest, _ tell: @escaping URLSessionEvent.Tell
+        _ task: any SystemTask, for request: NetworkRequest, _ report: @escaping URLSessionEvent.Handler
     ) throws(NetworkError) -> URLSessionWork {
         if let original = task.originalRequest {
             guard original.url == request.url, (original.httpMethod ?? "GET") == request.method else {
@@ -362,7 +362,7 @@ private final class BackgroundTaskMaker: URLSessionTaskMaking {
                         + "Create the request with the method and the URL of the transfer.")
             }
         }
-        guard ledger.adopt(task.taskIdentifier, tell) else {
+        guard ledger.adopt(task.taskIdentifier, report) else {
             throw NetworkError(
                 code: .sessionUnavailable, phase: .waiting,
                 message:
@@ -412,7 +412,7 @@ extension SpooledFile {
             try handle.write(contentsOf: bytes)
             return .success(file)
         } catch {
-            return .failure(unkept(error as NSError))
+            return .failure(cannotKeep(error as NSError))
         }
     }
 

@@ -148,10 +148,10 @@ public final class SharedOperation<ResultType: Sendable, ErrorType: Error>: Asyn
         if run.isFinished { return }
         // A run that shares another run has begun, but only waits.
         guard run.isExecuting, run.waitReason?.kind != .sharedRun else {
-            run.core.withLock { $0.extras?.placeKeeper = nil }
+            run.core.withLock { $0.extras?.slotHolder = nil }
             return restForRun()
         }
-        guard placeHost != nil else { return }
+        guard slotQueue != nil else { return }
         work.release { exchange(&$0.run, with: run) }
         // The end of the run may have been reported before.
         if run.isFinished { forget(run) }
@@ -228,7 +228,7 @@ public struct SharedRunPlace: Sendable {
     public static func queue(_ queue: OperationQueue) -> Self { Self(kind: .foundation(queue)) }
 }
 
-/// The runs of all keys and the operations that share them (the askers), as a value, with at most one run for each key.
+/// The runs of all keys and the operations that share them (the participants), as a value, with at most one run for each key.
 ///
 /// ```text
 ///         join                 didMake                 runEnded
@@ -240,7 +240,7 @@ public struct SharedRunPlace: Sendable {
 ///
 /// The table uses no locks or threads. Removed values go to the trash, and the caller releases them without holding the
 /// lock.
-package struct FlightTable<Key: Hashable, Asker: AnyObject, Run: AnyObject> {
+package struct FlightTable<Key: Hashable, Participant: AnyObject, Run: AnyObject> {
     private enum Phase {
         /// A shared operation creates the run, without holding the lock.
         case making
@@ -254,12 +254,12 @@ package struct FlightTable<Key: Hashable, Asker: AnyObject, Run: AnyObject> {
         var phase = Phase.making
         /// The highest priority of all operations that joined.
         var urgency: Int
-        var askers: [ObjectIdentifier: (order: Int, asker: Asker)] = [:]
+        var participants: [ObjectIdentifier: (order: Int, participant: Participant)] = [:]
         var lastOrder = 0
 
-        mutating func add(_ asker: Asker) {
+        mutating func add(_ participant: Participant) {
             lastOrder += 1
-            askers[ObjectIdentifier(asker)] = (lastOrder, asker)
+            participants[ObjectIdentifier(participant)] = (lastOrder, participant)
         }
     }
 
@@ -282,7 +282,7 @@ package struct FlightTable<Key: Hashable, Asker: AnyObject, Run: AnyObject> {
     package mutating func takeTrash() -> [Any] { trash.isEmpty ? [] : exchange(&trash, with: []) }
 }
 
-// The operations that share a run, called askers.
+// The operations that share a run, called participants.
 extension FlightTable {
     package enum JoinAction {
         /// Make the run, and then call `didMake`.
@@ -296,28 +296,30 @@ extension FlightTable {
     }
 
     /// Adds a shared operation that was started.
-    package mutating func join(_ asker: Asker, _ key: Key, urgency: Int, now: OperationInstant) -> JoinAction {
+    package mutating func join(_ participant: Participant, _ key: Key, urgency: Int, now: OperationInstant)
+        -> JoinAction
+    {
         switch lines[key]?.flight?.phase {
         case .kept(let run, let end, let timer):
             if now < end { return .take(run) }
             trash += [run, timer as Any]
-            return begin(asker, key, urgency)
-        case nil: return begin(asker, key, urgency)
-        case .making: return wait(asker, key, urgency, for: nil)
-        case .running(let run): return wait(asker, key, urgency, for: run)
+            return begin(participant, key, urgency)
+        case nil: return begin(participant, key, urgency)
+        case .making: return wait(participant, key, urgency, for: nil)
+        case .running(let run): return wait(participant, key, urgency, for: run)
         }
     }
 
-    private mutating func begin(_ asker: Asker, _ key: Key, _ urgency: Int) -> JoinAction {
+    private mutating func begin(_ participant: Participant, _ key: Key, _ urgency: Int) -> JoinAction {
         lastNumber += 1
         var flight = Flight(number: lastNumber, urgency: urgency)
-        flight.add(asker)
+        flight.add(participant)
         lines[key, default: Line()].flight = flight
         return .make(lastNumber)
     }
 
-    private mutating func wait(_ asker: Asker, _ key: Key, _ urgency: Int, for run: Run?) -> JoinAction {
-        lines[key]?.flight?.add(asker)
+    private mutating func wait(_ participant: Participant, _ key: Key, _ urgency: Int, for run: Run?) -> JoinAction {
+        lines[key]?.flight?.add(participant)
         guard let number = lines[key]?.flight?.number, urgency > lines[key]?.flight?.urgency ?? .max else {
             return .wait
         }
@@ -326,8 +328,8 @@ extension FlightTable {
     }
 
     /// Returns the run that an operation shares, or `nil` if it shares none or the run is being created.
-    package func run(of asker: Asker, _ key: Key) -> Run? {
-        guard let flight = lines[key]?.flight, flight.askers[ObjectIdentifier(asker)] != nil,
+    package func run(of participant: Participant, _ key: Key) -> Run? {
+        guard let flight = lines[key]?.flight, flight.participants[ObjectIdentifier(participant)] != nil,
             case .running(let run) = flight.phase
         else { return nil }
         return run
@@ -343,10 +345,12 @@ extension FlightTable {
     }
 
     /// Removes a shared operation that was canceled.
-    package mutating func leave(_ asker: Asker, _ key: Key) -> LeaveAction {
-        guard let left = lines[key]?.flight?.askers.removeValue(forKey: ObjectIdentifier(asker)) else { return .none }
-        trash.append(left.asker)
-        guard let flight = lines[key]?.flight, flight.askers.isEmpty else { return .left }
+    package mutating func leave(_ participant: Participant, _ key: Key) -> LeaveAction {
+        guard let left = lines[key]?.flight?.participants.removeValue(forKey: ObjectIdentifier(participant)) else {
+            return .none
+        }
+        trash.append(left.participant)
+        guard let flight = lines[key]?.flight, flight.participants.isEmpty else { return .left }
         lines[key]?.flight = nil
         guard case .running(let run) = flight.phase else {
             removeIfEmpty(key)
@@ -377,15 +381,15 @@ extension FlightTable {
     /// Notes that the run has an outcome, and returns the operations to notify, in the order in which they arrived.
     package mutating func runEnded(
         _ run: Run, _ key: Key, _ number: UInt64, isCancelled: Bool, keepUntil end: OperationInstant?
-    ) -> [Asker] {
+    ) -> [Participant] {
         guard lines[key]?.flight?.number == number, case .running = lines[key]?.flight?.phase else { return [] }
-        let askers = exchange(&lines[key, default: Line()].flight, with: nil)?.askers.values ?? [:].values
+        let participants = exchange(&lines[key, default: Line()].flight, with: nil)?.participants.values ?? [:].values
         if isCancelled { lines[key]?.predecessors.append(run) }
         if let end {
             lines[key]?.flight = Flight(number: number, phase: .kept(run, until: end, nil), urgency: 0)
         }
         removeIfEmpty(key)
-        return askers.sorted { $0.order < $1.order }.map(\.asker)
+        return participants.sorted { $0.order < $1.order }.map(\.participant)
     }
 
     /// Removes a canceled run that has ended.

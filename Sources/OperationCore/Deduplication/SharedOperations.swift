@@ -60,9 +60,9 @@ public final class SharedOperations<Key: Hashable & Sendable, ResultType: Sendab
     ) -> SharedOperation<ResultType, ErrorType> {
         SharedOperation(
             SharedOperation.Share(
-                join: { [self] asker in join(asker, key, make) },
-                leave: { [self] asker in leave(asker, key) },
-                run: { [self] asker in apply { $0.run(of: asker, key) } }))
+                join: { [self] participant in join(participant, key, make) },
+                leave: { [self] participant in leave(participant, key) },
+                run: { [self] participant in apply { $0.run(of: participant, key) } }))
     }
 
     /// Releases the kept result of a key, so that the next operation for the key begins another execution.
@@ -87,34 +87,34 @@ public final class SharedOperations<Key: Hashable & Sendable, ResultType: Sendab
 extension SharedOperations {
     typealias Run = TypedOperation<ResultType, ErrorType>
 
-    func join(_ asker: SharedOperation<ResultType, ErrorType>, _ key: Key, _ make: @Sendable () -> Run) {
+    func join(_ participant: SharedOperation<ResultType, ErrorType>, _ key: Key, _ make: @Sendable () -> Run) {
         let now = options.keepsResults ? options.clock.now : OperationInstant(offset: .zero)
-        let urgency = asker.queuePriority.rawValue
-        switch apply({ $0.join(asker, key, urgency: urgency, now: now) }) {
-        case .make(let number): begin(make(), for: asker, key, number)
-        case .wait: asker.restForRun()
+        let urgency = participant.queuePriority.rawValue
+        switch apply({ $0.join(participant, key, urgency: urgency, now: now) }) {
+        case .make(let number): begin(make(), for: participant, key, number)
+        case .wait: participant.restForRun()
         case .raise(let run, let number):
-            asker.restForRun()
+            participant.restForRun()
             raise(run, key, number)
-        case .take(let run): if let outcome = run.outcome { asker.end(with: outcome, of: run) }
+        case .take(let run): if let outcome = run.outcome { participant.end(with: outcome, of: run) }
         }
     }
 
     /// Removes a canceled operation, and cancels the run if no other operation shares it.
-    func leave(_ asker: SharedOperation<ResultType, ErrorType>, _ key: Key) -> ShareDeparture {
-        switch apply({ $0.leave(asker, key) }) {
+    func leave(_ participant: SharedOperation<ResultType, ErrorType>, _ key: Key) -> ShareDeparture {
+        switch apply({ $0.leave(participant, key) }) {
         case .none: return .notSharing
         case .left: return .left(after: nil)
         case .cancel(let run):
             forgetAfterEnd(run, key)
-            let cause = CancellationCause.allAskersLeft(asker.cancellationCause)
+            let cause = CancellationCause.allAskersLeft(participant.cancellationCause)
             ThreadNotes.atBoundedDepth { run.cancelIfUndecided(because: cause) }
             return .left(after: run)
         }
     }
 
     private func begin(
-        _ run: Run, for asker: SharedOperation<ResultType, ErrorType>, _ key: Key, _ number: UInt64
+        _ run: Run, for participant: SharedOperation<ResultType, ErrorType>, _ key: Key, _ number: UInt64
     ) {
         guard let predecessors = apply({ $0.didMake(run, key, number) }) else {
             // All operations were canceled while the run was created. No other code has a reference to the run, so it
@@ -128,23 +128,23 @@ extension SharedOperations {
             guard let run = run as? Run, let outcome = run.outcome else { return }
             ThreadNotes.atBoundedDepth { self.runDidEnd(run, outcome, key, number) }
         }
-        start(run, for: asker)
+        start(run, for: participant)
     }
 
-    private func start(_ run: Run, for asker: SharedOperation<ResultType, ErrorType>) {
+    private func start(_ run: Run, for participant: SharedOperation<ResultType, ErrorType>) {
         switch options.place.kind {
         case .firstAsker: break
         // The slot is given up before the run needs a slot, because the run may need this very slot.
-        case .manager, .foundation: asker.restForRun()
+        case .manager, .foundation: participant.restForRun()
         }
         switch options.place.kind {
         case .firstAsker:
             // The keeper is set before the run can wait, because a run that waits gives up the slot of the operation
             // that started it.
-            run.core.withLock { $0.need().placeKeeper = asker }
+            run.core.withLock { $0.need().slotHolder = participant }
             ThreadNotes.atBoundedDepth {
                 run.startIfNeeded()
-                asker.runDidStart(run)
+                participant.runDidStart(run)
             }
         case .foundation(let queue): if run.isUnused { queue.addOperation(run) }
         case .manager(let queue):
@@ -164,10 +164,10 @@ extension SharedOperations {
         let isCancelled = outcome.cancellationCause != nil
         let isKept = options.keepsResults && outcome.result != nil
         let end = isKept ? options.clock.now.advanced(by: options.timeToLive) : nil
-        let askers = apply { $0.runEnded(run, key, number, isCancelled: isCancelled, keepUntil: end) }
+        let participants = apply { $0.runEnded(run, key, number, isCancelled: isCancelled, keepUntil: end) }
         if isCancelled { forgetAfterEnd(run, key) }
         if let end { forget(key, number, at: end) }
-        for asker in askers { asker.end(with: outcome, of: run) }
+        for participant in participants { participant.end(with: outcome, of: run) }
     }
 
     /// Lets the next run begin when the body of this canceled run has wound down.

@@ -73,7 +73,7 @@ class DependencyNode: @unchecked Sendable {
     /// Notes that a dependency has ended, and notifies the listener if it was the last one.
     ///
     /// Called without holding a lock.
-    final func noteEnd() {
+    final func recordEnd() {
         guard unended.wrappingSubtract(1, ordering: .acquiringAndReleasing).newValue == 0 else { return }
         dependenciesDidEnd()
     }
@@ -93,7 +93,7 @@ class DependencyNode: @unchecked Sendable {
 
     /// Notes that some dependents no longer wait for this operation.
     final func forgetCutEdges(_ count: Int) {
-        links.release { $0.noteCutDownstream(count) }
+        links.release { $0.recordCutDownstream(count) }
     }
 
     /// Releases the operations that wait for this one, which has ended.
@@ -123,7 +123,7 @@ class DependencyNode: @unchecked Sendable {
         if isSettled {
             // A `deinit` may take long, so the operations that became ready are reported first.
             let isAnyFreed = upstream.containsInPlace { isKnownUniquelyReferenced(&$0.operation) }
-            if isAnyFreed { ThreadNotes.current.seat?.reportReadied() }
+            if isAnyFreed { ThreadNotes.current.worker?.reportReadied() }
             upstream = FewOrMany()
         } else if ThreadWorklist.begin() {
             upstream = FewOrMany()
@@ -152,7 +152,7 @@ extension DependencyNode {
 
     /// Gives the node a rank in the root of its component.
     final func place(at rank: DependencyRank) {
-        if !isPlaced { component.root.noteNode() }
+        if !isPlaced { component.root.countNode() }
         isPlaced = true
         let own = rank &- component.shiftToRoot
         upperHalf = Int64(truncatingIfNeeded: own >> 64)
@@ -160,7 +160,7 @@ extension DependencyNode {
     }
 
     /// Notes that the operation has ended, so that its edges no longer count.
-    final func noteEndOfOperation() { hasEnded.store(true, ordering: .releasing) }
+    final func recordEndOfOperation() { hasEnded.store(true, ordering: .releasing) }
 
     /// The nodes that are linked to this one on one side, and whose operations have not ended.
     ///
@@ -241,7 +241,7 @@ final class DependencyEdge: Sendable {
         if hasJudge, let judge = takeJudge(), let downstream = judged {
             downstreamNode.apply(judge, at: upstream, to: downstream)
         }
-        downstreamNode.noteEnd()
+        downstreamNode.recordEnd()
     }
 
     /// Removes the dependency, and returns whether the upstream operation had not ended.
@@ -382,7 +382,7 @@ struct DependencyLinks {
     }
 
     /// Removes the cut edges if they are more than half of all, so that the memory stays bounded.
-    mutating func noteCutDownstream(_ count: Int) -> [DependencyEdge] {
+    mutating func recordCutDownstream(_ count: Int) -> [DependencyEdge] {
         cutCount += Int32(clamping: count)
         guard Int(cutCount) * 2 > downstream.count else { return [] }
         cutCount = 0

@@ -241,7 +241,7 @@ final class DependencyComponent: Sendable {
     /// Notes that a node got its place in the component.
     ///
     /// Called for a root, under its lock.
-    func noteNode() { weight += 1 }
+    func countNode() { weight += 1 }
 }
 
 /// One of the two searches for a cycle: along the dependents of an operation, or along its dependencies.

@@ -165,7 +165,7 @@ extension GroupEngine {
             return true
         }
         guard let hook = recoveries.hook(for: child, at: slot), let failure = failure(of: child, tag, ending),
-            !failure.failure.isNotForRecovery
+            !failure.failure.isUnrecoverable
         else { return false }
         return begin(GroupRescue(child, (slot, tag), ending, failure, hook), failure.failure)
     }
@@ -182,7 +182,7 @@ extension GroupEngine {
             ended = exchange(&state.children[Int(rescue.slot)].operation, with: nil)
         }
         withExtendedLifetime(ended) {}
-        // The group was doomed in the meantime, or the hook must not be called again.
+        // The group was canceled in the meantime, or the hook must not be called again.
         guard hasBegun, let attempt = rescue.nextAttempt() else { return hasBegun }
         let task = Task { [weak self] in
             var answer: RecoveryAnswer
@@ -199,7 +199,7 @@ extension GroupEngine {
 
     private func take(_ answer: RecoveryAnswer, for rescue: GroupRescue) {
         switch answer {
-        case .result(let standIn): conclude(rescue, with: standIn)
+        case .result(let replacement): conclude(rescue, with: replacement)
         case .fail(let error): conclude(rescue, after: error.map { .failed($0) })
         case .operation(let other, let result):
             rescue.keep(result)
@@ -213,14 +213,14 @@ extension GroupEngine {
         if other.isHeldByQueue(isByQueue: false) { return GroupError(.inQueue, other) }
         let answer = nest(other) {
             state.withLock { state in
-                // The group was doomed in the meantime. The answer comes too late, and the error is not used.
+                // The group was canceled in the meantime. The answer comes too late, and the error is not used.
                 guard state.recoveries?.running[rescue.slot] === rescue else { return .refused(.ended) }
                 return other.core.withLock { core in
-                    if let code = core.reasonAgainstGroup { return .refused(code) }
+                    if let code = core.reasonAgainstAdoption { return .refused(code) }
                     let isReady = !state.machine.asksForReadiness || core.isReadyOrListens(for: other)
                     guard state.machine.replace(rescue.slot, isReady: isReady) else { return .refused(.ended) }
                     (core.parent, core.parentSlot, core.parentTag) = (self, rescue.slot, ParentGroup.replacementTag)
-                    core.noteAdded(other)
+                    core.recordAddition(other)
                     state.children[Int(rescue.slot)].operation = other
                     return .taken
                 }
@@ -235,28 +235,28 @@ extension GroupEngine {
     private func replacementDidEnd(
         _ other: ManagedOperation, _ ending: LifecycleMachine.Ending, _ rescue: GroupRescue
     ) {
-        if ending == .success, let standIn = rescue.result { return conclude(rescue, with: standIn) }
+        if ending == .success, let replacement = rescue.result { return conclude(rescue, with: replacement) }
         let failure = failure(of: other, -1, ending)?.failure
         if let failure, rescue.mayAskAgain, begin(rescue, failure) { return }
         conclude(rescue, after: failure)
     }
 
     /// Counts the child as one that gave this result.
-    private func conclude(_ rescue: GroupRescue, with standIn: any AnyObject & Sendable) {
+    private func conclude(_ rescue: GroupRescue, with replacement: any AnyObject & Sendable) {
         guard end(rescue) else { return }
-        rescue.original.core.release { core in exchange(&core.need().standIn, with: standIn) }
+        rescue.original.core.release { core in exchange(&core.need().replacementResult, with: replacement) }
         ThreadWorklist.perform { self.settle(rescue.original, rescue.slot, rescue.tag, .success, nil) }
     }
 
     /// Ends a recovery that failed.
     private func conclude(_ rescue: GroupRescue, after failure: OperationFailure<any Error>?) {
-        if end(rescue) { tellFailure(of: rescue, after: failure) }
+        if end(rescue) { reportFailure(of: rescue, after: failure) }
     }
 
     /// Gives up a child for which no task waits any more, and returns the operation in its place, to be canceled.
     func giveUp(_ child: ManagedOperation, at slot: GroupMachine.Slot) -> ManagedOperation? {
         var abandoned: GroupRescue?
-        let standIn = state.withLock { state -> ManagedOperation? in
+        let replacement = state.withLock { state -> ManagedOperation? in
             guard state.children.indices.contains(Int(slot)) else { return nil }
             guard let rescue = state.recoveries?.running[slot], rescue.original.life === child.life else {
                 // The child may have just ended. It is not recovered then.
@@ -270,16 +270,16 @@ extension GroupEngine {
             return nil
         }
         if let abandoned { abandon(abandoned) }
-        return standIn
+        return replacement
     }
 
-    /// Ends a recovery because the group and the child are doomed.
+    /// Ends a recovery because the group and the child are being canceled.
     func abandon(_ rescue: GroupRescue) {
         rescue.end()
-        tellFailure(of: rescue, after: nil)
+        reportFailure(of: rescue, after: nil)
     }
 
-    private func tellFailure(of rescue: GroupRescue, after recoveryFailure: OperationFailure<any Error>?) {
+    private func reportFailure(of rescue: GroupRescue, after recoveryFailure: OperationFailure<any Error>?) {
         let failure = rescue.failure.adding(recoveryFailure)
         ThreadWorklist.perform { self.settle(rescue.original, rescue.slot, rescue.tag, rescue.ending, failure) }
     }
@@ -298,7 +298,7 @@ extension GroupEngine {
 
 extension OperationFailure {
     /// Whether the result is not wanted any more, or the group could not wait for it.
-    fileprivate var isNotForRecovery: Bool {
+    fileprivate var isUnrecoverable: Bool {
         guard let code = cancellation?.code else { return false }
         return followsFromDependency || code == .taskCancelled || code == .tooManyWaits
     }
@@ -317,7 +317,7 @@ extension GroupEngine.State {
         recoveries?.own[slot] = hook
     }
 
-    /// Takes out the recoveries of children that are doomed.
+    /// Takes out the recoveries of children that are being canceled.
     mutating func takeRescues(at slots: [GroupMachine.Slot]) -> [GroupRescue] {
         guard recoveries?.running.isEmpty == false else { return [] }
         return slots.compactMap { slot in

@@ -18,13 +18,13 @@ extension GroupEngine {
         }
         if case .refused(let code) = answer { return GroupError(code, child) }
         beginMeasuring(child)
-        if case .doomed(let slot) = answer { doom([slot]) }
+        if case .toCancel(let slot) = answer { cancelChildren([slot]) }
         return nil
     }
 
     enum Adoption {
         case taken, probe
-        case doomed(GroupMachine.Slot)
+        case toCancel(GroupMachine.Slot)
         case refused(GroupError.Code)
     }
 
@@ -43,7 +43,7 @@ extension GroupEngine {
             if isEnclosed(by: inner, &met) { return .refused(.cycle) }
             let answer = adopt()
             switch answer {
-            case .taken, .doomed:
+            case .taken, .toCancel:
                 inner.state.withLock { state in
                     if !state.machine.isOver { state.outer = self }
                 }
@@ -56,27 +56,27 @@ extension GroupEngine {
     private func tryToAdopt(_ child: ManagedOperation, _ terms: ChildTerms, isProbed: Bool) -> Adoption {
         state.withLock { state in
             if state.machine.isOver { return .refused(.ended) }
-            var isDoomed = false
+            var isCancelledByGroup = false
             var taken: GroupMachine.Slot = -1
             let answer = child.core.withLock { core -> Adoption? in
-                if let code = core.reasonAgainstGroup { return .refused(code) }
+                if let code = core.reasonAgainstAdoption { return .refused(code) }
                 if core.mayBeInFoundationQueue, !isProbed { return .probe }
                 let isReady = !state.machine.asksForReadiness || core.isReadyOrListens(for: child)
                 switch state.machine.add(isShielded: terms.isShielded, isReady: isReady, isMade: terms.tag >= 0) {
                 case .refused: return .refused(.ended)
                 case .taken(let slot): taken = slot
-                case .doomed(let slot): (taken, isDoomed) = (slot, true)
+                case .toCancel(let slot): (taken, isCancelledByGroup) = (slot, true)
                 }
                 core.parent = self
                 core.parentSlot = taken
                 core.parentTag = terms.tag
-                core.noteAdded(child)
+                core.recordAddition(child)
                 return nil
             }
             if let answer { return answer }
-            state.seat(child, terms, at: taken)
+            state.store(child, terms, at: taken)
             if terms.waiter.isTask { state.waits.begin() }
-            return isDoomed ? .doomed(taken) : .taken
+            return isCancelledByGroup ? .toCancel(taken) : .taken
         }
     }
 
@@ -85,10 +85,10 @@ extension GroupEngine {
         let failure = GroupFailure.Child(name: name(of: child, tag), failure: .failed(error))
         state.release { state in
             switch state.machine.add() {
-            case .taken(let slot), .doomed(let slot): _ = state.machine.ended(slot, .failure)
+            case .taken(let slot), .toCancel(let slot): _ = state.machine.ended(slot, .failure)
             case .refused: break
             }
-            return state.note(failure)
+            return state.record(failure)
         }
     }
 
@@ -119,20 +119,20 @@ extension GroupEngine {
         apply { state in
             let hasWon = state.machine.ended(slot, ending)
             if hasWon, state.machine.policy.hasWinners { state.winners.append(child) }
-            if let failure { forgotten = state.note(failure) }
+            if let failure { forgotten = state.record(failure) }
             guard state.children.indices.contains(Int(slot)) else { return }
             waiter = exchange(&state.children[Int(slot)].waiter, with: .none)
             state.meter.end(slot)
             isMeasuring = state.meter.isOn
             let operation = exchange(&state.children[Int(slot)].operation, with: nil)
             released = (operation, state.recoveries?.own.removeValue(forKey: slot))
-            if !waiter.isNone, state.machine.isSuspended, !state.machine.isDooming {
+            if !waiter.isNone, state.machine.isSuspended, !state.machine.isCancellingChildren {
                 state.waits.hold(waiter)
                 waiter = .none
             }
         }
         withExtendedLifetime((released, forgotten)) {}
-        if isMeasuring { tellProgress() }
+        if isMeasuring { reportProgress() }
         if !waiter.isNone { release(waiter, .ended) }
     }
 
@@ -140,7 +140,7 @@ extension GroupEngine {
     func failure(
         of child: ManagedOperation, _ tag: Int32, _ ending: LifecycleMachine.Ending
     ) -> GroupFailure.Child? {
-        if ending == .cancelled, state.withLock({ $0.machine.isDooming }) { return nil }
+        if ending == .cancelled, state.withLock({ $0.machine.isCancellingChildren }) { return nil }
         let name = name(of: child, tag)
         if let error = child.failureAsError { return GroupFailure.Child(name: name, failure: .failed(error)) }
         return GroupFailure.Child(name: name, failure: .cancelled(child.cancellationCause ?? .requested))
@@ -161,20 +161,21 @@ extension GroupEngine {
             // With a body, it is not known which failure of a child made it fail.
             let first = state.machine.policy == .bodyDecides ? nil : state.failures.first
             return (
-                state.doomCause, state.machine.phase, state.ownCause, state.operation, first, state.sourceError
+                state.cancellationCauseOfChildren, state.machine.phase, state.ownCause, state.operation, first,
+                state.sourceError
             )
         }
         if let known { return known }
         let place = keepPlace(operation?.name)
         let cause: CancellationCause =
             switch phase {
-            case .dooming(.failure): .groupFailed(place, first, sourceError)
-            case .dooming(.success): .groupDecided(place)
+            case .cancellingChildren(.failure): .groupFailed(place, first, sourceError)
+            case .cancellingChildren(.success): .groupDecided(place)
             default: .groupCancelled(place, because: ownCause ?? operation?.cancellationCause)
             }
         return state.withLock { state in
-            let kept = state.doomCause ?? cause
-            state.doomCause = kept
+            let kept = state.cancellationCauseOfChildren ?? cause
+            state.cancellationCauseOfChildren = kept
             return kept
         }
     }
@@ -209,7 +210,7 @@ extension GroupEngine.State {
     private static let mostFailuresOfBody = 100
 
     /// Adds a failure, and returns an old one that was removed for it, to be released without holding the lock.
-    fileprivate mutating func note(_ failure: GroupFailure.Child) -> GroupFailure.Child? {
+    fileprivate mutating func record(_ failure: GroupFailure.Child) -> GroupFailure.Child? {
         defer { failures.append(failure) }
         guard case .bodyDecides = machine.policy.rule, failures.count == Self.mostFailuresOfBody else { return nil }
         return failures.removeFirst()
@@ -226,7 +227,7 @@ extension ManagedOperation.Core {
     var parentEngine: GroupEngine? { parent.map { unsafeDowncast($0, to: GroupEngine.self) } }
 
     /// The reason why the operation cannot become a child of a group, or `nil`.
-    var reasonAgainstGroup: GroupError.Code? {
+    var reasonAgainstAdoption: GroupError.Code? {
         if host != nil { return .inQueue }
         if parent != nil { return .inGroup }
         if machine.isFinished { return .alreadyFinished }

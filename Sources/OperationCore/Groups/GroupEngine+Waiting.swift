@@ -19,29 +19,29 @@ extension GroupEngine {
             taskWasCancelled(child, isShielded: terms.isShielded)
         }
         wait?.end()
-        if case .elsewhere = end { return await awaitStranger(child, isShielded: terms.isShielded) }
+        if case .elsewhere = end { return await awaitExternal(child, isShielded: terms.isShielded) }
         return end
     }
 
     private func begin(_ child: ManagedOperation, _ terms: ChildTerms) -> BodyWait? {
         if let error = adopt(child, terms) {
-            terms.waiter.goOn(error.isAboutChild ? .elsewhere : .refused(.groupRefused(error)))
+            terms.waiter.resume(error.isAboutChild ? .elsewhere : .refused(.groupRefused(error)))
             return nil
         }
         rest()
         apply { _ in }
-        return noteWait(for: child)
+        return recordWait(for: child)
     }
 
     /// Notes that the body of another operation waits for a child, and cancels the child if the wait cannot end.
     ///
     /// The body of this group needs no note, because the group waits for each child.
-    private func noteWait(for child: ManagedOperation) -> BodyWait? {
+    private func recordWait(for child: ManagedOperation) -> BodyWait? {
         guard let body = BodyTasks.operation, body.groupEngine !== self,
             let wait = BodyWait.beginInTask(for: child, until: .end)
         else { return nil }
         if let refusal = wait.refusal { refuse(child, refusal) }
-        wait.lookAgain { [self] circle in refuse(child, .waitsForItself(circle.map(\.displayName))) }
+        wait.lookAgain { [self] cycle in refuse(child, .waitsForItself(cycle.map(\.displayName))) }
         return wait
     }
 
@@ -62,9 +62,9 @@ extension GroupEngine {
 
     /// Reacts to the cancellation of a waiting task, by the group or by code in the body.
     private func taskWasCancelled(_ child: ManagedOperation, isShielded: Bool) {
-        let isDooming = state.withLock { $0.machine.isDooming }
+        let isCancellingChildren = state.withLock { $0.machine.isCancellingChildren }
         // The group itself cancels its children, except shielded ones. It does not cancel other operations.
-        if isDooming, !isShielded { return }
+        if isCancellingChildren, !isShielded { return }
         let (slot, isOurs, isFree) = child.core.withLock { core in
             (core.parentSlot, core.parent === self, core.parent == nil && core.host == nil && !core.isStartUnderWay)
         }
@@ -74,47 +74,47 @@ extension GroupEngine {
     }
 
     /// Waits for the end of an operation that is not a child.
-    private func awaitStranger(_ other: ManagedOperation, isShielded: Bool) async -> GroupWaitEnd {
+    private func awaitExternal(_ other: ManagedOperation, isShielded: Bool) async -> GroupWaitEnd {
         if let inner = other.groupEngine, inner.state.withLock({ $0.operation != nil }), encloses(inner) {
             return .refused(.groupRefused(GroupError(.cycle, other)))
         }
         let wait = BodyWait.beginInTask(for: other, until: .end)
         defer { wait?.end() }
         if let refusal = wait?.refusal { return .refused(refusal) }
-        let id = state.withLock { $0.waits.nextStranger() }
+        let id = state.withLock { $0.waits.nextExternalWait() }
         let end = await withTaskCancellationHandler {
             await withUnsafeContinuation { continuation in
-                waitForStranger(other, id, .task(continuation), isShielded: isShielded)
-                wait?.lookAgain { [self] circle in
-                    let waiter = state.withLock { $0.waits.endStranger(id) }
-                    release(waiter, .refused(.waitsForItself(circle.map(\.displayName))))
+                waitForExternal(other, id, .task(continuation), isShielded: isShielded)
+                wait?.lookAgain { [self] cycle in
+                    let waiter = state.withLock { $0.waits.endExternalWait(id) }
+                    release(waiter, .refused(.waitsForItself(cycle.map(\.displayName))))
                 }
             }
         } onCancel: {
             // If the group is canceled, it ends the wait itself, with its own cause.
             let waiter = state.withLock { state in
-                state.machine.isDooming && !isShielded ? .none : state.waits.cancelStranger(id)
+                state.machine.isCancellingChildren && !isShielded ? .none : state.waits.cancelExternalWait(id)
             }
             release(waiter, .refused(.taskCancelled))
         }
-        state.withLock { $0.waits.forgetStranger(id) }
+        state.withLock { $0.waits.forgetExternalWait(id) }
         return end
     }
 
-    private func waitForStranger(_ other: ManagedOperation, _ id: UInt64, _ waiter: GroupWaiter, isShielded: Bool) {
-        if other.isFinished { return waiter.goOn(.elsewhere) }
+    private func waitForExternal(_ other: ManagedOperation, _ id: UInt64, _ waiter: GroupWaiter, isShielded: Bool) {
+        if other.isFinished { return waiter.resume(.elsewhere) }
         var refusal: CancellationCause?
-        let isDooming = state.withLock { state in
+        let isCancellingChildren = state.withLock { state in
             // A canceled group waits for no other operation.
-            if state.machine.isDooming, !isShielded || state.machine.isOver { return true }
-            let begins = state.waits.beginStranger(id, waiter, isShielded: isShielded)
+            if state.machine.isCancellingChildren, !isShielded || state.machine.isOver { return true }
+            let begins = state.waits.beginExternalWait(id, waiter, isShielded: isShielded)
             if !begins { refusal = .taskCancelled }
             return false
         }
-        if isDooming { refusal = causeForChildren }
-        if let refusal { return waiter.goOn(.refused(refusal)) }
+        if isCancellingChildren { refusal = causeForChildren }
+        if let refusal { return waiter.resume(.refused(refusal)) }
         if waiter.isTask { rest() }
-        other.whenEnded { [self] in release(state.withLock { $0.waits.endStranger(id) }, .elsewhere) }
+        other.whenEnded { [self] in release(state.withLock { $0.waits.endExternalWait(id) }, .elsewhere) }
     }
 
     /// Whether the other group is this one or encloses it.
@@ -129,31 +129,31 @@ extension GroupEngine {
 
     /// Ends a wait, but the last wait of a body only when the group has a slot again.
     func release(_ waiter: GroupWaiter, _ end: GroupWaitEnd) {
-        guard waiter.isTask else { return waiter.goOn(end) }
+        guard waiter.isTask else { return waiter.resume(end) }
         let (operation, number) = state.withLock { state -> (ManagedOperation?, UInt32) in
             let isLast = state.waits.end()
             // A canceled group only winds down.
-            let needsPlace = isLast && !state.machine.isDooming
-            return (needsPlace ? state.operation : nil, state.waits.rest)
+            let needsSlot = isLast && !state.machine.isCancellingChildren
+            return (needsSlot ? state.operation : nil, state.waits.rest)
         }
-        guard let operation else { return waiter.goOn(end) }
+        guard let operation else { return waiter.resume(end) }
         let returning = GroupReturn(waiter, end)
         let isAtOnce = operation.wake(number) { [self] in
             restAgain(operation)
             let kept = state.withLock { $0.returns.removeValue(forKey: ObjectIdentifier(returning)) }
-            withExtendedLifetime(kept) { returning.goOn() }
+            withExtendedLifetime(kept) { returning.resume() }
         }
         if isAtOnce {
             restAgain(operation)
-            return returning.goOn()
+            return returning.resume()
         }
         // If the group is canceled, the wait does not need a slot.
         let isLate = state.withLock { state in
-            if state.machine.isDooming { return true }
+            if state.machine.isCancellingChildren { return true }
             if !returning.isOver { state.returns[ObjectIdentifier(returning)] = returning }
             return false
         }
-        if isLate { returning.goOn() }
+        if isLate { returning.resume() }
     }
 
     /// Gives up the slot again if other tasks of the body wait for children that need it.
@@ -171,7 +171,7 @@ extension GroupEngine {
     package var presentCount: Int { state.withLock { $0.machine.present } }
 
     /// The number of waits for operations that are not children.
-    package var strangerCount: Int { state.withLock { $0.waits.strangerCount } }
+    package var externalWaitCount: Int { state.withLock { $0.waits.externalWaitCount } }
 }
 
 // Synchronous bodies.
@@ -190,7 +190,7 @@ extension GroupEngine {
         terms.waiter = .thread(waiter)
         if let error = adopt(child, terms) {
             guard error.isAboutChild else { return .refused(.groupRefused(error)) }
-            return waitOnThread(forStranger: child, waiter, isShielded: terms.isShielded)
+            return waitOnThread(forExternal: child, waiter, isShielded: terms.isShielded)
         }
         let notes = ThreadNotes.current
         if child.runsInPlace, notes.childrenInPlace < Self.mostInPlace, takeInPlace(child) {
@@ -222,7 +222,7 @@ extension GroupEngine {
     }
 
     private func waitOnThread(
-        forStranger other: ManagedOperation, _ waiter: BlockingWaiter, isShielded: Bool
+        forExternal other: ManagedOperation, _ waiter: BlockingWaiter, isShielded: Bool
     ) -> GroupWaitEnd {
         if let inner = other.groupEngine, inner.state.withLock({ $0.operation != nil }), encloses(inner) {
             return .refused(.groupRefused(GroupError(.cycle, other)))
@@ -230,12 +230,12 @@ extension GroupEngine {
         let wait = BodyWait.begin(for: other, until: .end)
         defer { wait?.end() }
         if let refusal = wait?.refusal { return .refused(refusal) }
-        let id = state.withLock { $0.waits.nextStranger() }
-        waitForStranger(other, id, .thread(waiter), isShielded: isShielded)
+        let id = state.withLock { $0.waits.nextExternalWait() }
+        waitForExternal(other, id, .thread(waiter), isShielded: isShielded)
         wait?.lookAgain { _ in waiter.wake() }
         guard waiter.wait(for: other) else { return .refused(.tooManyWaits) }
         if !other.isFinished, let refusal = wait?.refusal {
-            _ = state.withLock { $0.waits.endStranger(id) }
+            _ = state.withLock { $0.waits.endExternalWait(id) }
             return .refused(refusal)
         }
         return other.isFinished ? .elsewhere : .refused(causeForChildren)
@@ -270,5 +270,5 @@ final class GroupReturn: Sendable {
     /// Whether the wait has continued.
     var isOver: Bool { waiter.withLock { $0.isNone } }
 
-    func goOn() { waiter.withLock { exchange(&$0, with: .none) }.goOn(end) }
+    func resume() { waiter.withLock { exchange(&$0, with: .none) }.resume(end) }
 }

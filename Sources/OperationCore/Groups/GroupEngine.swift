@@ -46,7 +46,7 @@ package final class GroupEngine: ParentGroup, @unchecked Sendable {
         /// The settings that the group offers to all operations in it.
         var offers = GroupOffers()
         /// The cause with which children are canceled, once they are.
-        var doomCause: CancellationCause?
+        var cancellationCauseOfChildren: CancellationCause?
         var bodyTask: Task<Void, Never>?
         var bodyThread: pthread_t?
         /// The cause with which the group was canceled.
@@ -62,9 +62,9 @@ package final class GroupEngine: ParentGroup, @unchecked Sendable {
         /// The callback queue that was set on the group, which its children inherit.
         var callbackQueue: DispatchQueue?
         /// The object that calls the progress listeners on the callback queue, if there are some.
-        var teller: GroupProgressReporter?
+        var reporter: GroupProgressReporter?
         /// The object that calls the progress listeners on the main actor, if there are some.
-        var mainActorTeller: GroupProgressReporter?
+        var mainActorReporter: GroupProgressReporter?
         /// The recovery hooks of the group, if there are some.
         var recoveries: GroupRecoveries?
         /// Gives the group the result or error of its body.
@@ -112,7 +112,7 @@ package final class GroupEngine: ParentGroup, @unchecked Sendable {
             }
             let (isReady, isDecided) = child.core.withLock { ($0.isReady, $0.machine.ending != nil) }
             if isDecided, state.machine.phase != .collecting {
-                isToEnd = state.machine.hurry(slot)
+                isToEnd = state.machine.activateImmediately(slot)
             } else if isReady {
                 state.machine.becameReady(slot)
             }
@@ -222,7 +222,8 @@ package final class GroupEngine: ParentGroup, @unchecked Sendable {
     override func run(_ child: ManagedOperation, forBodyOnThread isOnThread: Bool) -> GroupWaitEnd? {
         // The closures of a group that judge or convert an outcome are not its body.
         guard isOnThread ? isBodyOnThisThread : isRunningBody else { return nil }
-        guard child.life.core.withLock({ $0.reasonAgainstGroup == nil }), !child.isHeldByQueue(isByQueue: false) else {
+        guard child.life.core.withLock({ $0.reasonAgainstAdoption == nil }), !child.isHeldByQueue(isByQueue: false)
+        else {
             return nil
         }
         guard isOnThread else { return .refused(.groupRefused(.blocksTask(child))) }
@@ -233,12 +234,12 @@ package final class GroupEngine: ParentGroup, @unchecked Sendable {
 
 extension GroupEngine.State {
     /// The objects that call the progress listeners.
-    var tellers: [GroupProgressReporter] { [teller, mainActorTeller].compactMap { $0 } }
+    var reporters: [GroupProgressReporter] { [reporter, mainActorReporter].compactMap { $0 } }
 
-    mutating func takeTellers() -> [GroupProgressReporter] {
-        if teller == nil, mainActorTeller == nil { return [] }
-        defer { (teller, mainActorTeller) = (nil, nil) }
-        return tellers
+    mutating func takeReporters() -> [GroupProgressReporter] {
+        if reporter == nil, mainActorReporter == nil { return [] }
+        defer { (reporter, mainActorReporter) = (nil, nil) }
+        return reporters
     }
 
     mutating func silence() {
@@ -254,7 +255,7 @@ extension GroupEngine {
     /// - Returns: Whether its body is to run.
     @discardableResult
     func begin(_ operation: ManagedOperation, isOnItsThread: Bool = false) -> Bool {
-        let (host, outer) = (operation.placeHost?.engine, operation.core.withLock { $0.parentEngine })
+        let (host, outer) = (operation.slotQueue?.engine, operation.core.withLock { $0.parentEngine })
         let around = outer.map { outer in outer.state.withLock { ($0.queue, $0.isPartOfQueue) } }
         let queue = state.withLock { $0.queue } ?? host ?? around?.0 ?? Self.sharedQueue.engine
         var isLate = false
@@ -281,7 +282,7 @@ extension GroupEngine {
         apply { hasStarted = $0.machine.start() }
         // A failure of the sequence counts only in a group that has started, so the reader begins here. This thread
         // still has the context of the operation.
-        if hasStarted { reader?.begin(for: operation) { [weak self] news in self?.sourceDidTell(news) } }
+        if hasStarted { reader?.begin(for: operation) { [weak self] update in self?.sourceDidUpdate(update) } }
         return hasStarted
     }
 
@@ -328,7 +329,7 @@ extension GroupEngine {
         let isLate = state.withLock { state in
             guard state.machine.hasBody else { return false }
             state.bodyTask = task
-            return state.machine.isDooming
+            return state.machine.isCancellingChildren
         }
         if isLate { task.cancel() }
     }
@@ -339,12 +340,12 @@ extension GroupEngine {
             Optional(
                 (
                     exchange(&state.children, with: []), exchange(&state.outer, with: nil),
-                    exchange(&state.recoveries, with: nil), state.takeTellers()
+                    exchange(&state.recoveries, with: nil), state.takeReporters()
                 ))
         }
         if left?.0.isEmpty == true, left?.1 == nil, left?.2 == nil, left?.3.isEmpty == true { return }
         for child in left?.0 ?? [] { child.operation?.leaveGroup() }
-        ThreadWorklist.letGo(exchange(&left, with: nil))
+        ThreadWorklist.release(exchange(&left, with: nil))
     }
 }
 
@@ -374,7 +375,7 @@ extension GroupEngine {
     /// Suspends or resumes children, so that they match the group as it is now.
     func suspendChildren(_ children: [ManagedOperation]) {
         // Another thread may change this in the meantime, so the latest state is applied.
-        applyLatest({ state.withLock { $0.machine.isSuspended && !$0.machine.isDooming } }) { isSuspended in
+        applyLatest({ state.withLock { $0.machine.isSuspended && !$0.machine.isCancellingChildren } }) { isSuspended in
             suspend(children, isSuspended)
         }
     }
@@ -401,7 +402,7 @@ enum GroupWaiter: Sendable {
     var isNone: Bool { if case .none = self { true } else { false } }
     var isTask: Bool { if case .task = self { true } else { false } }
 
-    func goOn(_ end: GroupWaitEnd) {
+    func resume(_ end: GroupWaitEnd) {
         switch self {
         case .none: break
         case .task(let continuation): continuation.resume(returning: end)
@@ -421,10 +422,10 @@ struct GroupWaits {
     /// Waits that are over, and continue when the group is resumed.
     private var held: [GroupWaiter] = []
     /// Waits for operations that are not children.
-    private var strangers: [UInt64: (waiter: GroupWaiter, isShielded: Bool)] = [:]
+    private var externalWaits: [UInt64: (waiter: GroupWaiter, isShielded: Bool)] = [:]
     /// Waits whose task was canceled before they began.
-    private var cancelledStrangers: Set<UInt64> = []
-    private var lastStranger: UInt64 = 0
+    private var cancelledExternalWaits: Set<UInt64> = []
+    private var lastExternalWait: UInt64 = 0
 
     /// Notes that a task waits.
     mutating func begin() {
@@ -456,43 +457,45 @@ struct GroupWaits {
     mutating func hold(_ waiter: GroupWaiter) { held.append(waiter) }
 
     /// Whether no wait is stored.
-    var isIdle: Bool { held.isEmpty && strangers.isEmpty }
+    var isIdle: Bool { held.isEmpty && externalWaits.isEmpty }
 
     mutating func takeHeld() -> [GroupWaiter] { exchange(&held, with: []) }
 
-    var strangerCount: Int { strangers.count }
+    var externalWaitCount: Int { externalWaits.count }
 
     /// Returns a number for a wait that is about to begin.
-    mutating func nextStranger() -> UInt64 {
-        lastStranger += 1
-        return lastStranger
+    mutating func nextExternalWait() -> UInt64 {
+        lastExternalWait += 1
+        return lastExternalWait
     }
 
     /// Begins a wait, and returns `false` if its task was canceled before.
-    mutating func beginStranger(_ id: UInt64, _ waiter: GroupWaiter, isShielded: Bool) -> Bool {
-        if cancelledStrangers.remove(id) != nil { return false }
-        strangers[id] = (waiter, isShielded)
+    mutating func beginExternalWait(_ id: UInt64, _ waiter: GroupWaiter, isShielded: Bool) -> Bool {
+        if cancelledExternalWaits.remove(id) != nil { return false }
+        externalWaits[id] = (waiter, isShielded)
         if waiter.isTask { begin() }
         return true
     }
 
     /// Notes that the task of a wait was canceled, perhaps before the wait began.
-    mutating func cancelStranger(_ id: UInt64) -> GroupWaiter {
-        let waiter = endStranger(id)
-        if waiter.isNone { cancelledStrangers.insert(id) }
+    mutating func cancelExternalWait(_ id: UInt64) -> GroupWaiter {
+        let waiter = endExternalWait(id)
+        if waiter.isNone { cancelledExternalWaits.insert(id) }
         return waiter
     }
 
     /// Removes what is left of a wait that is over.
-    mutating func forgetStranger(_ id: UInt64) { cancelledStrangers.remove(id) }
+    mutating func forgetExternalWait(_ id: UInt64) { cancelledExternalWaits.remove(id) }
 
-    mutating func endStranger(_ id: UInt64) -> GroupWaiter { strangers.removeValue(forKey: id)?.waiter ?? .none }
+    mutating func endExternalWait(_ id: UInt64) -> GroupWaiter {
+        externalWaits.removeValue(forKey: id)?.waiter ?? .none
+    }
 
     /// Takes out all waits that end with the cancellation of the group, because they are not shielded.
     mutating func takeAll() -> [GroupWaiter] {
-        if strangers.isEmpty { return [] }
-        let over = strangers.filter { !$0.value.isShielded }
-        for id in over.keys { strangers[id] = nil }
+        if externalWaits.isEmpty { return [] }
+        let over = externalWaits.filter { !$0.value.isShielded }
+        for id in over.keys { externalWaits[id] = nil }
         return over.values.map(\.waiter)
     }
 }

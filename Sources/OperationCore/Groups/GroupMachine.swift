@@ -4,7 +4,7 @@
 /// The life of a group as a pure value, which decides which children may begin and when the group is over.
 ///
 /// The machine contains no operations, threads or times, only slots. Each event is one call. The shell then asks what
-/// follows from it (`takeNext`, `takeDoomed`, `beginPull`, `takeOver`), so it can do that in portions and in a loop.
+/// follows from it (`takeNext`, `takeChildrenToCancel`, `beginPull`, `takeOver`), so it can do that in portions and in a loop.
 package struct GroupMachine: Sendable {
     /// The slot of a child, which another child may get after its end.
     package typealias Slot = Int32
@@ -19,7 +19,7 @@ package struct GroupMachine: Sendable {
         /// The body gave its result, and the children continue.
         case closing
         /// The children are being canceled, or were canceled.
-        case dooming(Verdict)
+        case cancellingChildren(Verdict)
         /// The body and all children have ended.
         case over(Verdict)
     }
@@ -64,7 +64,7 @@ package struct GroupMachine: Sendable {
     var waiting = 0
     var successes = 0
     var failures = 0
-    private var isDoomToTell = false
+    private var hasChildrenToCancel = false
     /// Whether the group was canceled before it began, so that no child is shielded.
     private var ignoresShields = false
     /// Whether the source is being queried, and whether a child ended in the meantime.
@@ -87,7 +87,7 @@ package struct GroupMachine: Sendable {
     package var slotCount: Int { entries.count }
 
     /// Whether the children were canceled because of the group.
-    package var isDooming: Bool { if case .dooming = phase { true } else { false } }
+    package var isCancellingChildren: Bool { if case .cancellingChildren = phase { true } else { false } }
 
     package var isOver: Bool { if case .over = phase { true } else { false } }
 
@@ -102,7 +102,7 @@ extension GroupMachine {
     package enum Admission: Sendable, Equatable {
         case taken(Slot)
         /// The child was taken, and must be canceled immediately.
-        case doomed(Slot)
+        case toCancel(Slot)
         /// The group is over.
         case refused
     }
@@ -111,15 +111,15 @@ extension GroupMachine {
     package mutating func add(isShielded: Bool = false, isReady: Bool = true, isMade: Bool = false) -> Admission {
         if isOver { return .refused }
         let isShielded = isShielded && !ignoresShields
-        let isDoomed = isDooming && !isShielded
+        let isCancelledByGroup = isCancellingChildren && !isShielded
         let slot = freeSlots.popLast() ?? Slot(entries.count)
         if Int(slot) == entries.count { entries.append(Entry()) }
         present += 1
         if isMade { made += 1 }
         entries[Int(slot)].isShielded = isShielded
         entries[Int(slot)].isMade = isMade
-        move(slot, to: isDoomed ? .active : .blocked)
-        if isDoomed { return .doomed(slot) }
+        move(slot, to: isCancelledByGroup ? .active : .blocked)
+        if isCancelledByGroup { return .toCancel(slot) }
         if isReady { becameReady(slot) }
         return .taken(slot)
     }
@@ -139,7 +139,7 @@ extension GroupMachine {
     }
 
     /// Makes a child active whatever the width, and returns `false` if it did not wait.
-    package mutating func hurry(_ slot: Slot) -> Bool {
+    package mutating func activateImmediately(_ slot: Slot) -> Bool {
         guard entries[Int(slot)].stage == .blocked || entries[Int(slot)].stage == .waiting else { return false }
         move(slot, to: .active)
         return true
@@ -150,7 +150,7 @@ extension GroupMachine {
         guard mayBegin, waiting > 0, active < width else { return nil }
         while let slot = line.popFirst() {
             guard entries[Int(slot)].stage == .waiting else { continue }
-            // `takeDoomed` took out the children that are not shielded.
+            // `takeChildrenToCancel` took out the children that are not shielded.
             move(slot, to: .active)
             return slot
         }
@@ -160,7 +160,7 @@ extension GroupMachine {
     /// Makes this child active if it may begin, and returns whether it does.
     package mutating func take(_ slot: Slot) -> Bool {
         guard mayBegin, active < width, entries[Int(slot)].stage == .waiting else { return false }
-        return hurry(slot)
+        return activateImmediately(slot)
     }
 
     /// Blocks a child that was just taken, because one of its dependencies has not ended.
@@ -171,7 +171,7 @@ extension GroupMachine {
 
     private var mayBegin: Bool {
         switch phase {
-        case .running, .closing, .dooming: !isSuspended || isDooming
+        case .running, .closing, .cancellingChildren: !isSuspended || isCancellingChildren
         case .collecting, .over: false
         }
     }
@@ -188,12 +188,12 @@ extension GroupMachine {
     /// Removes a child that ended, and returns whether it is one of those that make the result.
     package mutating func ended(_ slot: Slot, _ ending: LifecycleMachine.Ending) -> Bool {
         leave(slot)
-        sourceHasNews()
+        sourceDidChange()
         if phase == .collecting, ending != .success { failures += 1 }
         guard phase == .running else { return false }
         if ending == .success { successes += 1 } else { failures += 1 }
         let hasWon = wins(ending)
-        if let verdict = verdictAtEnd(ending) { doom(verdict) }
+        if let verdict = verdictAtEnd(ending) { decide(verdict) }
         return hasWon
     }
 
@@ -214,11 +214,11 @@ extension GroupMachine {
         phase = .running
         // A child was refused before.
         if failures > 0, let verdict = verdictAtEnd(.failure) {
-            doom(verdict)
+            decide(verdict)
             return true
         }
         if case .quorum(let count) = policy.rule {
-            if count <= 0 { doom(.success) } else if isFixed, present < count { doom(.failure) }
+            if count <= 0 { decide(.success) } else if isFixed, present < count { decide(.failure) }
         }
         return true
     }
@@ -227,7 +227,7 @@ extension GroupMachine {
     package mutating func bodyEnded(_ verdict: Verdict) {
         hasBody = false
         guard phase == .running else { return }
-        if verdict == .success { phase = .closing } else { doom(verdict) }
+        if verdict == .success { phase = .closing } else { decide(verdict) }
     }
 
     /// Cancels the group, and returns `false` if it was over or canceled before.
@@ -238,50 +238,50 @@ extension GroupMachine {
             hasBody = false
             ignoresShields = true
             for slot in entries.indices { entries[slot].isShielded = false }
-            doom(.cancelled)
+            decide(.cancelled)
             return true
         case .running, .closing:
-            doom(.cancelled)
+            decide(.cancelled)
             return true
-        case .dooming(.cancelled), .over: return false
-        case .dooming:
+        case .cancellingChildren(.cancelled), .over: return false
+        case .cancellingChildren:
             // The children were canceled already.
-            phase = .dooming(.cancelled)
+            phase = .cancellingChildren(.cancelled)
             return true
         }
     }
 
-    mutating func doom(_ verdict: Verdict) {
-        phase = .dooming(verdict)
-        isDoomToTell = true
+    mutating func decide(_ verdict: Verdict) {
+        phase = .cancellingChildren(verdict)
+        hasChildrenToCancel = true
         if source != .none, source != .pulling { source = .exhausted }
     }
 
     /// Takes out the children to cancel, which all become active.
-    package mutating func takeDoomed() -> [Slot] {
-        guard isDoomToTell else { return [] }
-        isDoomToTell = false
-        var doomed: [Slot] = []
-        doomed.reserveCapacity(present)
+    package mutating func takeChildrenToCancel() -> [Slot] {
+        guard hasChildrenToCancel else { return [] }
+        hasChildrenToCancel = false
+        var toCancel: [Slot] = []
+        toCancel.reserveCapacity(present)
         for slot in entries.indices where entries[slot].stage != .free && !entries[slot].isShielded {
-            _ = hurry(Slot(slot))
-            doomed.append(Slot(slot))
+            _ = activateImmediately(Slot(slot))
+            toCancel.append(Slot(slot))
         }
-        return doomed
+        return toCancel
     }
 
     package mutating func setSuspended(_ isSuspended: Bool) { self.isSuspended = isSuspended }
 
     /// Returns the verdict of the group when its body and all children have ended, but only once.
     package mutating func takeOver() -> Verdict? {
-        guard present == 0, !hasBody, source != .pulling, !isDoomToTell else { return nil }
+        guard present == 0, !hasBody, source != .pulling, !hasChildrenToCancel else { return nil }
         switch phase {
         case .collecting, .over: return nil
         case .running:
             if mayBringMore { return nil }
             phase = .over(verdictAtRest)
         case .closing: phase = .over(.success)
-        case .dooming(let verdict): phase = .over(verdict)
+        case .cancellingChildren(let verdict): phase = .over(verdict)
         }
         if case .over(let verdict) = phase { return verdict }
         return nil
@@ -294,8 +294,8 @@ extension GroupMachine {
     package enum Pull: Sendable {
         case child
         /// The source has nothing now, and is queried again when a child has ended or the source has news.
-        case nothingNow
-        case nothingMore
+        case notNow
+        case noMore
     }
 
     /// Returns whether the caller must query the source, and then call `endPull`.
@@ -310,21 +310,21 @@ extension GroupMachine {
 
     /// Notes the answer of the source, after its child was added.
     ///
-    /// If a child ended while the source was queried, the answer `nothingNow` may be outdated, so the source is queried
+    /// If a child ended while the source was queried, the answer `notNow` may be outdated, so the source is queried
     /// again.
     package mutating func endPull(_ pull: Pull) {
         guard source == .pulling else { return }
-        let hasNews = asking.stop()
+        let hasUpdate = asking.stop()
         switch pull {
         case _ where phase != .running: source = .exhausted
         case .child: source = .open
-        case .nothingNow: source = hasNews ? .open : .dry
-        case .nothingMore: source = .exhausted
+        case .notNow: source = hasUpdate ? .open : .dry
+        case .noMore: source = .exhausted
         }
     }
 
     /// Notes that the source may have something again, because a child ended or an element was read.
-    package mutating func sourceHasNews() {
+    package mutating func sourceDidChange() {
         if source == .dry { source = .open }
         if source == .pulling { _ = asking.request() }
     }
@@ -337,7 +337,7 @@ extension GroupMachine {
     package mutating func sourceFailed() -> Bool {
         guard phase == .running else { return false }
         failures += 1
-        if let verdict = verdictAtEnd(.failure) { doom(verdict) }
+        if let verdict = verdictAtEnd(.failure) { decide(verdict) }
         return true
     }
 }
@@ -385,8 +385,8 @@ extension GroupMachine {
     package mutating func beginRecovery(_ slot: Slot) -> Bool {
         switch phase {
         case .running, .closing: break
-        case .dooming where isShielded(slot): break
-        case .collecting, .dooming, .over: return false
+        case .cancellingChildren where isShielded(slot): break
+        case .collecting, .cancellingChildren, .over: return false
         }
         if entries[Int(slot)].stage == .free || isRecovering(slot) { return false }
         move(slot, to: .recovering)

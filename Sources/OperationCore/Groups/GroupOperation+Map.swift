@@ -140,12 +140,12 @@ final class GroupMap<Feed: ElementFeed, Value: Sendable, Failure: Error>: GroupS
             Unchecked((exchange(&state.rest, with: nil), state.make, state.results.count))
         }
         let (feed, make, index) = taken.value
-        guard var rest = feed, let make else { return .nothingMore }
+        guard var rest = feed, let make else { return .noMore }
         guard let element = rest.next() else {
-            if rest.isOver { return .nothingMore }
+            if rest.isOver { return .noMore }
             let left = Unchecked(rest)
             state.withLock { $0.rest = left.value }
-            return .nothingNow
+            return .notNow
         }
         let tag = Int32(truncatingIfNeeded: index)
         let left = Unchecked((rest, element))
@@ -171,7 +171,7 @@ final class GroupMap<Feed: ElementFeed, Value: Sendable, Failure: Error>: GroupS
         return "element \(tag)" + (element.flatMap { ElementName($0).text }.map { " (\($0))" } ?? "")
     }
 
-    func letGo() {
+    func release() {
         state.release { state in
             Unchecked(
                 (
@@ -189,7 +189,7 @@ protocol SourceReader: Sendable {
     /// Creates the task when the group begins, with the context of the caller.
     ///
     /// If the task waits for an operation, the group waits for that operation, too.
-    func begin(for group: ManagedOperation, _ news: @escaping @Sendable (SourceNews) -> Void)
+    func begin(for group: ManagedOperation, _ update: @escaping @Sendable (SourceUpdate) -> Void)
 
     /// Stops requesting elements from the sequence, or starts again.
     func setSuspended(_ isSuspended: Bool)
@@ -199,7 +199,7 @@ protocol SourceReader: Sendable {
 }
 
 /// The news that a reader of elements sends to its group.
-enum SourceNews {
+enum SourceUpdate {
     /// A further element was read, or there will be none.
     case more
     case failed(any Error)
@@ -238,11 +238,11 @@ final class ElementReader<Elements: AsyncSequence & Sendable>: SourceReader wher
         self.limit = min(max(limit, 1), 64)
     }
 
-    func begin(for group: ManagedOperation, _ news: @escaping @Sendable (SourceNews) -> Void) {
+    func begin(for group: ManagedOperation, _ update: @escaping @Sendable (SourceUpdate) -> Void) {
         guard let elements = state.withLock({ exchange(&$0.elements, with: nil) }) else { return }
         let task = Task { [weak group] in
-            noteBody(of: group)
-            await read(elements, news)
+            recordBody(of: group)
+            await read(elements, update)
         }
         let isLate = state.withLock { state in
             if !state.isStopped { state.task = task }
@@ -252,7 +252,7 @@ final class ElementReader<Elements: AsyncSequence & Sendable>: SourceReader wher
     }
 
     /// Notes that the group does not end before the calling task, unless the group stops the reader.
-    private func noteBody(of group: ManagedOperation?) {
+    private func recordBody(of group: ManagedOperation?) {
         guard let group else { return }
         let number = BodyTasks.begin(group)
         let isLate = state.withLock { state in
@@ -267,21 +267,21 @@ final class ElementReader<Elements: AsyncSequence & Sendable>: SourceReader wher
         BodyTasks.end(body.number, of: body.group)
     }
 
-    private func read(_ elements: Elements, _ news: @Sendable (SourceNews) -> Void) async {
+    private func read(_ elements: Elements, _ update: @Sendable (SourceUpdate) -> Void) async {
         var iterator = elements.makeAsyncIterator()
         do {
             while await hasRoom(), let element = try await iterator.next(isolation: nil) {
                 state.withLock { state in
                     if !state.isStopped { state.read.append(element) }
                 }
-                news(.more)
+                update(.more)
             }
         } catch {
-            news(.failed(error))
+            update(.failed(error))
         }
         forgetBody()
         state.withLock { $0.hasEnded = true }
-        news(.more)
+        update(.more)
     }
 
     /// Waits until one more element may be read, and returns `false` if none is needed.
@@ -406,15 +406,15 @@ protocol GroupSource: Sendable {
     func describe(tag: Int32) -> String?
 
     /// Releases everything, because the group is over.
-    func letGo()
+    func release()
 }
 
 /// The answer of a source.
 enum GroupPull {
     case child(ManagedOperation, tag: Int32)
     /// There is nothing until a child has ended or the reader of the elements has news.
-    case nothingNow
-    case nothingMore
+    case notNow
+    case noMore
 }
 
 /// The elements from which a source makes children, one after another.

@@ -66,7 +66,7 @@ public final class GroupOperation<ResultType: Sendable, ErrorType: Error>: Async
         engine.tearDown()
         // The closures may hold operations, which may hold others. The loop frees them without recursion.
         var left = work.withLock { exchange(&$0, with: (nil, nil)) }
-        if left.begin != nil || left.conclude != nil { ThreadWorklist.letGo(exchange(&left, with: (nil, nil))) }
+        if left.begin != nil || left.conclude != nil { ThreadWorklist.release(exchange(&left, with: (nil, nil))) }
     }
 
     /// A Boolean value that is always `true`, because a canceled group ends only when its children have ended.

@@ -50,10 +50,10 @@ extension GroupOperation {
     /// reports the complete progress before the success handler is called. The group releases the closure when the
     /// group has ended.
     public var groupProgressHandler: (@Sendable (GroupProgress) -> Void)? {
-        get { engine.state.withLock { $0.teller }?.handler }
+        get { engine.state.withLock { $0.reporter }?.handler }
         set {
-            guard let teller = needTeller() else { return }
-            teller.handler = newValue
+            guard let reporter = makeReporterIfNeeded() else { return }
+            reporter.handler = newValue
         }
     }
 
@@ -68,7 +68,7 @@ extension GroupOperation {
     /// - Returns: This group.
     @discardableResult
     public func onMainActor(progress handler: @escaping @MainActor (GroupProgress) -> Void) -> Self {
-        needTeller(isOnMainActor: true)?.add(handler)
+        makeReporterIfNeeded(isOnMainActor: true)?.add(handler)
         return self
     }
 
@@ -79,10 +79,10 @@ extension GroupOperation {
     /// resumes the group. The object's progress never decreases. If you add children and the fraction decreases, the
     /// object keeps its value until the fraction has reached that value again.
     public var progress: Progress {
-        guard let teller = needTeller() else { return makeProgress() }
-        let progress = teller.foundation(makeProgress)
+        guard let reporter = makeReporterIfNeeded() else { return makeProgress() }
+        let progress = reporter.foundation(makeProgress)
         // A change between the two steps was reported to no listener.
-        teller.note(engine)
+        reporter.record(engine)
         return progress
     }
 
@@ -106,17 +106,17 @@ extension GroupOperation {
         return made
     }
 
-    private func needTeller(isOnMainActor: Bool = false) -> GroupProgressReporter? {
+    private func makeReporterIfNeeded(isOnMainActor: Bool = false) -> GroupProgressReporter? {
         // Only changes after this are reported.
-        let made = GroupProgressReporter(told: engine.progress) { [weak self] in
+        let made = GroupProgressReporter(reported: engine.progress) { [weak self] in
             guard let self, !isCancelled else { return nil }
             return (isOnMainActor ? .main : callbackQueue, self)
         }
         return engine.state.withLock { state in
             if state.machine.isOver { return nil }
-            let teller = (isOnMainActor ? state.mainActorTeller : state.teller) ?? made
-            if isOnMainActor { state.mainActorTeller = teller } else { state.teller = teller }
-            return teller
+            let reporter = (isOnMainActor ? state.mainActorReporter : state.reporter) ?? made
+            if isOnMainActor { state.mainActorReporter = reporter } else { state.reporter = reporter }
+            return reporter
         }
     }
 }
@@ -134,7 +134,7 @@ extension GroupEngine {
             state.meter.expect(weight)
             return state.meter.isOn
         }
-        if isOn { tellProgress() }
+        if isOn { reportProgress() }
     }
 }
 
@@ -147,7 +147,7 @@ final class GroupProgressReporter: Sendable {
         /// The handlers that are called after `handler`, in the order in which they were added.
         var mainActorHandlers: [@MainActor (GroupProgress) -> Void] = []
         var foundation: Progress?
-        var told: GroupProgress
+        var reported: GroupProgress
         /// Whether a turn on the callback queue is scheduled or running.
         ///
         /// A change during a turn leads to another one.
@@ -155,15 +155,15 @@ final class GroupProgressReporter: Sendable {
         /// Whether no further report follows, because the handler of the result comes next.
         var isLast = false
         /// Whether a thread is updating Foundation's progress.
-        var showing = RepeatFlag()
+        var updatingProgress = RepeatFlag()
     }
 
     private let state: Locked<State>
     /// Returns the callback queue and the group, or `nil` if nothing is to be reported any more.
     private let queue: @Sendable () -> (DispatchQueue, ManagedOperation)?
 
-    init(told: GroupProgress, queue: @escaping @Sendable () -> (DispatchQueue, ManagedOperation)?) {
-        state = Locked(State(told: told))
+    init(reported: GroupProgress, queue: @escaping @Sendable () -> (DispatchQueue, ManagedOperation)?) {
+        state = Locked(State(reported: reported))
         self.queue = queue
     }
 
@@ -174,7 +174,7 @@ final class GroupProgressReporter: Sendable {
         }
     }
 
-    /// Adds a handler for a teller whose queue is the main queue.
+    /// Adds a handler for a reporter whose queue is the main queue.
     func add(_ handler: @escaping @MainActor (GroupProgress) -> Void) {
         state.withLock { $0.mainActorHandlers.append(handler) }
     }
@@ -191,7 +191,7 @@ final class GroupProgressReporter: Sendable {
     }
 
     /// Notes that the progress may have changed.
-    func note(_ engine: GroupEngine, isLast: Bool = false) {
+    func record(_ engine: GroupEngine, isLast: Bool = false) {
         let begins: Bool? = state.withLock { state in
             guard state.handler != nil || state.foundation != nil || !state.mainActorHandlers.isEmpty else {
                 return nil
@@ -202,7 +202,7 @@ final class GroupProgressReporter: Sendable {
         switch begins {
         case true?: schedule { [self] in takeTurns(engine) }
         // The scheduled turn may run after the handler of the result, so the last report gets a turn of its own.
-        case false? where isLast: schedule { [self] in tell(engine) }
+        case false? where isLast: schedule { [self] in notify(engine) }
         case false?, nil: break
         }
     }
@@ -215,24 +215,24 @@ final class GroupProgressReporter: Sendable {
 
     private func takeTurns(_ engine: GroupEngine) {
         state.withLock { $0.turns.startRound() }
-        tell(engine)
+        notify(engine)
         while true {
-            let (goesOn, isLast) = state.withLock { ($0.turns.finishRound(), $0.isLast) }
-            guard goesOn else { return }
+            let (continues, isLast) = state.withLock { ($0.turns.finishRound(), $0.isLast) }
+            guard continues else { return }
             // The next turn goes to the end of the queue, because with many changes this turn would never end.
             guard isLast else { return schedule { [self] in takeTurns(engine) } }
-            tell(engine)
+            notify(engine)
         }
     }
 
-    private func tell(_ engine: GroupEngine) {
+    private func notify(_ engine: GroupEngine) {
         let progress = engine.state.withLock { $0.meter.progress }
         let (handler, mainActorHandlers, foundation) = state.withLock { state in
             // On a concurrent queue a turn that read the progress before the end may come here after the last report.
             let isOutdated = state.isLast && progress.completedWeight < progress.totalWeight
-            let isNews = !isOutdated && state.told != progress
-            if isNews { state.told = progress }
-            return isNews ? (state.handler, state.mainActorHandlers, state.foundation) : (nil, [], nil)
+            let hasChanged = !isOutdated && state.reported != progress
+            if hasChanged { state.reported = progress }
+            return hasChanged ? (state.handler, state.mainActorHandlers, state.foundation) : (nil, [], nil)
         }
         // No report follows a cancellation.
         if queue() != nil {
@@ -242,7 +242,7 @@ final class GroupProgressReporter: Sendable {
             }
             if let foundation {
                 // One thread at a time, so that the value does not go backward on a concurrent queue.
-                state.runRounds(of: \.showing) { Self.show(state.withLock { $0.told }, in: foundation) }
+                state.runRounds(of: \.updatingProgress) { Self.show(state.withLock { $0.reported }, in: foundation) }
             }
         }
     }
@@ -279,7 +279,7 @@ package struct GroupMeter: Sendable {
     /// The completed weight when the group failed or was canceled, because canceled children are no progress.
     private var frozen: Double?
     /// The fraction that was last reported to the group around this one.
-    private var told = 0.0
+    private var reported = 0.0
 
     package init() {}
 
@@ -337,10 +337,10 @@ package struct GroupMeter: Sendable {
     /// Returns the fraction to report to the group around this one, or `nil` if the change is too small.
     ///
     /// Many groups may be around this one, so they do not get each small change.
-    package mutating func takeNews() -> Double? {
+    package mutating func takeChange() -> Double? {
         let fraction = progress.fraction
-        guard fraction - told >= 0.001 || fraction == 1 && told < 1 else { return nil }
-        told = fraction
+        guard fraction - reported >= 0.001 || fraction == 1 && reported < 1 else { return nil }
+        reported = fraction
         return fraction
     }
 }
@@ -412,7 +412,7 @@ extension GroupEngine {
             }
         }
         // The progress that was made before is reported outward, from the innermost groups on.
-        for engine in begun.reversed() { engine.tellProgress() }
+        for engine in begun.reversed() { engine.reportProgress() }
     }
 
     /// Makes a child that is a group measure its progress if this group does.
@@ -422,44 +422,44 @@ extension GroupEngine {
 
     /// Notes how much of a child is completed.
     func childDidAdvance(_ child: ManagedOperation, _ slot: GroupMachine.Slot, to fraction: Double) {
-        let isNews = state.withLock { state in
+        let hasChanged = state.withLock { state in
             // Another child may have the slot by now.
             guard state.children.indices.contains(Int(slot)), state.children[Int(slot)].operation?.life === child else {
                 return false
             }
             return state.meter.mark(slot, fraction)
         }
-        if isNews { tellProgress() }
+        if hasChanged { reportProgress() }
     }
 
     /// Notifies the listeners of this group and of the groups around it.
-    func tellProgress() {
+    func reportProgress() {
         var next: GroupEngine? = self
         while let engine = next {
-            let (teller, mainActorTeller, operation, news) = engine.state.withLock { state in
-                let news = state.meter.isOn ? state.meter.takeNews() : nil
-                return (state.teller, state.mainActorTeller, state.operation, news)
+            let (reporter, mainActorReporter, operation, change) = engine.state.withLock { state in
+                let change = state.meter.isOn ? state.meter.takeChange() : nil
+                return (state.reporter, state.mainActorReporter, state.operation, change)
             }
-            teller?.note(engine)
-            mainActorTeller?.note(engine)
+            reporter?.record(engine)
+            mainActorReporter?.record(engine)
             next = nil
-            guard let operation, let news else { return }
+            guard let operation, let change else { return }
             let (outer, slot) = operation.core.withLock { ($0.parentEngine, $0.parentSlot) }
-            let isNews = outer?.state.withLock { state in
+            let hasChanged = outer?.state.withLock { state in
                 state.children.indices.contains(Int(slot)) && state.children[Int(slot)].operation?.life === operation
-                    && state.meter.mark(slot, news)
+                    && state.meter.mark(slot, change)
             }
-            if isNews == true { next = outer }
+            if hasChanged == true { next = outer }
         }
     }
 
     /// Reports the complete progress, before the handlers of the result are called.
-    func completeProgress(_ tellers: [GroupProgressReporter]) {
+    func completeProgress(_ reporters: [GroupProgressReporter]) {
         let isOn = state.withLock { state in
             state.meter.complete()
             return state.meter.isOn
         }
         guard isOn else { return }
-        for teller in tellers { teller.note(self, isLast: true) }
+        for reporter in reporters { reporter.record(self, isLast: true) }
     }
 }

@@ -121,7 +121,7 @@ public struct GroupScope: Sendable {
     }
 
     /// A Boolean value that indicates whether the group was canceled or has failed.
-    public var isCancelled: Bool { engine.state.withLock { $0.machine.isDooming } }
+    public var isCancelled: Bool { engine.state.withLock { $0.machine.isCancellingChildren } }
 }
 
 // Shielded parts of a body.

@@ -116,12 +116,12 @@ protocol PipelineSink<Input>: Sendable {
 /// A stage as the group sees it.
 protocol PipelineStep: Sendable {
     /// Passes results to the next stage, as far as that has room.
-    func handOn()
+    func passResultsOn()
 
     /// Returns the next operation, if there is an input and there is room for the result.
     func next() -> (ManagedOperation, index: Int)?
     func take(_ child: ManagedOperation, index: Int)
-    func letGo()
+    func release()
 }
 
 /// The stages, and the elements for the first one.
@@ -133,7 +133,7 @@ struct PipelineSource: Sendable {
     let reader: (any SourceReader)?
     /// Passes an element to the first stage, if that has room and there is an element.
     let feed: @Sendable () -> PipelineFeed
-    let letGo: @Sendable () -> Void
+    let release: @Sendable () -> Void
 
     init<Feed>(
         _ elements: PipelineElements<Feed>, count: Int, reader: (any SourceReader)? = nil,
@@ -141,7 +141,7 @@ struct PipelineSource: Sendable {
     ) {
         (stages, self.count, self.reader) = ([], count, reader)
         feed = { elements.feed(next) }
-        letGo = { elements.letGo() }
+        release = { elements.release() }
     }
 }
 
@@ -179,7 +179,7 @@ final class PipelineElements<Feed: ElementFeed>: Sendable where Feed.Element: Se
         return .fed
     }
 
-    func letGo() {
+    func release() {
         state.release { Unchecked(exchange(&$0.rest, with: nil)) }
     }
 }
@@ -227,7 +227,7 @@ final class PipelineStage<Input: Sendable, Value: Sendable, Failure: Error>: Pip
         return (make(first.input), first.index)
     }
 
-    func handOn() {
+    func passResultsOn() {
         while following.room > 0 {
             guard let first = state.withLock({ $0.results.popFirst() }) else { return }
             following.put(first.value, index: first.index)
@@ -242,7 +242,7 @@ final class PipelineStage<Input: Sendable, Value: Sendable, Failure: Error>: Pip
         }
     }
 
-    func letGo() {
+    func release() {
         state.release { exchange(&$0, with: State()) }
     }
 }
@@ -281,15 +281,15 @@ final class PipelineFlow: GroupSource {
         while true {
             // This is read before the stages are checked, because an operation that ends later leads to another call.
             let isIdle = state.withLock { $0.tags.count == $0.freeTags.count }
-            for stage in source.stages.reversed() { stage.handOn() }
+            for stage in source.stages.reversed() { stage.passResultsOn() }
             for (number, stage) in source.stages.enumerated().reversed() {
                 guard let (child, index) = stage.next() else { continue }
                 return .child(child, tag: tag(number, index))
             }
             switch source.feed() {
             case .fed: continue
-            case .notNow: return .nothingNow
-            case .noMore: return isIdle ? .nothingMore : .nothingNow
+            case .notNow: return .notNow
+            case .noMore: return isIdle ? .noMore : .notNow
             }
         }
     }
@@ -316,8 +316,8 @@ final class PipelineFlow: GroupSource {
         return "element \(place.index) in stage \(place.stage)"
     }
 
-    func letGo() {
-        source.letGo()
-        for stage in source.stages { stage.letGo() }
+    func release() {
+        source.release()
+        for stage in source.stages { stage.release() }
     }
 }

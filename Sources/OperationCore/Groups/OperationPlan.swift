@@ -247,13 +247,13 @@ extension GroupEngine {
         var starts: [ManagedOperation] = []
         /// The slots of the children to cancel with the group, on this thread and before it returns to the caller that
         /// canceled the group.
-        var doomed: [GroupMachine.Slot] = []
+        var toCancel: [GroupMachine.Slot] = []
         var chores: RareActions?
         var isPulling = false
         var over: GroupMachine.Verdict?
 
         /// Whether nothing follows from the plan.
-        var isLast: Bool { over != nil || starts.isEmpty && doomed.isEmpty && !isPulling }
+        var isLast: Bool { over != nil || starts.isEmpty && toCancel.isEmpty && !isPulling }
     }
 
     /// The actions that only the cancellation of some groups needs.
@@ -267,10 +267,10 @@ extension GroupEngine {
         /// The waits that end because the group was canceled.
         var released: [GroupWaiter] = []
         /// The waits whose child ended while the group was suspended.
-        var unheldWaits: [GroupWaiter] = []
+        var resumedWaits: [GroupWaiter] = []
         var returns: [GroupReturn] = []
         /// The children to resume, because the group was canceled while it was suspended.
-        var unheld: [ManagedOperation] = []
+        var resumed: [ManagedOperation] = []
     }
 
     /// Applies an event and carries out what follows, until nothing more follows.
@@ -287,7 +287,7 @@ extension GroupEngine {
     }
 
     private func perform(_ plan: Plan) {
-        if !plan.doomed.isEmpty { doom(plan.doomed) }
+        if !plan.toCancel.isEmpty { cancelChildren(plan.toCancel) }
         if let chores = plan.chores { perform(chores) }
         if !plan.starts.isEmpty { handOver(plan.starts) }
         if plan.isPulling { pull() }
@@ -296,9 +296,9 @@ extension GroupEngine {
 
     private func perform(_ chores: RareActions) {
         chores.reader?.stop()
-        if !chores.unheld.isEmpty { suspendChildren(chores.unheld) }
-        for body in chores.returns { body.goOn() }
-        for waiter in chores.unheldWaits { release(waiter, .ended) }
+        if !chores.resumed.isEmpty { suspendChildren(chores.resumed) }
+        for body in chores.returns { body.resume() }
+        for waiter in chores.resumedWaits { release(waiter, .ended) }
         for waiter in chores.released { release(waiter, .refused(causeForChildren)) }
         for rescue in chores.abandoned { abandon(rescue) }
     }
@@ -324,47 +324,47 @@ extension GroupEngine {
     private func pull() {
         guard let source else { return }
         // The closure that makes the child is user code, and may wait.
-        ThreadNotes.current.seat?.reportChanges()
+        ThreadNotes.current.worker?.reportChanges()
         switch source.next() {
         case .child(let child, let tag):
             if let refusal = adopt(child, ChildTerms(tag: tag)) { fail(child, refusal, tag) }
             state.withLock { $0.machine.endPull(.child) }
-        case .nothingNow: state.withLock { $0.machine.endPull(.nothingNow) }
-        case .nothingMore:
+        case .notNow: state.withLock { $0.machine.endPull(.notNow) }
+        case .noMore:
             let isMeasuring = state.withLock { state in
-                state.machine.endPull(.nothingMore)
+                state.machine.endPull(.noMore)
                 state.meter.isOpen = false
                 return state.meter.isOn
             }
-            if isMeasuring { tellProgress() }
+            if isMeasuring { reportProgress() }
         }
     }
 
     /// Receives news from the reader of the elements.
-    func sourceDidTell(_ news: SourceNews) {
+    func sourceDidUpdate(_ update: SourceUpdate) {
         apply { state in
-            switch news {
-            case .more: state.machine.sourceHasNews()
+            switch update {
+            case .more: state.machine.sourceDidChange()
             case .failed(let error): if state.machine.sourceFailed() { state.sourceError = error }
             }
         }
     }
 
     private func conclude(_ verdict: GroupMachine.Verdict) {
-        let (operation, finish, tellers, left) = state.withLock { state in
+        let (operation, finish, reporters, left) = state.withLock { state in
             let left = (
                 exchange(&state.offers, with: GroupOffers()), exchange(&state.recoveries, with: nil),
                 exchange(&state.reader, with: nil), exchange(&state.bodyTask, with: nil),
                 exchange(&state.children, with: []), exchange(&state.outer, with: nil),
                 exchange(&state.queue, with: nil)
             )
-            let tellers = state.takeTellers()
-            return (exchange(&state.operation, with: nil), exchange(&state.finish, with: nil), tellers, left)
+            let reporters = state.takeReporters()
+            return (exchange(&state.operation, with: nil), exchange(&state.finish, with: nil), reporters, left)
         }
-        source?.letGo()
+        source?.release()
         // A group that has not begun ends when it is started.
         guard let operation else { return }
-        if verdict == .success { completeProgress(tellers) }
+        if verdict == .success { completeProgress(reporters) }
         if verdict == .cancelled || operation.isCancelled {
             // The outcome is known already, and now the group has wound down.
             endCancelled(operation)
@@ -373,7 +373,7 @@ extension GroupEngine {
         } else {
             operation.concludeGroup(verdict)
         }
-        withExtendedLifetime((finish, tellers, left)) {}
+        withExtendedLifetime((finish, reporters, left)) {}
     }
 
     /// Ends a group that was canceled.
@@ -390,9 +390,9 @@ extension GroupEngine.State {
     /// Takes out what must be done now, in portions.
     mutating func takePlan() -> GroupEngine.Plan {
         var plan = GroupEngine.Plan()
-        if machine.isDooming {
-            plan.doomed = takeDoomedSlots()
-            plan.chores = takeRareActions(dooming: plan.doomed)
+        if machine.isCancellingChildren {
+            plan.toCancel = takeSlotsToCancel()
+            plan.chores = takeRareActions(cancellingChildren: plan.toCancel)
         }
         while plan.starts.count < 256, let slot = machine.takeNext() {
             guard let child = children[Int(slot)].operation else { continue }
@@ -409,18 +409,18 @@ extension GroupEngine.State {
     }
 
     /// Takes out what only some groups need when they are canceled, or returns `nil` if there is certainly nothing.
-    private mutating func takeRareActions(dooming slots: [GroupMachine.Slot]) -> GroupEngine.RareActions? {
+    private mutating func takeRareActions(cancellingChildren slots: [GroupMachine.Slot]) -> GroupEngine.RareActions? {
         guard reader != nil || recoveries != nil || !waits.isIdle || !returns.isEmpty || machine.isSuspended else {
             return nil
         }
         let chores = GroupEngine.RareActions()
         chores.reader = exchange(&reader, with: nil)
         chores.abandoned = takeRescues(at: slots)
-        chores.unheldWaits = waits.takeHeld()
+        chores.resumedWaits = waits.takeHeld()
         chores.released = waits.takeAll()
         if machine.isSuspended {
             machine.setSuspended(false)
-            chores.unheld = activeChildren
+            chores.resumed = activeChildren
         }
         if !returns.isEmpty { chores.returns = Array(exchange(&returns, with: [:]).values) }
         return chores
@@ -435,7 +435,7 @@ extension GroupEngine.State {
         return active
     }
 
-    mutating func seat(_ child: ManagedOperation, _ terms: ChildTerms, at slot: GroupMachine.Slot) {
+    mutating func store(_ child: ManagedOperation, _ terms: ChildTerms, at slot: GroupMachine.Slot) {
         let isGroup = child.ownGroup != nil
         let entry = GroupEngine.Child(operation: child, waiter: terms.waiter, isGroup: isGroup)
         if Int(slot) < children.count { children[Int(slot)] = entry } else { children.append(entry) }

@@ -49,7 +49,7 @@ package struct LifecycleMachine: Sendable, Equatable {
     /// Whether the body of an operation that began was entered.
     enum Body: UInt8 {
         /// The start is in progress, which includes passing on the inputs and setting the timeout.
-        case toCome
+        case preparing
         /// The body is running, has run, or is about to run.
         case entered
     }
@@ -73,7 +73,7 @@ package struct LifecycleMachine: Sendable, Equatable {
         /// Handlers are notified when the operation is started, even if other dependencies have not ended.
         case failedByRule
         /// The operation was canceled, and cannot end before a thread has notified the handlers.
-        case tellingCancellation(until: Remainder)
+        case notifyingCancellation(until: Remainder)
         /// The operation was canceled before the start, the handlers have been notified, and it ends when it is
         /// started.
         case cancelledEarly
@@ -109,11 +109,11 @@ extension LifecycleMachine {
         /// Set the timer, after which `delayEnded` follows.
         case delay
         /// Notify the handlers of the outcome that was kept, and then end the operation.
-        case tellAndEnd
+        case notifyAndEnd
         /// End the operation, whose handlers have already been notified.
         case end
         /// Do nothing, because the thread that notifies the handlers of the cancellation will end the operation.
-        case awaitTelling
+        case awaitNotification
         /// Call the hook that resumes the body.
         case resume
         /// Refuse the start, because the operation was started before.
@@ -139,20 +139,20 @@ extension LifecycleMachine {
                 return .awaitDependencies
             }
             phase = .finishing(ending)
-            return .tellAndEnd
+            return .notifyAndEnd
         case .failedByRule:
             phase = .finishing(.failure)
-            return .tellAndEnd
-        case .tellingCancellation(.start):
-            phase = .tellingCancellation(until: .nothing)
-            return .awaitTelling
+            return .notifyAndEnd
+        case .notifyingCancellation(.start):
+            phase = .notifyingCancellation(until: .nothing)
+            return .awaitNotification
         case .cancelledEarly:
             phase = .finishing(.cancelled)
             return .end
         case .suspended(let body):
             phase = .executing(body)
             return .resume
-        case .pending, .kept, .executing, .concluding, .tellingCancellation, .windingDown, .finishing, .finished:
+        case .pending, .kept, .executing, .concluding, .notifyingCancellation, .windingDown, .finishing, .finished:
             return .refuse
         }
     }
@@ -165,7 +165,7 @@ extension LifecycleMachine {
             return .takeTurn
         case .kept(let ending, .dependencies):
             phase = .finishing(ending)
-            return .tellAndEnd
+            return .notifyAndEnd
         default:
             return nil
         }
@@ -198,7 +198,7 @@ extension LifecycleMachine {
             phase = .pending(.admission)
             return .seekAdmission
         }
-        phase = .executing(.toCome)
+        phase = .executing(.preparing)
         return .run
     }
 
@@ -207,7 +207,7 @@ extension LifecycleMachine {
             phase = .pending(.admission)
             return .seekAdmission
         }
-        phase = hasDelay ? .pending(.delay) : .executing(prepares ? .toCome : .entered)
+        phase = hasDelay ? .pending(.delay) : .executing(prepares ? .preparing : .entered)
         return hasDelay ? .delay : .run
     }
 
@@ -230,13 +230,13 @@ extension LifecycleMachine {
 extension LifecycleMachine {
     package enum FinishAction: Sendable, Equatable {
         /// Notify the handlers of the outcome, which is now decided, and then end the operation.
-        case tellAndEnd
+        case notifyAndEnd
         /// Keep the outcome, which is now decided, to notify the handlers and end the operation later.
         case keep
         /// End the operation, which was canceled and has notified its handlers.
         case end
         /// Do nothing, because the thread that notifies the handlers of the cancellation will end the operation.
-        case awaitTelling
+        case awaitNotification
         /// Refuse the call, because the operation already has a result or an error.
         case refuseSecond
         /// Refuse the call, because the operation was canceled.
@@ -249,7 +249,7 @@ extension LifecycleMachine {
         case .pending(.admission), .pending(.turn), .pending(.delay):
             // The dependencies have ended, the operation was started, and no body is running.
             phase = .finishing(ending)
-            return .tellAndEnd
+            return .notifyAndEnd
         case .pending(let wait):
             phase = .kept(ending, wait)
             return .keep
@@ -259,14 +259,14 @@ extension LifecycleMachine {
                 return .keep
             }
             phase = .finishing(ending)
-            return .tellAndEnd
-        case .tellingCancellation(.body(.afterWindDown)), .tellingCancellation(.entry(.afterWindDown)):
-            phase = .tellingCancellation(until: .nothing)
-            return .awaitTelling
+            return .notifyAndEnd
+        case .notifyingCancellation(.body(.afterWindDown)), .notifyingCancellation(.entry(.afterWindDown)):
+            phase = .notifyingCancellation(until: .nothing)
+            return .awaitNotification
         case .windingDown(.afterWindDown):
             phase = .finishing(.cancelled)
             return .end
-        case .tellingCancellation, .cancelledEarly, .windingDown, .finishing(.cancelled), .finished(.cancelled):
+        case .notifyingCancellation, .cancelledEarly, .windingDown, .finishing(.cancelled), .finished(.cancelled):
             return .refuseCancelled
         case .kept, .failedByRule, .concluding, .finishing, .finished:
             return .refuseSecond
@@ -275,7 +275,7 @@ extension LifecycleMachine {
 
     package enum RuleAction: Sendable, Equatable {
         /// Notify the handlers of the error, and then end the operation.
-        case tellAndEnd
+        case notifyAndEnd
         /// Keep the error, to notify the handlers and end the operation when it is started, which may be now.
         case keep
     }
@@ -290,7 +290,7 @@ extension LifecycleMachine {
             return .keep
         case .pending(.dependencies), .pending(.admission), .pending(.turn), .pending(.delay):
             phase = .finishing(.failure)
-            return .tellAndEnd
+            return .notifyAndEnd
         default:
             return nil
         }
@@ -308,12 +308,12 @@ extension LifecycleMachine {
     }
 
     package enum CancelAction: Sendable, Equatable {
-        /// Notify the handlers, and then call `cancellationTold`.
-        case tell
+        /// Notify the handlers, and then call `cancellationNotified`.
+        case notify
         /// Notify the handlers, and then end the operation.
-        case tellAndEnd
+        case notifyAndEnd
         /// Notify the handlers, stop the body, and then end the operation.
-        case tellStopAndEnd
+        case notifyStopAndEnd
         /// Refuse the cancellation, because the outcome was already decided.
         case refuse
     }
@@ -322,18 +322,18 @@ extension LifecycleMachine {
     package mutating func cancel(style: Style) -> CancelAction {
         switch phase {
         case .pending(.start):
-            phase = .tellingCancellation(until: .start)
-            return .tell
+            phase = .notifyingCancellation(until: .start)
+            return .notify
         case .pending(.dependencies), .pending(.admission), .pending(.turn), .pending(.delay):
             phase = .finishing(.cancelled)
-            return .tellAndEnd
-        case .executing(.toCome), .suspended(.toCome):
-            phase = style == .atOnce ? .finishing(.cancelled) : .tellingCancellation(until: .entry(style))
-            return style == .atOnce ? .tellAndEnd : .tell
+            return .notifyAndEnd
+        case .executing(.preparing), .suspended(.preparing):
+            phase = style == .atOnce ? .finishing(.cancelled) : .notifyingCancellation(until: .entry(style))
+            return style == .atOnce ? .notifyAndEnd : .notify
         case .executing(.entered), .suspended(.entered):
-            phase = style == .atOnce ? .finishing(.cancelled) : .tellingCancellation(until: .body(style))
-            return style == .atOnce ? .tellStopAndEnd : .tell
-        case .kept, .failedByRule, .tellingCancellation, .cancelledEarly, .concluding, .windingDown, .finishing,
+            phase = style == .atOnce ? .finishing(.cancelled) : .notifyingCancellation(until: .body(style))
+            return style == .atOnce ? .notifyStopAndEnd : .notify
+        case .kept, .failedByRule, .notifyingCancellation, .cancelledEarly, .concluding, .windingDown, .finishing,
             .finished:
             return .refuse
         }
@@ -360,8 +360,8 @@ extension LifecycleMachine {
     }
 
     /// Records that the handlers have been notified of the cancellation.
-    package mutating func cancellationTold() -> NotificationAction {
-        guard case .tellingCancellation(let remainder) = phase else { return .none }
+    package mutating func cancellationNotified() -> NotificationAction {
+        guard case .notifyingCancellation(let remainder) = phase else { return .none }
         switch remainder {
         case .start:
             phase = .cancelledEarly
@@ -380,9 +380,9 @@ extension LifecycleMachine {
 
     package enum ReturnAction: Sendable, Equatable {
         /// Notify the handlers of the outcome, and then end the operation.
-        case tellAndEnd
+        case notifyAndEnd
         /// Cancel the operation because the body provided no result, notify the handlers, and then end it.
-        case tellMissingResultAndEnd
+        case notifyMissingResultAndEnd
         /// End the operation, whose handlers have already been notified.
         case end
     }
@@ -394,17 +394,17 @@ extension LifecycleMachine {
         switch phase {
         case .executing, .suspended:
             phase = .finishing(.cancelled)
-            return .tellMissingResultAndEnd
+            return .notifyMissingResultAndEnd
         case .concluding(let ending):
             phase = .finishing(ending)
-            return .tellAndEnd
-        case .tellingCancellation(.body), .tellingCancellation(.entry):
-            phase = .tellingCancellation(until: .nothing)
+            return .notifyAndEnd
+        case .notifyingCancellation(.body), .notifyingCancellation(.entry):
+            phase = .notifyingCancellation(until: .nothing)
             return nil
         case .windingDown:
             phase = .finishing(.cancelled)
             return .end
-        case .pending, .kept, .failedByRule, .tellingCancellation, .cancelledEarly, .finishing, .finished:
+        case .pending, .kept, .failedByRule, .notifyingCancellation, .cancelledEarly, .finishing, .finished:
             return nil
         }
     }
@@ -439,7 +439,7 @@ extension LifecycleMachine {
         case .pending, .kept, .failedByRule: .notStarted
         case .executing, .concluding: .executing
         case .suspended: .suspended
-        case .tellingCancellation, .cancelledEarly, .windingDown, .finishing(.cancelled), .finished(.cancelled):
+        case .notifyingCancellation, .cancelledEarly, .windingDown, .finishing(.cancelled), .finished(.cancelled):
             .cancelled
         case .finishing, .finished: .finished
         }
@@ -457,17 +457,17 @@ extension LifecycleMachine {
     package var ending: Ending? {
         switch phase {
         case .pending, .executing, .suspended: nil
-        case .tellingCancellation, .cancelledEarly, .windingDown: .cancelled
+        case .notifyingCancellation, .cancelledEarly, .windingDown: .cancelled
         case .failedByRule: .failure
         case .kept(let ending, _), .concluding(let ending), .finishing(let ending), .finished(let ending): ending
         }
     }
 
     /// Whether the handlers have been notified, so that a handler that is added later must be called immediately.
-    package var isTold: Bool {
+    package var isOutcomeReported: Bool {
         switch phase {
         case .pending, .kept, .failedByRule, .executing, .suspended, .concluding: false
-        case .tellingCancellation, .cancelledEarly, .windingDown, .finishing, .finished: true
+        case .notifyingCancellation, .cancelledEarly, .windingDown, .finishing, .finished: true
         }
     }
 
@@ -480,8 +480,8 @@ extension LifecycleMachine {
     /// Whether the start was performed, even if the body was not entered.
     package var isStarted: Bool {
         switch phase {
-        case .pending, .kept, .failedByRule, .cancelledEarly, .tellingCancellation(.start): false
-        case .executing, .suspended, .concluding, .tellingCancellation, .windingDown, .finishing, .finished: true
+        case .pending, .kept, .failedByRule, .cancelledEarly, .notifyingCancellation(.start): false
+        case .executing, .suspended, .concluding, .notifyingCancellation, .windingDown, .finishing, .finished: true
         }
     }
 
@@ -489,8 +489,8 @@ extension LifecycleMachine {
     package var isExecuting: Bool {
         switch phase {
         case .executing, .suspended, .concluding, .windingDown: true
-        case .tellingCancellation(.body), .tellingCancellation(.entry): true
-        case .pending, .kept, .failedByRule, .tellingCancellation, .cancelledEarly, .finishing, .finished: false
+        case .notifyingCancellation(.body), .notifyingCancellation(.entry): true
+        case .pending, .kept, .failedByRule, .notifyingCancellation, .cancelledEarly, .finishing, .finished: false
         }
     }
 

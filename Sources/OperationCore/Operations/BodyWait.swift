@@ -48,12 +48,12 @@ package struct BodyWait {
     /// The cycle of operations that the wait completes, each waiting for the next one, or `nil` if the wait can end.
     ///
     /// Another thread may complete a cycle later. See ``lookAgain(_:)``.
-    var circle: [ManagedOperation]? { firstCircle ?? looks?.circle }
+    var cycle: [ManagedOperation]? { firstCycle ?? looks?.cycle }
 
     /// The cause for which the wait is refused, or `nil` if it can end.
-    var refusal: CancellationCause? { circle.map { .waitsForItself($0.map(\.displayName)) } }
+    var refusal: CancellationCause? { cycle.map { .waitsForItself($0.map(\.displayName)) } }
 
-    private let firstCircle: [ManagedOperation]?
+    private let firstCycle: [ManagedOperation]?
     private let bodies: [WaitingBody]
     private let note: NotedWait
     /// The later searches, or `nil` if the first search found a cycle.
@@ -68,15 +68,15 @@ package struct BodyWait {
         for body in bodies {
             body.operation.core.withLock { if !$0.machine.isFinished { $0.need().bodyWaits.append(note) } }
         }
-        firstCircle = CircleSearch.circle(from: note.operation, to: bodies, visiting: CircleSearch.fewOperations)
-        looks = firstCircle == nil ? BodyWaitLooks(bodies, note.operation) : nil
+        firstCycle = CycleSearch.cycle(from: note.operation, to: bodies, visiting: CycleSearch.fewOperations)
+        looks = firstCycle == nil ? BodyWaitLooks(bodies, note.operation) : nil
     }
 
     /// Creates the wait of a canceled task if it cannot end, because it is for the body's own operation or a group
     /// around it.
     private init?(ofCanceled body: WaitingBody, _ note: NotedWait) {
-        guard let circle = CircleSearch.circle(from: note.operation, to: [body], visiting: 0) else { return nil }
-        (firstCircle, bodies, looks) = (circle, [], nil)
+        guard let cycle = CycleSearch.cycle(from: note.operation, to: [body], visiting: 0) else { return nil }
+        (firstCycle, bodies, looks) = (cycle, [], nil)
         self.note = note
     }
 
@@ -148,8 +148,8 @@ extension ManagedOperation {
     fileprivate var isOver: Bool { core.withLock { $0.machine.isFinished } }
 
     /// Reports a wait that cannot end.
-    func reportCircle(_ circle: [ManagedOperation]) {
-        let names = circle.map(\.displayName)
+    func reportCycle(_ cycle: [ManagedOperation]) {
+        let names = cycle.map(\.displayName)
         OperationDiagnostics.report(.waitsForItself, by: self, CancellationCause.waitsForItself(names).message)
     }
 }
@@ -163,7 +163,7 @@ private final class BodyWaitLooks: Sendable {
         var timer: (any OperationTimer)?
         /// The number of the search for which the timer is set.
         var number = 0
-        var circle: [ManagedOperation]?
+        var cycle: [ManagedOperation]?
         var isOver = false
     }
 
@@ -178,7 +178,7 @@ private final class BodyWaitLooks: Sendable {
         self.operation = operation
     }
 
-    var circle: [ManagedOperation]? { state.withLock { $0.circle } }
+    var cycle: [ManagedOperation]? { state.withLock { $0.cycle } }
 
     func begin(_ whenFound: @escaping @Sendable ([ManagedOperation]) -> Void) {
         look(1, after: .seconds(1), on: operation.clock, whenFound)
@@ -198,15 +198,15 @@ private final class BodyWaitLooks: Sendable {
     ) {
         let timer = clock.schedule(after: pause) { [weak self] in
             guard let self, !state.withLock({ $0.isOver }) else { return }
-            let most = CircleSearch.manyOperations
-            guard let circle = CircleSearch.circle(from: operation, to: bodies, visiting: most) else {
+            let most = CycleSearch.manyOperations
+            guard let cycle = CycleSearch.cycle(from: operation, to: bodies, visiting: most) else {
                 return look(number + 1, after: min(pause * 2, Self.longestPause), on: clock, whenFound)
             }
             let isWanted = state.withLock { state in
-                if !state.isOver { state.circle = circle }
+                if !state.isOver { state.cycle = cycle }
                 return !state.isOver
             }
-            if isWanted { whenFound(circle) }
+            if isWanted { whenFound(cycle) }
         }
         let (old, isOver) = state.withLock { state -> ((any OperationTimer)?, Bool) in
             // The timer may have fired by now, and the timer of the next search may be stored.
@@ -289,35 +289,35 @@ package final class BlockingWaiter: Sendable {
         let notes = ThreadNotes.current
         // The work that this thread has delayed may be the work that it is about to wait for.
         while let work = notes.pending.popFirst() { work() }
-        if hasBeenWoken { return true }
+        if wasWoken { return true }
         if MainThreadRelay.isOnMain {
             MainThreadRelay.serve(until: self)
             return true
         }
-        if let seat = notes.seat, !seat.hasLeft {
-            guard seat.willBlock(for: operation) else { return false }
+        if let worker = notes.worker, !worker.hasLeft {
+            guard worker.willBlock(for: operation) else { return false }
             semaphore.wait()
-            seat.didBlock()
+            worker.didBlock()
             return true
         }
-        guard let lender = notes.lender else {
+        guard let threadOwner = notes.threadOwner else {
             semaphore.wait()
             return true
         }
-        guard lender.threadWillWait() else { return false }
+        guard threadOwner.threadWillWait() else { return false }
         // The hook of an operation waits, so other operations of its queue can use the slot.
         let body = notes.bodies.last?.managed
-        let rest = body.flatMap { $0.placeHost?.hookWillWait(of: $0) }
+        let rest = body.flatMap { $0.slotQueue?.hookWillWait(of: $0) }
         semaphore.wait()
         rest?()
-        lender.threadDidWait()
+        threadOwner.threadDidWait()
         return true
     }
 
     /// Blocks the calling thread without giving up a slot.
     package func waitInPlace() { semaphore.wait() }
 
-    var hasBeenWoken: Bool { isWoken.withLock { $0 } }
+    var wasWoken: Bool { isWoken.withLock { $0 } }
     func waitForSignal() { semaphore.wait() }
     func signal() { semaphore.signal() }
 }
@@ -362,7 +362,7 @@ package enum MainThreadRelay {
 
     static func serve(until waiter: BlockingWaiter) {
         state.withLock { $0.waiters.append(waiter) }
-        while !waiter.hasBeenWoken {
+        while !waiter.wasWoken {
             if !runNext() { waiter.waitForSignal() }
         }
         let next = state.withLock { state in

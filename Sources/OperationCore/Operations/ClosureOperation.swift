@@ -33,7 +33,7 @@ public final class ClosureOperation<ResultType: Sendable, ErrorType: Error>: Syn
     deinit {
         // The closure may hold another operation, which may hold another one. The loop frees them without recursion.
         var body = body.withLock { exchange(&$0, with: nil) }
-        if body != nil { ThreadWorklist.letGo(exchange(&body, with: nil)) }
+        if body != nil { ThreadWorklist.release(exchange(&body, with: nil)) }
     }
 
     /// Runs the closure and finishes the operation with the closure's value or error.
@@ -106,7 +106,7 @@ public final class MainQueueOperation<ResultType: Sendable, ErrorType: Error>:
     deinit {
         // The closure may hold another operation, which may hold another one. The loop frees them without recursion.
         var body = body.withLock { exchange(&$0, with: nil) }
-        if body != nil { ThreadWorklist.letGo(exchange(&body, with: nil)) }
+        if body != nil { ThreadWorklist.release(exchange(&body, with: nil)) }
     }
 
     /// Runs the closure on the main actor.

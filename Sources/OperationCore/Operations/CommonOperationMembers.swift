@@ -85,8 +85,8 @@ extension CommonOperationMembers {
         let operation: ManagedOperation = self
         let bodyWait = Task.isCancelled ? nil : BodyWait.beginInTask(for: operation, until: .end)
         defer { bodyWait?.end() }
-        if let circle = bodyWait?.circle { operation.reportCircle(circle) }
-        bodyWait?.lookAgain { operation.reportCircle($0) }
+        if let cycle = bodyWait?.cycle { operation.reportCycle(cycle) }
+        bodyWait?.lookAgain { operation.reportCycle($0) }
         let id = operation.whenEnded { wait.end() }
         await wait.passage { wait.end() }
         if let id { operation.removeEndAction(id) }

@@ -182,13 +182,13 @@ final class OperationNode: DependencyNode, @unchecked Sendable {
         /// The operation, which its queue keeps alive until it ends.
         case held(ManagedOperation)
         /// The operation, if it still exists.
-        case loose(WeakReference<ManagedOperation>)
+        case weaklyHeld(WeakReference<ManagedOperation>)
 
         var operation: ManagedOperation? {
             switch self {
             case .nothing: nil
             case .held(let operation): operation
-            case .loose(let reference): reference.object
+            case .weaklyHeld(let reference): reference.object
             }
         }
     }
@@ -199,7 +199,7 @@ final class OperationNode: DependencyNode, @unchecked Sendable {
     ///
     /// - Parameter isHeld: Whether the node keeps the operation alive.
     func listen(_ operation: ManagedOperation, isHeld: Bool = false) -> Bool {
-        let listener = isHeld ? Listener.held(operation) : .loose(WeakReference(operation))
+        let listener = isHeld ? Listener.held(operation) : .weaklyHeld(WeakReference(operation))
         let old = underLock { exchange(&self.listener, with: listener) }
         withExtendedLifetime(old) {}
         return isClear
@@ -219,7 +219,7 @@ final class OperationNode: DependencyNode, @unchecked Sendable {
         switch exchange(&listener, with: .nothing) {
         case .nothing: nil
         case .held(let operation): operation
-        case .loose(let reference): reference
+        case .weaklyHeld(let reference): reference
         }
     }
 
@@ -312,7 +312,7 @@ struct UnsuccessfulDependency {
     func failing<ErrorType: Error>(
         with makeError: (OperationFailure<any Error>) -> ErrorType
     ) -> DependencyEdge.Verdict {
-        ThreadNotes.current.seat?.reportChanges()
+        ThreadNotes.current.worker?.reportChanges()
         let error = makeError(failure)
         return .fail { downstream in
             (downstream as? any FailableOperation)?.fail(with: error)

@@ -53,7 +53,7 @@ import Foundation
         // Key-value observers must see each step.
         static var canEndInOneStep: Bool { false }
 
-        func signalEndOfUnbegun() {}
+        func signalEndBeforeStart() {}
 
         // Apple platforms have no documented way to ask whether a queue holds an operation.
         func isHeldByQueue(isByQueue: Bool, ignoresMaps: Bool = false) -> Bool { false }
@@ -111,7 +111,7 @@ import Foundation
         static var canEndInOneStep: Bool { true }
 
         /// Notifies Foundation's dependents of an operation that is in none of Foundation's queues.
-        func signalEndOfUnbegun() { didChangeValue(forKey: "isFinished") }
+        func signalEndBeforeStart() { didChangeValue(forKey: "isFinished") }
 
         /// Notifies Foundation's queue that `isReady` may have changed.
         fileprivate func announceReadiness() { didChangeValue(forKey: "isReady") }

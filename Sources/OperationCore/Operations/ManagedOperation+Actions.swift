@@ -12,7 +12,7 @@ extension ManagedOperation {
             if let timeout { armTimeout(timeout) }
             feedInputs()
             // An input, or the clock of the timeout, may have ended the operation.
-            let (begins, context) = core.withLock { ($0.noteBodyBegins(), $0.extras?.takeTaskContext()) }
+            let (begins, context) = core.withLock { ($0.recordBodyBegins(), $0.extras?.takeTaskContext()) }
             if !begins {
                 bodyDidReturn()
             } else if let context {
@@ -21,24 +21,24 @@ extension ManagedOperation {
                 runBody()
             }
         case .takeTurn: DispatchQueue.global().async { [self] in turnDidCome() }
-        case .awaitDependencies, .awaitTelling: break
+        case .awaitDependencies, .awaitNotification: break
         case .seekAdmission: core.withLock { $0.extras?.gate }?.seek(atStartOf: self)
         case .delay: beginDelay()
-        case .tellAndEnd:
-            tell(core.withLock { $0.takeTold() })
+        case .notifyAndEnd:
+            notify(core.withLock { $0.takeNotifications() })
             end()
         case .end: end()
-        case .resume: tellBodyOfSuspension()
+        case .resume: notifyBodyOfSuspension()
         case .refuse: reportSecondStart()
         }
     }
 
     /// Suspends or resumes the timeout and the body until both match the state.
-    func tellBodyOfSuspension() {
+    func notifyBodyOfSuspension() {
         while let step = core.withLock({ $0.nextStepOfSuspension() }) {
             step.isSuspended ? pauseTimeout() : resumeTimeout()
-            if step.tellsBody { setBodySuspended(step.isSuspended) }
-            core.withLock { $0.extras?.suspension.finishTelling() }
+            if step.notifiesBody { setBodySuspended(step.isSuspended) }
+            core.withLock { $0.extras?.suspension.finishNotifying() }
         }
     }
 
@@ -56,31 +56,31 @@ extension ManagedOperation {
     }
 
     /// Notifies waiters, handlers and observers of the outcome.
-    func tell(_ told: Notifications) {
-        if let parties = told.parties {
-            parties.timers.cancel()
-            for waiter in parties.waiters { waiter.tell(self) }
+    func notify(_ notifications: Notifications) {
+        if let recipients = notifications.recipients {
+            recipients.timers.cancel()
+            for waiter in recipients.waiters { waiter.notify(self) }
         }
-        guard told.isTold else { return }
-        if told.hasHandlers { callHandlers() }
-        if let parties = told.parties {
-            for observer in parties.observers { observer.tell(self) }
-            tellLateObservers()
+        guard notifications.isOutcomeReported else { return }
+        if notifications.hasHandlers { callHandlers() }
+        if let recipients = notifications.recipients {
+            for observer in recipients.observers { observer.notify(self) }
+            notifyLateObservers()
         }
-        if told.hasMaps { tellMaps() }
+        if notifications.hasMaps { notifyMaps() }
         releaseBody()
     }
 
     /// Notifies the observers that were added during the notification, so that all are notified in order.
-    private func tellLateObservers() {
+    private func notifyLateObservers() {
         while true {
             let late = storage.withLock { core -> [OutcomeObserver] in
                 guard let extras = core.extras else { return [] }
-                if extras.observers.isEmpty { extras.telling.stop() }
+                if extras.observers.isEmpty { extras.notifying.stop() }
                 return extras.observers.takeAll()
             }
             if late.isEmpty { return }
-            for observer in late { observer.tell(self) }
+            for observer in late { observer.notify(self) }
         }
     }
 
@@ -88,49 +88,49 @@ extension ManagedOperation {
     /// block.
     func end() {
         if OperationDefaults.mayInherit { keepCallbackQueue() }
-        var remains = Remains()
+        var retained = RetainedState()
         let didEnd = signalEnd {
             core.withLock { core in
-                remains = core.takeRemains()
+                retained = core.takeRetainedState()
                 return core.machine.end()
             }
         }
         guard didEnd else { return }
-        if let maps = remains.extras?.maps { signalEnd(of: maps) }
-        remains.membership?.withdraw()
-        if let host = remains.host { host.didEnd(remains.slot, remains.ending) }
-        guard !remains.isEmpty else { return }
+        if let maps = retained.extras?.maps { signalEnd(of: maps) }
+        retained.membership?.withdraw()
+        if let host = retained.host { host.didEnd(retained.slot, retained.ending) }
+        guard !retained.isEmpty else { return }
         if ThreadWorklist.begin() {
-            Self.settle(&remains, of: self)
+            Self.settle(&retained, of: self)
             ThreadWorklist.finish()
         } else {
             // The operation may be in its own `deinit`, where it must not be retained. Only the following need it.
             let isNeeded =
-                remains.parent != nil || remains.extras?.completionBlock != nil
-                || remains.node?.hasLiveDownstream == true
-            ThreadWorklist.later { [operation = isNeeded ? self : nil, remains] in
-                var remains = remains
-                Self.settle(&remains, of: operation)
+                retained.parent != nil || retained.extras?.completionBlock != nil
+                || retained.node?.hasLiveDownstream == true
+            ThreadWorklist.later { [operation = isNeeded ? self : nil, retained] in
+                var retained = retained
+                Self.settle(&retained, of: operation)
             }
         }
     }
 
-    private static func settle(_ remains: inout Remains, of operation: ManagedOperation?) {
-        remains.extras?.closeGate()
-        if let operation { remains.node?.releaseDownstream(of: operation) }
-        if let extras = remains.extras {
+    private static func settle(_ retained: inout RetainedState, of operation: ManagedOperation?) {
+        retained.extras?.closeGate()
+        if let operation { retained.node?.releaseDownstream(of: operation) }
+        if let extras = retained.extras {
             for action in extras.endActions.takeAll() { action() }
             operation?.runCompletion(exchange(&extras.completionBlock, with: nil))
             if let maps = extras.maps { runCompletions(of: maps) }
             abandon(extras)
         }
         // This runs inside the worklist, so that a long chain is freed in a loop and not by recursion.
-        remains.node?.tearDown()
-        if let operation, let parent = remains.parent {
-            let child = remains.extras?.maps?.added?.mapped ?? operation
-            parent.childDidEnd(child, remains.parentSlot, remains.parentTag, remains.ending)
+        retained.node?.tearDown()
+        if let operation, let parent = retained.parent {
+            let child = retained.extras?.maps?.added?.mapped ?? operation
+            parent.childDidEnd(child, retained.parentSlot, retained.parentTag, retained.ending)
         }
-        remains = Remains()
+        retained = RetainedState()
     }
 
     final func runCompletion(_ block: (@Sendable () -> Void)?) {
@@ -150,7 +150,7 @@ extension ManagedOperation {
 }
 
 /// The parts of an ended operation that are still to be processed.
-struct Remains {
+struct RetainedState {
     var extras: RareOperationState?
     var node: OperationNode?
     var membership: OwnerLink?
@@ -168,22 +168,22 @@ extension ManagedOperation.Core {
     fileprivate mutating func nextStepOfSuspension() -> SuspensionHooks.Step? {
         switch machine.state {
         case .suspended:
-            let isTimeoutAstray = extras?.timing?.timeoutEnd != nil
-            return need().suspension.next(isSuspended: true, isTimeoutAstray: isTimeoutAstray)
+            let isTimeoutOutOfStep = extras?.timing?.timeoutEnd != nil
+            return need().suspension.next(isSuspended: true, isTimeoutOutOfStep: isTimeoutOutOfStep)
         case .executing:
             // If the remainder was set in a suspension whose hook was not called, only this step resumes the timeout.
-            let isTimeoutAstray = extras?.timing?.timeoutRemainder != nil
-            return extras?.suspension.next(isSuspended: false, isTimeoutAstray: isTimeoutAstray)
+            let isTimeoutOutOfStep = extras?.timing?.timeoutRemainder != nil
+            return extras?.suspension.next(isSuspended: false, isTimeoutOutOfStep: isTimeoutOutOfStep)
         default: return nil
         }
     }
 
-    mutating func takeRemains() -> Remains {
-        node?.noteEndOfOperation()
+    mutating func takeRetainedState() -> RetainedState {
+        node?.recordEndOfOperation()
         // The queue and the group need the ending of the operation that was added to them, which may be a mapped one.
         let ending = extras?.maps?.added?.ending ?? machine.ending ?? .cancelled
-        return Remains(
-            extras: exchange(&extras, with: extras?.remains), node: exchange(&node, with: nil), membership: membership,
+        return RetainedState(
+            extras: exchange(&extras, with: extras?.retained), node: exchange(&node, with: nil), membership: membership,
             host: exchange(&host, with: nil), slot: slot, ending: ending,
             parent: exchange(&parent, with: nil), parentSlot: parentSlot, parentTag: parentTag)
     }
@@ -196,29 +196,29 @@ extension ManagedOperation.Core {
 /// indefinitely. So only one thread notifies the body, and it then checks whether the state has changed.
 struct SuspensionHooks {
     private var isBodyOnHold = false
-    private var telling = RepeatFlag()
+    private var notifying = RepeatFlag()
 
     /// A step that makes the timeout and the body match the state.
     struct Step {
         let isSuspended: Bool
         /// Whether the body must be notified, and not only the timeout changed.
-        let tellsBody: Bool
+        let notifiesBody: Bool
     }
 
     /// Returns the next step for the calling thread, or `nil` if there is none or another thread is performing it.
     ///
-    /// - Parameter isTimeoutAstray: Whether the timeout runs although the operation is suspended, or the reverse.
-    mutating func next(isSuspended: Bool, isTimeoutAstray: Bool) -> Step? {
-        let tellsBody = isBodyOnHold != isSuspended
-        guard tellsBody || isTimeoutAstray, telling.request() else { return nil }
+    /// - Parameter isTimeoutOutOfStep: Whether the timeout runs although the operation is suspended, or the reverse.
+    mutating func next(isSuspended: Bool, isTimeoutOutOfStep: Bool) -> Step? {
+        let notifiesBody = isBodyOnHold != isSuspended
+        guard notifiesBody || isTimeoutOutOfStep, notifying.request() else { return nil }
         isBodyOnHold = isSuspended
-        return Step(isSuspended: isSuspended, tellsBody: tellsBody)
+        return Step(isSuspended: isSuspended, notifiesBody: notifiesBody)
     }
 
     /// Records that the step is done.
     ///
     /// The thread that performed the step must then ask for the next one.
-    mutating func finishTelling() { telling.stop() }
+    mutating func finishNotifying() { notifying.stop() }
 }
 
 /// The state that only some operations need.
@@ -233,7 +233,7 @@ final class RareOperationState {
     /// Whether a thread is notifying the observers.
     ///
     /// That thread also notifies the observers that are added in the meantime.
-    var telling = RepeatFlag()
+    var notifying = RepeatFlag()
     /// Consumers of the operation's states.
     var feeds = ForgettingList<StateFeed>()
     /// The inputs that pass the results of dependencies to the operation just before its body.
@@ -251,13 +251,13 @@ final class RareOperationState {
     /// The number of the last wait that is over.
     var lastWait: UInt32 = 0
     /// The operation whose queue slot this operation uses, if it is in no queue itself.
-    weak var placeKeeper: ManagedOperation?
+    weak var slotHolder: ManagedOperation?
     /// The membership of the operation in an owner.
     var membership: OwnerLink?
     /// A reference that keeps the operation alive until it has ended.
     var selfReference: ManagedOperation?
     /// The result that the group uses as its own if its body provided none.
-    var standIn: (any AnyObject & Sendable)?
+    var replacementResult: (any AnyObject & Sendable)?
     /// The context of the task that called `run()`, until the body begins.
     var taskContext: TaskContext?
     /// The wait of the task that called `run()`.
@@ -277,23 +277,23 @@ extension RareOperationState {
     func closeGate() { exchange(&gate, with: nil)?.close() }
 
     /// The part that can still be read after the operation has ended, or `nil` for most operations.
-    var remains: RareOperationState? {
-        let kept = gate?.remains
+    var retained: RareOperationState? {
+        let kept = gate?.retained
         guard kept != nil || membership != nil else { return nil }
-        let remains = RareOperationState()
-        (remains.gate, remains.membership) = (kept, membership)
-        return remains
+        let retained = RareOperationState()
+        (retained.gate, retained.membership) = (kept, membership)
+        return retained
     }
 
     /// Releases the closures that will not be called, for an operation that is being freed.
     ///
     /// Each closure may hold another operation, which may hold yet another.
-    func letGoOfClosures() {
-        if !observers.isEmpty { ThreadWorklist.letGo(exchange(&observers, with: ForgettingList())) }
-        if !inputs.isEmpty { ThreadWorklist.letGo(exchange(&inputs, with: ForgettingList())) }
-        if !endActions.isEmpty { ThreadWorklist.letGo(exchange(&endActions, with: ForgettingList())) }
-        if completionBlock != nil { ThreadWorklist.letGo(exchange(&completionBlock, with: nil)) }
-        if standIn != nil { ThreadWorklist.letGo(exchange(&standIn, with: nil)) }
+    func releaseClosures() {
+        if !observers.isEmpty { ThreadWorklist.release(exchange(&observers, with: ForgettingList())) }
+        if !inputs.isEmpty { ThreadWorklist.release(exchange(&inputs, with: ForgettingList())) }
+        if !endActions.isEmpty { ThreadWorklist.release(exchange(&endActions, with: ForgettingList())) }
+        if completionBlock != nil { ThreadWorklist.release(exchange(&completionBlock, with: nil)) }
+        if replacementResult != nil { ThreadWorklist.release(exchange(&replacementResult, with: nil)) }
     }
 }
 
@@ -318,5 +318,5 @@ struct OutcomeObserver {
     /// A closure that is called without holding a lock with the operation whose outcome it reads.
     ///
     /// It immediately hands the work over to a queue or a task.
-    let tell: @Sendable (ManagedOperation) -> Void
+    let notify: @Sendable (ManagedOperation) -> Void
 }

@@ -11,7 +11,7 @@ extension ManagedOperation {
     /// The state and the kind of the outcome, read together.
     private final var stateAndEnding: (state: OperationState, ending: LifecycleMachine.Ending?) {
         let machine = storage.withLock { $0.machine }
-        guard let original, !machine.isTold else { return (machine.state, machine.ending) }
+        guard let original, !machine.isOutcomeReported else { return (machine.state, machine.ending) }
         return (original.storage.withLock { $0.machine.stateBeforeConversion }, nil)
     }
 
@@ -103,7 +103,7 @@ extension ManagedOperation {
             return answer
         }
         let style = endStyle
-        let (action, told) = move { core -> (LifecycleMachine.CancelAction?, Notifications) in
+        let (action, notifications) = move { core -> (LifecycleMachine.CancelAction?, Notifications) in
             guard isWanted(core) else { return (nil, Notifications()) }
             let action = core.machine.cancel(style: style)
             guard action != .refuse else {
@@ -112,7 +112,7 @@ extension ManagedOperation {
             }
             core.cause = cause
             record?.isCancelled = true
-            return (action, core.takeTold())
+            return (action, core.takeNotifications())
         }
         guard let action else { return nil }
         if action == .refuse {
@@ -120,12 +120,12 @@ extension ManagedOperation {
             return false
         }
         signalCancelled()
-        tell(told)
+        notify(notifications)
         switch action {
         case .refuse: break
-        case .tell: cancellationDidReachAll(cause)
-        case .tellAndEnd: end()
-        case .tellStopAndEnd:
+        case .notify: cancellationDidReachAll(cause)
+        case .notifyAndEnd: end()
+        case .notifyStopAndEnd:
             stopBody(because: cause)
             end()
         }
@@ -133,7 +133,7 @@ extension ManagedOperation {
     }
 
     private func cancellationDidReachAll(_ cause: CancellationCause) {
-        switch core.withLock({ $0.machine.cancellationTold() }) {
+        switch core.withLock({ $0.machine.cancellationNotified() }) {
         case .none: readinessDidChange()
         case .awaitEntry: break
         case .stop: stopBody(because: cause)
@@ -146,7 +146,7 @@ extension ManagedOperation {
     package final func suspendExecution() -> Bool {
         if let original { return original.suspendExecution() }
         guard canBeSuspended, move({ $0.machine.suspend() }) else { return false }
-        tellBodyOfSuspension()
+        notifyBodyOfSuspension()
         return true
     }
 
@@ -155,7 +155,7 @@ extension ManagedOperation {
     package final func resumeExecution() -> Bool {
         if let original { return original.resumeExecution() }
         guard move({ $0.machine.resume() }) else { return false }
-        tellBodyOfSuspension()
+        notifyBodyOfSuspension()
         return true
     }
 
@@ -244,23 +244,23 @@ extension ManagedOperation {
     final func finish(as ending: LifecycleMachine.Ending, keeping box: OutcomeBox) -> Bool {
         if original != nil { return finishMap(as: ending, keeping: box) }
         let style = endStyle
-        let (action, told, isEarly) = move { core in
+        let (action, notifications, isEarly) = move { core in
             let action = core.machine.finish(ending, style: style)
-            guard action == .tellAndEnd || action == .keep else { return (action, Notifications(), false) }
+            guard action == .notifyAndEnd || action == .keep else { return (action, Notifications(), false) }
             core.box = box
-            return (action, core.takeTold(), action == .keep && !core.machine.isStarted)
+            return (action, core.takeNotifications(), action == .keep && !core.machine.isStarted)
         }
         switch action {
-        case .tellAndEnd:
-            tell(told)
+        case .notifyAndEnd:
+            notify(notifications)
             end()
             return true
         case .keep:
-            tell(told)
+            notify(notifications)
             releaseBody()
-            if isEarly { bodyBecameNeedless() }
+            if isEarly { bodyIsNoLongerNeeded() }
             return true
-        case .awaitTelling: break
+        case .awaitNotification: break
         case .end: end()
         case .refuseSecond: reportSecondFinish()
         case .refuseCancelled: reportFinishAfterCancellation()
@@ -269,7 +269,7 @@ extension ManagedOperation {
     }
 
     /// Withdraws the operation's request to begin, because a result arrived before the start.
-    private func bodyBecameNeedless() {
+    private func bodyIsNoLongerNeeded() {
         let (gate, host) = core.withLock { ($0.extras?.gate, $0.host) }
         _ = gate?.giveBackIfOutdated(self)
         host?.reconsider(self)
@@ -280,16 +280,16 @@ extension ManagedOperation {
     /// No notice is reported if the error comes too late, because the rule could not know that.
     final func failByRule(keeping box: OutcomeBox) -> Bool {
         if original != nil { return failMapByRule(keeping: box) }
-        let (action, told) = move { core in
+        let (action, notifications) = move { core in
             let action = core.machine.failByRule()
             guard action != nil else { return (action, Notifications()) }
             core.box = box
-            return (action, core.takeTold())
+            return (action, core.takeNotifications())
         }
         guard let action else { return false }
-        tell(told)
+        notify(notifications)
         switch action {
-        case .tellAndEnd: end()
+        case .notifyAndEnd: end()
         case .keep:
             releaseBody()
             // A queue still waits for the other dependencies, which no longer matter.
@@ -300,18 +300,18 @@ extension ManagedOperation {
 
     /// Handles the return of the body in an operation that ends when its body returns.
     package final func bodyDidReturn() {
-        ThreadNotes.current.seat?.bodyDidReturn(of: self)
-        let (action, told) = move { core in
+        ThreadNotes.current.worker?.bodyDidReturn(of: self)
+        let (action, notifications) = move { core in
             let action = core.machine.bodyReturned()
-            if action == .tellMissingResultAndEnd { core.cause = .noResult }
-            return (action, action == nil || action == .end ? Notifications() : core.takeTold())
+            if action == .notifyMissingResultAndEnd { core.cause = .noResult }
+            return (action, action == nil || action == .end ? Notifications() : core.takeNotifications())
         }
         guard let action else { return }
-        if action == .tellMissingResultAndEnd {
+        if action == .notifyMissingResultAndEnd {
             OperationDiagnostics.report(.noResult, by: self, CancellationCause.noResult.message)
             signalCancelled()
         }
-        tell(told)
+        notify(notifications)
         end()
     }
 
@@ -382,10 +382,10 @@ extension ManagedOperation {
     /// Cancels and ends a child in one step if it has not begun and has no dependencies, dependents or handlers.
     ///
     /// Call this method under the lock of the queue that holds the child, or of the group if no queue does. The caller
-    /// then releases the body, calls `signalEndOfUnbegun`, and notifies the queue and the group, in this order.
+    /// then releases the body, calls `signalEndBeforeStart`, and notifies the queue and the group, in this order.
     ///
     /// - Returns: `nil`, without any effect, if the child does not meet these conditions.
-    final func endUnbegun(
+    final func endBeforeStart(
         in parent: ParentGroup, heldBy host: HostQueue?, because cause: CancellationCause
     ) -> EndedChild? {
         guard Self.canEndInOneStep else { return nil }

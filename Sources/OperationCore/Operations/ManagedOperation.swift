@@ -87,7 +87,7 @@ open class ManagedOperation: Operation, @unchecked Sendable {
         ///
         /// If not, the handler is late and must be called immediately.
         mutating func acceptsHandler(_ isHandler: Bool) -> Bool {
-            if machine.isTold { return false }
+            if machine.isOutcomeReported { return false }
             if isHandler { hasHandlers = true }
             return true
         }
@@ -132,7 +132,7 @@ open class ManagedOperation: Operation, @unchecked Sendable {
         if isUnfinished { reportReleaseUnfinished() }
         // Links and closures are released outside the stack of this deinit. See ThreadWorklist.
         if let extras {
-            extras.letGoOfClosures()
+            extras.releaseClosures()
             ManagedOperation.abandon(extras)
         }
         node?.tearDown()
@@ -330,8 +330,8 @@ open class ManagedOperation: Operation, @unchecked Sendable {
     public final override func waitUntilFinished() {
         let wait = BodyWait.begin(for: self, until: .end)
         defer { wait?.end() }
-        if let circle = wait?.circle { reportCircle(circle) }
-        wait?.lookAgain { [self] circle in reportCircle(circle) }
+        if let cycle = wait?.cycle { reportCycle(cycle) }
+        wait?.lookAgain { [self] cycle in reportCycle(cycle) }
         let waiter = BlockingWaiter()
         whenEnded { waiter.wake() }
         if !waiter.wait(for: self) {
@@ -404,16 +404,16 @@ extension ManagedOperation {
 
 /// The parties to notify after the lock is released.
 struct Notifications {
-    var isTold = false
+    var isOutcomeReported = false
     var hasHandlers = false
     /// Whether there are mapped operations that convert the outcome.
     var hasMaps = false
-    var parties: Parties?
+    var recipients: Recipients?
 
     /// The parties to notify besides the handlers.
     ///
     /// Most operations have none.
-    final class Parties {
+    final class Recipients {
         var waiters: [OutcomeObserver] = []
         var observers: [OutcomeObserver] = []
         var timers = OperationTimers()
@@ -426,22 +426,23 @@ extension ManagedOperation.Core {
     /// Takes out the parties to notify of the outcome.
     ///
     /// Only the code that decided the outcome may call this method.
-    func takeTold() -> Notifications {
+    func takeNotifications() -> Notifications {
         guard machine.ending != nil else { return Notifications() }
-        let isTold = machine.isTold
-        let hasMaps = isTold && extras?.maps?.hasUntold == true
-        if hasMaps { _ = extras?.maps?.telling.request() }
+        let isOutcomeReported = machine.isOutcomeReported
+        let hasMaps = isOutcomeReported && extras?.maps?.hasUnconverted == true
+        if hasMaps { _ = extras?.maps?.notifying.request() }
         guard let extras, extras.timing != nil || !extras.observers.isEmpty || !extras.inputs.isEmpty else {
-            return Notifications(isTold: isTold, hasHandlers: hasHandlers, hasMaps: hasMaps)
+            return Notifications(isOutcomeReported: isOutcomeReported, hasHandlers: hasHandlers, hasMaps: hasMaps)
         }
-        let parties = Notifications.Parties()
-        parties.inputs = extras.inputs.takeAll()
-        if extras.timing != nil { parties.timers = extras.timed { $0.takeTimers() } }
-        parties.waiters = extras.observers.takeAll(where: \.isWaiter)
-        if isTold {
-            parties.observers = extras.observers.takeAll()
-            _ = extras.telling.request()
+        let recipients = Notifications.Recipients()
+        recipients.inputs = extras.inputs.takeAll()
+        if extras.timing != nil { recipients.timers = extras.timed { $0.takeTimers() } }
+        recipients.waiters = extras.observers.takeAll(where: \.isWaiter)
+        if isOutcomeReported {
+            recipients.observers = extras.observers.takeAll()
+            _ = extras.notifying.request()
         }
-        return Notifications(isTold: isTold, hasHandlers: hasHandlers, hasMaps: hasMaps, parties: parties)
+        return Notifications(
+            isOutcomeReported: isOutcomeReported, hasHandlers: hasHandlers, hasMaps: hasMaps, recipients: recipients)
     }
 }

@@ -65,7 +65,7 @@ public final class MappedOperation<ResultType: Sendable, ErrorType: Error>: Asyn
     deinit {
         // The source may be mapped too, and so may its source. The loop frees them without recursion.
         var work = work.withLock { exchange(&$0, with: nil) }
-        if work != nil { ThreadWorklist.letGo(exchange(&work, with: nil)) }
+        if work != nil { ThreadWorklist.release(exchange(&work, with: nil)) }
     }
 
     override var original: ManagedOperation? { root }
@@ -202,19 +202,19 @@ final class MapRecord: @unchecked Sendable {
 final class MapRecords {
     private(set) var all: [MapRecord] = []
     /// The number of operations that have converted the outcome or are converting it.
-    private var toldCount = 0
+    private var convertedCount = 0
     /// The number of records at which those of freed operations are removed.
     private var pruningCount = 16
     /// Whether a thread is converting outcomes.
     ///
     /// The thread then checks whether operations were added in the meantime.
-    var telling = RepeatFlag()
+    var notifying = RepeatFlag()
     /// The mapped operation that was added to the queue or group in place of the original, if any.
     var added: MapRecord?
     /// The started operations, which are kept alive until the original has ended.
     private var started: [ManagedOperation] = []
 
-    var hasUntold: Bool { toldCount < all.count }
+    var hasUnconverted: Bool { convertedCount < all.count }
     var alive: [ManagedOperation] { all.compactMap(\.mapped) }
     var wasAnyAsked: Bool { all.contains { $0.wasAsked } }
 
@@ -222,7 +222,7 @@ final class MapRecords {
     ///
     /// The caller must release the operations in `met` without holding the lock.
     func append(_ record: MapRecord, met: inout [ManagedOperation]) {
-        if toldCount == 0, all.count >= pruningCount {
+        if convertedCount == 0, all.count >= pruningCount {
             all.removeAll { record in
                 guard let mapped = record.mapped else { return true }
                 met.append(mapped)
@@ -236,17 +236,17 @@ final class MapRecords {
     /// Returns the next operations that must convert the outcome.
     ///
     /// If there are none, the method ends the conversion and returns `nil`.
-    func takeUntold() -> [ManagedOperation]? {
-        guard hasUntold else {
-            telling.stop()
+    func takeUnconverted() -> [ManagedOperation]? {
+        guard hasUnconverted else {
+            notifying.stop()
             return nil
         }
-        defer { toldCount = all.count }
-        return all[toldCount...].compactMap(\.mapped)
+        defer { convertedCount = all.count }
+        return all[convertedCount...].compactMap(\.mapped)
     }
 
     /// Notes that the caller itself notifies the operation that was added last.
-    func skipUntold() { toldCount = all.count }
+    func skipUnconverted() { convertedCount = all.count }
 
     /// Keeps a started operation alive until the original has ended.
     func keep(_ mapped: ManagedOperation) { started.append(mapped) }
@@ -268,7 +268,7 @@ extension ManagedOperation.Core {
     }
 
     /// Records which operation was added to the queue or group.
-    mutating func noteAdded(_ operation: ManagedOperation) {
+    mutating func recordAddition(_ operation: ManagedOperation) {
         if let record = operation.mapRecord { extras?.maps?.added = record }
     }
 
@@ -292,8 +292,8 @@ extension ManagedOperation {
             if core.machine.isFinished { return true }
             let maps = core.needMaps()
             maps.append(record, met: &met)
-            guard core.machine.isTold, !maps.telling.isRunning else { return false }
-            maps.skipUntold()
+            guard core.machine.isOutcomeReported, !maps.notifying.isRunning else { return false }
+            maps.skipUnconverted()
             return true
         }
         withExtendedLifetime(met) {}
@@ -301,11 +301,11 @@ extension ManagedOperation {
     }
 
     /// Lets the mapped operations convert the outcome, one after another, in the order of their creation.
-    final func tellMaps() {
+    final func notifyMaps() {
         // A conversion is user code, and may wait for operations that became ready.
-        ThreadNotes.current.seat?.reportChanges()
-        while let untold = core.withLock({ $0.extras?.maps?.takeUntold() }) {
-            for mapped in untold { BodyWait.within(self) { mapped.convertOutcome() } }
+        ThreadNotes.current.worker?.reportChanges()
+        while let unconverted = core.withLock({ $0.extras?.maps?.takeUnconverted() }) {
+            for mapped in unconverted { BodyWait.within(self) { mapped.convertOutcome() } }
         }
     }
 
@@ -359,34 +359,34 @@ extension ManagedOperation {
         var feeds: [StateFeed] = []
         var state = OperationState.finished
         var final = ending
-        let (isTaken, told) = storage.withLock { core -> (Bool, Notifications) in
+        let (isTaken, notifications) = storage.withLock { core -> (Bool, Notifications) in
             let isTaken = core.machine.adopt(ending)
             if isTaken { (core.box, core.cause) = (box, cause) }
             final = core.machine.ending ?? ending
             state = core.machine.state
             feeds = core.extras?.feeds.takeAll() ?? []
-            return (isTaken, core.takeTold())
+            return (isTaken, core.takeNotifications())
         }
         if let mapRecord { core.withLock { _ in mapRecord.ending = final } }
         for feed in feeds { feed.conclude(state)?() }
-        tell(told)
+        notify(notifications)
         return isTaken
     }
 
     /// Keeps the outcome that a caller gave a mapped operation instead of the converted outcome.
     final func finishMap(as ending: LifecycleMachine.Ending, keeping box: OutcomeBox) -> Bool {
-        let (action, told) = storage.withLock { core in
+        let (action, notifications) = storage.withLock { core in
             let action = core.machine.finish(ending, style: .atOnce)
             guard action == .keep else { return (action, Notifications()) }
             core.box = box
-            return (action, core.takeTold())
+            return (action, core.takeNotifications())
         }
         switch action {
         case .keep:
-            tell(told)
+            notify(notifications)
             return true
         case .refuseCancelled: reportFinishAfterCancellation()
-        case .tellAndEnd, .awaitTelling, .end, .refuseSecond: reportSecondFinish()
+        case .notifyAndEnd, .awaitNotification, .end, .refuseSecond: reportSecondFinish()
         }
         return false
     }

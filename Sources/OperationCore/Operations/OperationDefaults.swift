@@ -35,7 +35,7 @@ public enum OperationDefaults {
     static var mayInherit: Bool { isInherited.load(ordering: .acquiring) }
 
     /// Records that a callback queue was set for a group or a queue.
-    static func noteInheritance() { isInherited.store(true, ordering: .releasing) }
+    static func recordInheritance() { isInherited.store(true, ordering: .releasing) }
 }
 
 /// The source of an operation's callback queue.
@@ -67,7 +67,7 @@ extension ManagedOperation {
         }
         guard rank > .inherited, original == nil, let ownGroup else { return }
         ownGroup.takeCallbackQueue(of: self)
-        OperationDefaults.noteInheritance()
+        OperationDefaults.recordInheritance()
     }
 
     /// The queue on which a handler must be enqueued at this moment.

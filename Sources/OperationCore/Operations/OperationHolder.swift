@@ -24,7 +24,7 @@ package class HostQueue: @unchecked Sendable {
         get { chosenCallbackQueue.withLock { $0 } }
         set {
             chosenCallbackQueue.release { exchange(&$0, with: newValue) }
-            OperationDefaults.noteInheritance()
+            OperationDefaults.recordInheritance()
         }
     }
 
@@ -57,7 +57,7 @@ package class HostQueue: @unchecked Sendable {
     /// Records that the handler of an operation is enqueued.
     ///
     /// - Returns: A closure that records that the handler begins.
-    func noteHandler(at slot: Int32) -> (@Sendable () -> Void)? { nil }
+    func recordHandler(at slot: Int32) -> (@Sendable () -> Void)? { nil }
 }
 
 /// The children of a group, as an operation sees them: those beside it, or those in it if it is a group.
@@ -140,10 +140,10 @@ class StartGate {
     /// Whether the operation asks for the rest after its start delay.
     func isDelayed(epoch: Int) -> Bool { false }
 
-    func noteBodyBegins() {}
+    func recordBodyBegins() {}
 
     /// The part that can still be read after the operation has ended.
-    var remains: StartGate? { nil }
+    var retained: StartGate? { nil }
 
     /// Gives back what was granted, when the operation has ended or is being freed.
     func close() {}
@@ -200,8 +200,8 @@ extension TypedOperation {
     final var outcomeInGroup: OperationOutcome<ResultType, ErrorType>? {
         guard let outcome else { return nil }
         if case .success = outcome { return outcome }
-        let standIn = core.withLock { $0.extras?.standIn } as? ReplacementResult<ResultType>
-        return standIn.map { .success($0.value) } ?? outcome
+        let replacementResult = core.withLock { $0.extras?.replacementResult } as? ReplacementResult<ResultType>
+        return replacementResult.map { .success($0.value) } ?? outcome
     }
 
     /// Returns the result as the group of the operation sees it.
@@ -250,9 +250,9 @@ extension ManagedOperation.Core {
     var isDelayed: Bool { gate?.isDelayed(epoch: node?.additions ?? 0) ?? false }
 
     /// Returns whether the body may begin now, and notes that it begins.
-    mutating func noteBodyBegins() -> Bool {
+    mutating func recordBodyBegins() -> Bool {
         guard machine.enterBody() else { return false }
-        extras?.gate?.noteBodyBegins()
+        extras?.gate?.recordBodyBegins()
         return true
     }
 }

@@ -67,7 +67,7 @@ extension ManagedOperation {
         if let original { return makeStateFeed(of: original) }
         return core.withLock { core in
             let feed = StateFeed(first: core.machine.state)
-            return (feed, StateFeedPlace(own: core.machine.isTold ? nil : core.need().add(feed)))
+            return (feed, StateFeedPlace(own: core.machine.isOutcomeReported ? nil : core.need().add(feed)))
         }
     }
 
@@ -76,7 +76,7 @@ extension ManagedOperation {
         original.storage.withLock { core in
             let present = core.machine.stateBeforeConversion
             let (feed, ownPlace) = storage.withLock { own -> (StateFeed, StateFeedPlace) in
-                if own.machine.isTold { return (StateFeed(first: own.machine.state), StateFeedPlace()) }
+                if own.machine.isOutcomeReported { return (StateFeed(first: own.machine.state), StateFeedPlace()) }
                 let feed = StateFeed(first: present, isOfMap: true)
                 return (feed, StateFeedPlace(own: own.need().add(feed)))
             }

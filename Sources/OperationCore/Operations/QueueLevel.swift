@@ -63,7 +63,7 @@ extension ManagedOperation {
         // Another thread may set the level at the same time, so the latest value is applied.
         applyLatest({ QueueLevel(queuePriority, qualityOfService) }) { present in
             level = present
-            (effective, host) = noteOwnLevel(present)
+            (effective, host) = recordOwnLevel(present)
         }
         if level < .normal { raiseToDependents() }
         guard let host else { return }
@@ -71,7 +71,7 @@ extension ManagedOperation {
         raiseUpstream(to: effective)
     }
 
-    private func noteOwnLevel(_ level: QueueLevel) -> (effective: QueueLevel, host: HostQueue?) {
+    private func recordOwnLevel(_ level: QueueLevel) -> (effective: QueueLevel, host: HostQueue?) {
         if level < .normal { Self.isAnyLow.store(true, ordering: .sequentiallyConsistent) }
         return core.withLock { core in
             core.ownLevel = level

@@ -57,7 +57,7 @@ public final class TaskOperation<ResultType: Sendable, ErrorType: Error>: AsyncO
     deinit {
         // The closure may hold another operation, which may hold another one. The loop frees them without recursion.
         var unused: Work? = work.withLock { exchange(&$0, with: .over) }
-        if case .waiting = unused { ThreadWorklist.letGo(exchange(&unused, with: nil)) }
+        if case .waiting = unused { ThreadWorklist.release(exchange(&unused, with: nil)) }
     }
 
     /// A Boolean value that indicates whether a canceled operation ends only when its closure has returned.

@@ -13,33 +13,36 @@ extension ManagedOperation {
     /// - Returns: A token that you use to remove the observer.
     @discardableResult
     package final func addObserver(
-        isWaiter: Bool, _ tell: @escaping @Sendable (ManagedOperation) -> Void
+        isWaiter: Bool, _ notify: @escaping @Sendable (ManagedOperation) -> Void
     ) -> OutcomeObservation {
-        OutcomeObservation(operation: self, id: keepObserver(isWaiter: isWaiter, tell))
+        OutcomeObservation(operation: self, id: keepObserver(isWaiter: isWaiter, notify))
     }
 
     /// Adds a waiter, which is never removed.
     ///
     /// Unlike ``addObserver(isWaiter:_:)``, this method creates no weak reference. After an object had one, each change
     /// of its reference count takes longer.
-    package final func addWaiter(_ tell: @escaping @Sendable (ManagedOperation) -> Void) {
-        _ = keepObserver(isWaiter: true, tell)
+    package final func addWaiter(_ notify: @escaping @Sendable (ManagedOperation) -> Void) {
+        _ = keepObserver(isWaiter: true, notify)
     }
 
     /// Keeps an observer and returns its number, or notifies the observer and returns `nil`.
     private func keepObserver(
-        isWaiter: Bool, _ tell: @escaping @Sendable (ManagedOperation) -> Void
+        isWaiter: Bool, _ notify: @escaping @Sendable (ManagedOperation) -> Void
     ) -> UInt64? {
         let id = storage.withLock { core -> UInt64? in
-            if isWaiter ? core.machine.ending != nil : core.machine.isTold && core.extras?.telling.isRunning != true {
+            if isWaiter
+                ? core.machine.ending != nil
+                : core.machine.isOutcomeReported && core.extras?.notifying.isRunning != true
+            {
                 return nil
             }
             let extras = core.need()
             extras.lastObserverID += 1
-            extras.observers.append(OutcomeObserver(isWaiter: isWaiter, tell: tell), id: extras.lastObserverID)
+            extras.observers.append(OutcomeObserver(isWaiter: isWaiter, notify: notify), id: extras.lastObserverID)
             return extras.lastObserverID
         }
-        if id == nil { tell(self) }
+        if id == nil { notify(self) }
         return id
     }
 
@@ -287,7 +290,7 @@ final class CancellationMark: Sendable {
 
     deinit {
         // Groups can be nested deeply. The loop frees the marks without recursion.
-        if outer != nil { ThreadWorklist.letGo(exchange(&outer, with: nil)) }
+        if outer != nil { ThreadWorklist.release(exchange(&outer, with: nil)) }
     }
 
     var count: Int { value.load(ordering: .acquiring) }

@@ -35,9 +35,9 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
 
     deinit {
         let (ending, box, holdsHandlers) = storage.withLock { core in
-            (core.machine.ending, core.box, core.hasHandlers && !core.machine.isTold)
+            (core.machine.ending, core.box, core.hasHandlers && !core.machine.isOutcomeReported)
         }
-        if holdsHandlers { letGoOfHandlers() }
+        if holdsHandlers { releaseHandlers() }
         guard let box else { return }
         ending == .success ? box.free(as: ResultType.self) : box.free(as: ErrorType.self)
     }
@@ -46,10 +46,10 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
     ///
     /// Each handler may hold another operation, and so on. The loop frees them without recursion.
     @inline(never)
-    private func letGoOfHandlers() {
-        if success != nil { ThreadWorklist.letGo(exchange(&success, with: nil)) }
-        if failure != nil { ThreadWorklist.letGo(exchange(&failure, with: nil)) }
-        if cancellation != nil { ThreadWorklist.letGo(exchange(&cancellation, with: nil)) }
+    private func releaseHandlers() {
+        if success != nil { ThreadWorklist.release(exchange(&success, with: nil)) }
+        if failure != nil { ThreadWorklist.release(exchange(&failure, with: nil)) }
+        if cancellation != nil { ThreadWorklist.release(exchange(&cancellation, with: nil)) }
     }
 
     /// Finishes the operation with a result.
@@ -149,7 +149,7 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
                 success = newValue
                 return false
             }
-            letGo(success: old)
+            releaseHandler(success: old)
             if isLate { deliverLate(success: newValue) }
         }
     }
@@ -176,7 +176,7 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
                 failure = newValue
                 return false
             }
-            letGo(failure: old)
+            releaseHandler(failure: old)
             if isLate { deliverLate(failure: newValue) }
         }
     }
@@ -202,7 +202,7 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
                 cancellation = newValue
                 return false
             }
-            letGo(cancellation: old)
+            releaseHandler(cancellation: old)
             if isLate { deliverLate(cancellation: newValue) }
         }
     }
@@ -224,7 +224,7 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
         }
         // The queue holds the original.
         let place = original == nil ? recorded : core.withLock { $0.recordingQueue }
-        let stamp = place.flatMap { $0.noteHandler(at: $1) }
+        let stamp = place.flatMap { $0.recordHandler(at: $1) }
         switch ending {
         case .success: deliver(success: success, box, on: queue, isAlone: isAlone, stamp)
         case .failure: deliver(failure: failure, box, on: queue, isAlone: isAlone, stamp)
@@ -258,9 +258,9 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
 
     // These functions only keep a handler alive up to this point. `extendLifetime` would do the same, but at the cost
     // that is described at the top of the class.
-    @inline(never) private func letGo(success handler: (@Sendable (ResultType) -> Void)?) {}
-    @inline(never) private func letGo(failure handler: (@Sendable (ErrorType) -> Void)?) {}
-    @inline(never) private func letGo(cancellation handler: (@Sendable (CancellationCause) -> Void)?) {}
+    @inline(never) private func releaseHandler(success handler: (@Sendable (ResultType) -> Void)?) {}
+    @inline(never) private func releaseHandler(failure handler: (@Sendable (ErrorType) -> Void)?) {}
+    @inline(never) private func releaseHandler(cancellation handler: (@Sendable (CancellationCause) -> Void)?) {}
 
     // Each function enqueues a handler on a queue. The operation, and with it the value in the box, stays alive until
     // the handler was called. The exception is a cancellation, which may come from the operation's own `deinit`. An

@@ -75,11 +75,11 @@ extension ManagedOperation {
     }
 
     /// The queue in which the operation occupies a slot, which may be the slot of another operation.
-    var placeHost: HostQueue? {
-        core.withLock { $0.host } ?? placeKeeper?.placeHost
+    var slotQueue: HostQueue? {
+        core.withLock { $0.host } ?? slotHolder?.slotQueue
     }
 
-    final var placeKeeper: ManagedOperation? { core.withLock { $0.extras?.placeKeeper } }
+    final var slotHolder: ManagedOperation? { core.withLock { $0.extras?.slotHolder } }
 }
 
 extension ManagedOperation.Core {
@@ -103,7 +103,7 @@ extension ManagedOperation.Core {
     }
 
     /// Begins to wait for a slot after another wait has ended.
-    mutating func waitForPlace() {
+    mutating func waitForSlot() {
         if machine.ending == nil { need().wait = .place }
     }
 }

@@ -38,8 +38,8 @@ public struct CancellationCause: Sendable, Equatable, CustomStringConvertible {
 
     /// A description in one line for a log, with the code, the message and the underlying causes.
     public var description: String {
-        let beneath = underlyingCause.map { " ← \($0)" } ?? underlyingError.map { " ← \($0)" } ?? ""
-        return "[\(code)] \(message)\(beneath)"
+        let underlying = underlyingCause.map { " ← \($0)" } ?? underlyingError.map { " ← \($0)" } ?? ""
+        return "[\(code)] \(message)\(underlying)"
     }
 
     /// Returns a Boolean value that indicates whether two causes have the same code and the same message.
@@ -215,11 +215,11 @@ extension CancellationCause {
             + "for. Nest the waits less deeply, or await in async code.")
 
     /// Returns a cause for a circle of operations, in which each one needs the end of the next one.
-    static func waitsForItself(_ circle: [String]) -> CancellationCause {
+    static func waitsForItself(_ cycle: [String]) -> CancellationCause {
         CancellationCause(
             code: .waitsForItself,
             message: "The wait would never end, because each of these operations needs the next one to end: "
-                + circle.joined(separator: " \u{2192} ")
+                + cycle.joined(separator: " \u{2192} ")
                 + ". Do not wait for an operation or its group in code that must return before the operation can end.")
     }
 

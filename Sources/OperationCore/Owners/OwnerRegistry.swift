@@ -76,7 +76,7 @@ extension OwnerRegistry {
         let isEnded = operation.isFinished
         let membership = isEnded ? nil : owner.map { OwnerMembership(of: operation, to: $0) }
         let object = owner?.liveObject
-        let isCrowded = state.withLock { state in
+        let needsSweep = state.withLock { state in
             if let old = state.plain.removeValue(forKey: ObjectIdentifier(operation)) { state.book.withdraw(old) }
             guard let membership else { return false }
             state.book.enter(membership, owner: object)
@@ -84,7 +84,7 @@ extension OwnerRegistry {
             return state.plain.count > state.sweepThreshold
         }
         withExtendedLifetime(object) {}
-        if isCrowded { sweep() }
+        if needsSweep { sweep() }
     }
 
     private func sweep() {
@@ -115,10 +115,10 @@ package struct OwnerIndex {
         case name(String)
     }
 
-    package struct Answer {
+    package struct QueryResult {
         package var members: [OwnerMembership] = []
         /// An object that has the same address now, to be released without holding a lock.
-        var stranger: AnyObject?
+        var unrelatedObject: AnyObject?
     }
 
     private var groups: [OwnerKey: OwnerGroup] = [:]
@@ -159,8 +159,8 @@ package struct OwnerIndex {
     ///
     /// The result is a copy, because it is read after the lock was released. Shared storage would have to be copied by
     /// the next change.
-    package mutating func answer(_ query: Query) -> Answer {
-        var answer = Answer()
+    package mutating func answer(_ query: Query) -> QueryResult {
+        var answer = QueryResult()
         switch query {
         case .name(let name): answer.members = groups[.name(name)]?.members ?? []
         case .object(let object, let mayBeInDeinit):
@@ -169,8 +169,8 @@ package struct OwnerIndex {
             answer.members = group?.members ?? []
         case .gone(let identity):
             guard let group = groups[.object(identity)] else { break }
-            answer.stranger = group.owner.liveObject
-            if answer.stranger == nil { answer.members = group.members }
+            answer.unrelatedObject = group.owner.liveObject
+            if answer.unrelatedObject == nil { answer.members = group.members }
         }
         visits += answer.members.count
         return answer
@@ -213,15 +213,15 @@ struct OwnedOperations {
 
     /// Cancels the operations that have no outcome, and returns their number.
     @discardableResult
-    func cancel(because cause: CancellationCause?, where isMeant: (Operation) -> Bool = { _ in true }) -> Int {
+    func cancel(because cause: CancellationCause?, where isIncluded: (Operation) -> Bool = { _ in true }) -> Int {
         let cause = cause ?? (isOwnerGone ? .ownerGone(owner) : .ownerCancelled(owner))
-        let meant = operations.filter(isMeant)
-        let engines = Self.engines(of: meant)
+        let included = operations.filter(isIncluded)
+        let engines = Self.engines(of: included)
         for engine in engines { engine.hold() }
         var count = 0
         // The last one comes first. Outside our queues, it may wait for the others, and would begin when they are
         // canceled.
-        for operation in meant.reversed() where operation.cancelForOwner(because: cause) { count += 1 }
+        for operation in included.reversed() where operation.cancelForOwner(because: cause) { count += 1 }
         for engine in engines { engine.release() }
         return count
     }

@@ -15,7 +15,7 @@ struct EntryTable {
     private var firstGeneration: UInt32 = 0
     private var firstStamp: UInt32 = 0
     /// The number of entries that must end before the next check for slots to release.
-    private var patience = 0
+    private var removalsUntilTrim = 0
     /// The number of slots that are always kept.
     var least = 1024
 
@@ -34,8 +34,8 @@ struct EntryTable {
         self[Int(slot)].stage = .free
         self[Int(slot)].generation &+= 1
         freeSlots.append(slot)
-        patience -= 1
-        if patience <= 0 || freeSlots.count == entries.count && entries.count > least { trim() }
+        removalsUntilTrim -= 1
+        if removalsUntilTrim <= 0 || freeSlots.count == entries.count && entries.count > least { trim() }
     }
 
     /// Returns whether the slot exists and still contains the entry of the key.
@@ -54,10 +54,10 @@ struct EntryTable {
     private mutating func trim() {
         let enough = entries.count * 3 / 4
         guard entries.count > least, freeSlots.count > enough else {
-            patience = Swift.max(enough - freeSlots.count, least)
+            removalsUntilTrim = Swift.max(enough - freeSlots.count, least)
             return
         }
-        defer { patience = Swift.max(entries.count / 2, least) }
+        defer { removalsUntilTrim = Swift.max(entries.count / 2, least) }
         var count = entries.count
         while count > 0, entries[count - 1].stage == .free { count -= 1 }
         for entry in entries[count...] {
@@ -178,7 +178,7 @@ struct ReadyLines {
                 continue
             }
             wasAged = line != first
-            if others & (others - 1) != 0 { noteTurn(of: line, first: first, others) }
+            if others & (others - 1) != 0 { countTurn(of: line, first: first, others) }
             return ticket.slot
         }
         return nil
@@ -204,7 +204,7 @@ struct ReadyLines {
         return choice
     }
 
-    private mutating func noteTurn(of line: Int, first: Int, _ occupied: UInt8) {
+    private mutating func countTurn(of line: Int, first: Int, _ occupied: UInt8) {
         for other in first + 1..<QueueLevel.count where occupied & (1 << UInt8(other)) != 0 { passedOver[other] += 1 }
         passedOver[line] = 0
     }
@@ -212,7 +212,7 @@ struct ReadyLines {
     /// Records that a ticket became stale, and removes stale tickets if most tickets are stale.
     ///
     /// So repeated changes of a priority do not use more and more memory.
-    mutating func noteStale(_ entries: EntryTable, ready: Int) {
+    mutating func countStale(_ entries: EntryTable, ready: Int) {
         staleCount += 1
         guard staleCount > 64, staleCount > 2 * ready else { return }
         staleCount = 0
@@ -237,7 +237,7 @@ struct StageCounts {
     var waiting = 0
     var held = 0
     var ready = 0
-    var dealt = 0
+    var assigned = 0
     var running = 0
     var ending = 0
     /// The number of entries of `ready` that no barrier holds back.
@@ -251,7 +251,7 @@ struct StageCounts {
             case .waiting: waiting
             case .held: held
             case .ready: ready
-            case .dealt: dealt
+            case .assigned: assigned
             case .running: running
             case .ending: ending
             }
@@ -263,7 +263,7 @@ struct StageCounts {
             case .waiting: waiting = newValue
             case .held: held = newValue
             case .ready: ready = newValue
-            case .dealt: dealt = newValue
+            case .assigned: assigned = newValue
             case .running: running = newValue
             case .ending: ending = newValue
             }

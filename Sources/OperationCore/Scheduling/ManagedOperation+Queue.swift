@@ -30,7 +30,7 @@ struct QueuePlace {
 extension ManagedOperation {
     /// Adds the operation to the queue, unless another queue, group or caller already uses it.
     ///
-    /// The operation has no slot in the queue yet, so nothing happens to it before `seat`.
+    /// The operation has no slot in the queue yet, so nothing happens to it before `assignPlace`.
     ///
     /// - Returns: The reason for a refusal, or `nil` if the queue now holds the operation.
     func claim(for engine: QueueEngine) -> QueueError? {
@@ -41,17 +41,17 @@ extension ManagedOperation {
             if core.isStartUnderWay { return (.started, false) }
             core.host = engine
             core.slot = -1
-            core.noteAdded(self)
+            core.recordAddition(self)
             return (nil, core.mayBeInFoundationQueue)
         }
         if let refusal { return refusal.error(self, engine.name) }
         guard wasAsked, isHeldByQueue(isByQueue: false) else { return nil }
-        unclaim()
+        releaseClaim()
         return QueueRefusal.inFoundationQueue.error(self, engine.name)
     }
 
     /// Removes the operation from the queue before it has a slot.
-    func unclaim() {
+    func releaseClaim() {
         core.release { core in
             core.extras?.maps?.added = nil
             return exchange(&core.host, with: nil)
@@ -60,7 +60,7 @@ extension ManagedOperation {
     }
 
     /// Gives the operation its slot, and returns its state in the queue.
-    func seat(in engine: QueueEngine, _ slot: QueueMachine.Slot) -> QueuePlace? {
+    func assignPlace(in engine: QueueEngine, _ slot: QueueMachine.Slot) -> QueuePlace? {
         core.withLock { core in
             core.slot = slot
             return core.place(of: life)
@@ -191,7 +191,7 @@ extension ManagedOperation {
     package final func rest(_ number: UInt32, because reason: WaitReason) {
         guard let host = core.withLock({ $0.hostEngine }) else {
             _ = core.withLock { $0.beginWait(number, reason) }
-            placeKeeper?.rest(number, because: .sharedRun)
+            slotHolder?.rest(number, because: .sharedRun)
             return
         }
         host.rest(self, number, because: reason)
@@ -199,23 +199,23 @@ extension ManagedOperation {
 
     /// Ends a wait, and returns whether the operation may resume immediately.
     ///
-    /// If the method returns `false`, no slot is free. `goOn` is then called on a global queue when a slot becomes
+    /// If the method returns `false`, no slot is free. `resume` is then called on a global queue when a slot becomes
     /// free, unless the operation has ended.
-    package final func wake(_ number: UInt32, _ goOn: @escaping @Sendable () -> Void) -> Bool {
+    package final func wake(_ number: UInt32, _ resume: @escaping @Sendable () -> Void) -> Bool {
         guard let host = core.withLock({ $0.hostEngine }) else {
             core.withLock { $0.endWait(number) }
-            return placeKeeper?.wake(number, goOn) ?? true
+            return slotHolder?.wake(number, resume) ?? true
         }
         return host.wake(self, number) { [weak self] in
             self?.core.withLock { $0.extras?.wait = nil }
-            goOn()
+            resume()
         }
     }
 }
 
 extension QueueEngine {
     fileprivate func rest(_ operation: ManagedOperation, _ number: UInt32, because reason: WaitReason) {
-        applySettled { state, _ in
+        applyAfterReclaiming { state, _ in
             let slot = operation.core.withLock { core in
                 core.beginWait(number, reason) && core.host === self ? core.slot : -1
             }
@@ -225,9 +225,9 @@ extension QueueEngine {
     }
 
     fileprivate func wake(
-        _ operation: ManagedOperation, _ number: UInt32, _ goOn: @escaping @Sendable () -> Void
+        _ operation: ManagedOperation, _ number: UInt32, _ resume: @escaping @Sendable () -> Void
     ) -> Bool {
-        applySettled { state, _ in
+        applyAfterReclaiming { state, _ in
             let slot = operation.core.withLock { core in
                 core.endWait(number)
                 return core.host === self ? core.slot : -1
@@ -236,9 +236,9 @@ extension QueueEngine {
             let key = state.machine.entries.key(of: slot)
             // A body that waited earlier resumes earlier.
             if !state.machine.isResting(key) || state.returning.isEmpty && state.machine.resume(key) { return true }
-            operation.core.withLock { $0.waitForPlace() }
+            operation.core.withLock { $0.waitForSlot() }
             state.machine.rest(key, because: .place)
-            state.returning.append(ReturningBody(key: key, turn: .call(goOn)))
+            state.returning.append(ReturningBody(key: key, turn: .call(resume)))
             return false
         }
     }

@@ -11,12 +11,12 @@ import Synchronization
 package final class PlainOperationEntry: Sendable {
     let operation: Operation
     // Sendable: both are set before other threads know the entry, and later only under the queue's lock.
-    fileprivate let seat = Locked<(engine: QueueEngine, slot: QueueMachine.Slot)?>(nil)
+    fileprivate let registration = Locked<(engine: QueueEngine, slot: QueueMachine.Slot)?>(nil)
     private let watchers = Locked<[PlainOperationWatcher]>([])
     /// The number of observed dependencies that have not ended.
     private let unended = Atomic<Int>(0)
-    /// The line of the operation in the patrol, which is only used under the queue's lock.
-    let line = Locked<PlainOperationPatrol.Line?>(nil)
+    /// The line of the operation in the poll, which is only used under the queue's lock.
+    let line = Locked<PlainOperationPoll.Line?>(nil)
 
     /// The operations that are in a queue of this package, so that no operation is in two queues.
     private static let present = Locked<Set<ObjectIdentifier>>([])
@@ -28,7 +28,7 @@ package final class PlainOperationEntry: Sendable {
     }
 
     /// The slot in the queue, from its entry until the end.
-    var slot: QueueMachine.Slot? { seat.withLock { $0?.slot } }
+    var slot: QueueMachine.Slot? { registration.withLock { $0?.slot } }
 
     /// Whether an observed dependency has not ended.
     var isBehind: Bool { unended.load(ordering: .acquiring) > 0 }
@@ -50,7 +50,7 @@ package final class PlainOperationEntry: Sendable {
     @discardableResult
     func reconsider() -> Bool { engine?.reconsider(self) ?? true }
 
-    private var engine: QueueEngine? { seat.withLock { $0?.engine } }
+    private var engine: QueueEngine? { registration.withLock { $0?.engine } }
 
     private func dependencyDidEnd(_ dependency: Operation) {
         let isBehind = unended.wrappingSubtract(1, ordering: .acquiringAndReleasing).newValue > 0
@@ -61,7 +61,7 @@ package final class PlainOperationEntry: Sendable {
         // the thread that decrements the last count may not be the one that notifies its watcher last.
         if !ThreadNotes.leave(untilEndOf: dependency, { self.reconsider() }) { askSoon() }
         // An operation that is still not ready overrides `isReady`, or the thread of the dependency was interrupted.
-        if !isBehind { engine?.patrol(self) }
+        if !isBehind { engine?.poll(self) }
     }
 
     /// Checks again later, when the thread of an ended dependency has had time to decrement the count of this
@@ -78,7 +78,7 @@ package final class PlainOperationEntry: Sendable {
     }
 
     private func didEnd() {
-        guard let (engine, slot) = seat.withLock({ exchange(&$0, with: nil) }) else { return }
+        guard let (engine, slot) = registration.withLock({ exchange(&$0, with: nil) }) else { return }
         leave()
         OperationOwner.mark(operation, as: nil)
         engine.didEnd(slot, operation.isCancelled ? .cancelled : .success)
@@ -94,24 +94,24 @@ package final class PlainOperationEntry: Sendable {
 }
 
 extension QueueEngine {
-    /// Adds a plain operation, in a reserved slot if `hasPlace` is `true`.
+    /// Adds a plain operation, in a reserved slot if `hasReservation` is `true`.
     ///
     /// The reservation is used up even if the operation is not added.
-    func add(plain operation: Operation, isBarrier: Bool = false, hasPlace: Bool = false) throws(QueueError) {
+    func add(plain operation: Operation, isBarrier: Bool = false, hasReservation: Bool = false) throws(QueueError) {
         let entry: PlainOperationEntry
         do throws(QueueError) {
             entry = try makeEntry(operation)
         } catch {
-            if hasPlace { giveBackPlaces(1) }
+            if hasReservation { releaseReservations(1) }
             throw error
         }
         let level = QueueLevel(operation.queuePriority, operation.qualityOfService)
         let refusal = apply { state, _ -> QueueError? in
-            if hasPlace { state.reserved -= 1 }
-            if let refusal = self.refusal(of: 1, hasPlace: hasPlace, state) { return refusal }
+            if hasReservation { state.reserved -= 1 }
+            if let refusal = self.refusal(of: 1, hasReservation: hasReservation, state) { return refusal }
             let slot = state.machine.enter(.plain(entry), level: level, isBarrier: isBarrier)
             state.machine.place(slot, .waiting)
-            entry.seat.withLock { $0 = (self, slot) }
+            entry.registration.withLock { $0 = (self, slot) }
             return nil
         }
         if let refusal {
@@ -119,7 +119,7 @@ extension QueueEngine {
             throw refusal
         }
         entry.watch()
-        patrol(entry)
+        poll(entry)
     }
 
     private func makeEntry(_ operation: Operation) throws(QueueError) -> PlainOperationEntry {
@@ -150,21 +150,21 @@ extension QueueEngine {
 
     /// Moves an entry back to the waiting ones, because its operation is no longer ready.
     func putBack(_ entry: PlainOperationEntry, _ slot: QueueMachine.Slot) {
-        applySettled { state, _ in
+        applyAfterReclaiming { state, _ in
             // The operation may have ended in the meantime, and the slot may belong to another entry.
             if entry.slot == slot { state.machine.place(slot, .waiting) }
         }
-        patrol(entry)
+        poll(entry)
     }
 
     /// Checks the entry regularly while it waits.
-    func patrol(_ entry: PlainOperationEntry) {
+    func poll(_ entry: PlainOperationEntry) {
         let begins = state.withLock { state in
             guard isWaiting(entry, state) else { return false }
-            state.patrol.add(entry)
-            return !exchange(&state.patrol.isSet, with: true)
+            state.poll.add(entry)
+            return !exchange(&state.poll.isSet, with: true)
         }
-        if begins { patrolLater() }
+        if begins { pollLater() }
     }
 
     private func isWaiting(_ entry: PlainOperationEntry, _ state: State) -> Bool {
@@ -172,28 +172,28 @@ extension QueueEngine {
     }
 
     /// Stops the timer for tests, because every operation must become ready without it.
-    package func stopPatrol() { state.withLock { $0.patrol.isSet = true } }
+    package func stopPolling() { state.withLock { $0.poll.isSet = true } }
 
-    private func patrolLater() {
+    private func pollLater() {
         _ = SystemClock.shared.schedule(after: .milliseconds(20)) { [weak self] in
-            if self?.askPlain() == true { self?.patrolLater() }
+            if self?.askPlain() == true { self?.pollLater() }
         }
     }
 
     /// Checks some of the waiting operations, and returns whether there are operations to check again.
     @discardableResult
     package func askPlain() -> Bool {
-        let (asked, gone, goesOn) = state.withLock { state in
-            var patrol = exchange(&state.patrol, with: PlainOperationPatrol())
-            let (asked, gone) = patrol.takeTurn { isWaiting($0, state) }
-            patrol.isSet = !patrol.isEmpty
-            state.patrol = patrol
-            return (asked, gone, patrol.isSet)
+        let (asked, gone, continues) = state.withLock { state in
+            var poll = exchange(&state.poll, with: PlainOperationPoll())
+            let (asked, gone) = poll.takeTurn { isWaiting($0, state) }
+            poll.isSet = !poll.isEmpty
+            state.poll = poll
+            return (asked, gone, poll.isSet)
         }
         // These are released without holding the lock, because operations of the user may be freed with them.
         withExtendedLifetime(gone) {}
         for entry in asked { entry.reconsider() }
-        return goesOn
+        return continues
     }
 }
 
@@ -201,7 +201,7 @@ extension QueueEngine {
 ///
 /// Operations without a known reason to wait are in a separate line. So they are checked often, even if many operations
 /// wait for dependencies.
-struct PlainOperationPatrol {
+struct PlainOperationPoll {
     /// The line of an operation.
     enum Line {
         /// The operation has no known reason to wait, so only reading `isReady` shows when it becomes ready.

@@ -34,38 +34,38 @@ extension QueueEngine {
                 return true
             }
         }
-        if claimed.count < children.count { giveBackPlaces(children.count - claimed.count) }
+        if claimed.count < children.count { releaseReservations(children.count - claimed.count) }
         enterClaimed(claimed)
         return true
     }
 
     /// Ends children of a group that have not begun and can be ended in one step, and leaves the others in `children`.
     ///
-    /// The queue keeps their entries until `forgetUnbegun`. The caller passes few children at a time, so that the
+    /// The queue keeps their entries until `forgetEndedBeforeStart`. The caller passes few children at a time, so that the
     /// threads of the queue do not have to wait for all of them.
-    func endUnbegun(
+    func endBeforeStart(
         _ children: inout [ManagedOperation], of group: ParentGroup, because cause: CancellationCause
     ) -> [ManagedOperation.EndedChild] {
         // A recording needs the dependencies of each child and their times.
         if recording.isRecording { return [] }
-        return applySettled { state, _ in
+        return applyAfterReclaiming { state, _ in
             children.takeEnded { child in
                 guard let slot = child.slot(in: self) else { return nil }
                 switch state.machine.entries[Int(slot)].stage {
                 case .waiting, .held, .ready: break
-                case .free, .entering, .dealt, .running, .ending: return nil
+                case .free, .entering, .assigned, .running, .ending: return nil
                 }
-                guard let ended = child.endUnbegun(in: group, heldBy: self, because: cause) else { return nil }
+                guard let ended = child.endBeforeStart(in: group, heldBy: self, because: cause) else { return nil }
                 state.machine.place(slot, .ending)
                 return ended
             }
         }
     }
 
-    /// Removes entries that `endUnbegun` ended.
-    func forgetUnbegun(_ children: [ManagedOperation.EndedChild]) {
+    /// Removes entries that `endBeforeStart` ended.
+    func forgetEndedBeforeStart(_ children: [ManagedOperation.EndedChild]) {
         if children.isEmpty { return }
-        applySettled { state, after in
+        applyAfterReclaiming { state, after in
             for child in children { end(child.queueSlot, .cancelled, &state, &after) }
         }
     }
@@ -75,24 +75,25 @@ extension QueueEngine {
 extension QueueEngine {
     /// Calls `add` as soon as there is room, and passes whether slots were reserved, which the call uses up.
     func whenThereIsRoom<Added>(
-        for count: Int, toAdd what: @autoclosure () -> String, _ add: (_ hasPlaces: Bool) throws(QueueError) -> Added
+        for count: Int, toAdd what: @autoclosure () -> String,
+        _ add: (_ hasReservations: Bool) throws(QueueError) -> Added
     ) async throws(QueueError) -> Added {
-        var hasPlaces = false
+        var hasReservations = false
         while true {
             do throws(QueueError) {
-                return try add(hasPlaces)
+                return try add(hasReservations)
             } catch {
                 // Waiting does not help if the operations exceed the capacity.
                 guard error.code == .full, count <= state.withLock({ $0.capacity }) else { throw error }
             }
-            hasPlaces = await QueueWait.run(places: count) { wait in
+            hasReservations = await QueueWait.run(places: count) { wait in
                 // The wait ends when there is room, which is then reserved for the caller.
                 apply { state, _ in state.roomWaiters.append(wait) }
             }
             if Task.isCancelled {
                 // This is also done for zero slots, so that slots that were collected for this caller go to the next
                 // one.
-                giveBackPlaces(hasPlaces ? count : 0)
+                releaseReservations(hasReservations ? count : 0)
                 throw .cancelled(what(), queue: name)
             }
         }
@@ -107,7 +108,7 @@ extension QueueEngine {
             if !state.isClosed {
                 guard wait.places <= state.capacity else {
                     state.roomWaiters.popFirst()
-                    after.need().told.append { wait.end(isByEvent: false) }
+                    after.need().callbacks.append { wait.end(isByEvent: false) }
                     continue
                 }
                 let free = state.capacity - state.machine.live - state.reserved - state.gathered
@@ -117,7 +118,7 @@ extension QueueEngine {
             state.roomWaiters.popFirst()
             state.gathered -= min(state.gathered, wait.places)
             state.reserved += wait.places
-            after.need().roomy.append(wait)
+            after.need().roomWaits.append(wait)
         }
         state.gathered = 0
     }

@@ -32,51 +32,51 @@ extension QueueEngine {
     /// Works for the queue on the calling thread until nothing can begin.
     package func work() {
         let notes = ThreadNotes.current
-        let seat = WorkerSeat(engine: self, outer: .of(notes))
-        notes.seat = seat
+        let worker = WorkerContext(engine: self, outer: .of(notes))
+        notes.worker = worker
         #if canImport(Darwin)
             var quality = ThreadQuality()
             defer { quality.take(.default) }
         #endif
-        while let job = nextJob(for: seat) {
-            seat.take(job.key)
+        while let job = nextJob(for: worker) {
+            worker.take(job.key)
             #if canImport(Darwin)
                 quality.take(job.work.quality)
             #endif
             // Without a pool, autoreleased objects of a body would live as long as the thread has work.
-            autoreleasepool { run(job, seat) }
+            autoreleasepool { run(job, worker) }
         }
-        notes.seat = seat.outer
+        notes.worker = worker.outer
     }
 
     /// Returns the next job of the thread, or `nil` if the thread must leave.
-    fileprivate func nextJob(for seat: WorkerSeat) -> QueueMachine.Job? {
-        while let job = seat.nextDealt() ?? next(for: seat) {
+    fileprivate func nextJob(for worker: WorkerContext) -> QueueMachine.Job? {
+        while let job = worker.nextAssigned() ?? next(for: worker) {
             // The thread may have waited while it released the last entry. Other threads then got the job.
-            if seat.unbegun != nil { return job }
+            if worker.notBegun != nil { return job }
         }
         return nil
     }
 
-    fileprivate func run(_ job: QueueMachine.Job, _ seat: WorkerSeat) {
+    fileprivate func run(_ job: QueueMachine.Job, _ worker: WorkerContext) {
         switch job.work {
         case .none: break
         case .closure(let body):
             body()
-            seat.isConcluding = true
-            seat.hasEnded = true
-            seat.ending = .success
+            worker.isConcluding = true
+            worker.hasEnded = true
+            worker.ending = .success
         case .operation(let operation):
-            seat.operation = operation.life
+            worker.operation = operation.life
             if job.asks, !askForCategories(of: operation, job.key) { return }
             recordLinks(of: operation)
             if !operation.beginHosted() {
                 operation.yieldCategories()
-                putBack(operation, seat.slot)
+                putBack(operation, worker.slot)
             }
         case .plain(let entry):
             recordLinks(of: entry.operation)
-            if !entry.begin() { putBack(entry, seat.slot) }
+            if !entry.begin() { putBack(entry, worker.slot) }
         }
     }
 
@@ -91,27 +91,27 @@ extension QueueEngine {
             // categories.
             operation.yieldCategories()
         }
-        applySettled { state, after in
+        applyAfterReclaiming { state, after in
             guard state.machine.stopAsking(key), let place = operation.place(in: self) else { return }
             if place.slot == key.slot { put(operation, at: place, &state, &after) }
         }
         return false
     }
 
-    /// Begins the entry that a lent thread took.
+    /// Begins the entry that a borrowed thread took.
     func beginBriefly(_ job: QueueMachine.Job) {
         guard case .operation(let operation) = job.work else { return }
         recordLinks(of: operation)
         let notes = ThreadNotes.current
         // If the operation ends immediately, another thread must handle the consequences, to avoid a recursion.
-        notes.isLent = false
+        notes.isBorrowed = false
         if !operation.beginHosted() { putBack(operation, job.key.slot) }
-        notes.isLent = true
+        notes.isBorrowed = true
     }
 
     /// Puts back an operation that got a dependency just before it began.
     private func putBack(_ operation: ManagedOperation, _ slot: QueueMachine.Slot) {
-        applySettled { state, after in
+        applyAfterReclaiming { state, after in
             // The operation may have ended in the meantime, and the slot may belong to another entry.
             guard let place = operation.place(in: self), place.slot == slot else { return }
             state.machine.place(slot, .waiting)
@@ -123,61 +123,61 @@ extension QueueEngine {
     ///
     /// The consequences of that work come first, because some of them may take long and a job that was already taken
     /// must not wait.
-    private func next(for seat: WorkerSeat) -> QueueMachine.Job? {
-        if case .chosen(let job) = visit(seat, mayPutOff: true) { return job }
-        if case .chosen(let job) = visit(seat, mayPutOff: false) { return job }
+    private func next(for worker: WorkerContext) -> QueueMachine.Job? {
+        if case .chosen(let job) = visit(worker, mayDefer: true) { return job }
+        if case .chosen(let job) = visit(worker, mayDefer: false) { return job }
         return nil
     }
 
     private enum Choice {
         case chosen(QueueMachine.Job?)
-        case putOff
+        case deferred
     }
 
-    private func visit(_ seat: WorkerSeat, mayPutOff: Bool) -> Choice {
+    private func visit(_ worker: WorkerContext, mayDefer: Bool) -> Choice {
         // This may be the last reference, and code that runs when the operation is freed may wait. So the operation is
-        // kept until the seat shows the next job of the thread.
-        let last = exchange(&seat.operation, with: nil)
+        // kept until the context shows the next job of the thread.
+        let last = exchange(&worker.operation, with: nil)
         var after = After()
         let passTime = recording.passTime
         let choice = state.withLock { state -> Choice in
             passTime?()
-            takeNews(of: seat, &state, &after)
+            applyChanges(of: worker, &state, &after)
             // A body that resumes replaces this thread.
-            let mayGoOn = state.threads.mayGoOn && state.returning.isEmpty
-            if mayGoOn, mayPutOff, state.machine.couldStart {
-                collectChores(&state, &after)
-                if after.chores != nil {
-                    callThread(&state, &after, sparing: 1)
-                    return .putOff
+            let mayContinue = state.threads.mayContinue && state.returning.isEmpty
+            if mayContinue, mayDefer, state.machine.couldStart {
+                collectRareActions(&state, &after)
+                if after.rareActions != nil {
+                    callThread(&state, &after, reserving: 1)
+                    return .deferred
                 }
             }
             // A thread without other work helps with entries that were assigned to other threads.
-            if mayGoOn, !state.machine.canStart, state.machine.couldStart { settle(&state, &after) }
-            takeBackOldest(&state, &after)
-            let job = mayGoOn ? state.machine.take() : nil
+            if mayContinue, !state.machine.canStart, state.machine.couldStart { reclaimAssigned(&state, &after) }
+            reclaimOldest(&state, &after)
+            let job = mayContinue ? state.machine.take() : nil
             if let job {
-                deal(to: seat, after: job, &state)
+                assign(to: worker, after: job, &state)
             } else {
                 state.threads.leave()
-                forgetHand(of: seat, &state)
-                seat.hasLeft = true
+                forgetBatch(of: worker, &state)
+                worker.hasLeft = true
             }
             conclude(&state, &after)
             return .chosen(job)
         }
-        seat.clear()
-        if case .chosen(let job?) = choice { seat.unbegun = job.key }
+        worker.clear()
+        if case .chosen(let job?) = choice { worker.notBegun = job.key }
         perform(after)
         withExtendedLifetime(last) {}
         return choice
     }
 
     /// Applies the changes that the thread has not reported yet.
-    fileprivate func takeNews(of seat: WorkerSeat, _ state: inout State, _ after: inout After) {
-        if seat.isHandKnown { takeBack(seat.hand, &state, &after) }
-        if seat.hasEnded { end(seat.slot, seat.ending, &state, &after) }
-        for operation in seat.readied { place(operation, &state, &after) }
+    fileprivate func applyChanges(of worker: WorkerContext, _ state: inout State, _ after: inout After) {
+        if worker.isBatchRegistered { reclaim(worker.batch, &state, &after) }
+        if worker.hasEnded { end(worker.slot, worker.ending, &state, &after) }
+        for operation in worker.readied { place(operation, &state, &after) }
     }
 
     // A queue in which nothing begins because bodies block.
@@ -198,24 +198,24 @@ extension QueueEngine {
 
     private func lookForStall() {
         let (now, usedTime) = (source.now, source.usedTime)
-        let (joining, goesOn, blocked) = apply { state, after in
-            settle(&state, &after)
+        let (joining, continues, blocked) = apply { state, after in
+            reclaimAssigned(&state, &after)
             let look = QueueThreads.Look(starts: state.machine.starts, usedTime: usedTime, now: now)
             let joining = state.threads.look(look, canStart: state.machine.couldStart)
             return (joining, state.threads.isWatched, state.threads.takeBlockReport() ? state.threads.mostAtOnce : nil)
         }
         if let blocked { reportBlock(of: blocked) }
         for _ in 0..<joining { provideWorker() }
-        if goesOn { watchForStall() }
+        if continues { watchForStall() }
     }
 }
 
 // Bodies that wait.
 extension QueueEngine {
     /// Gives up the slot of the body on this thread, which is about to wait through a call of this package.
-    func bodyWillWait(_ seat: WorkerSeat) {
-        tell(seat) { state in
-            state.machine.rest(seat.key)
+    func bodyWillWait(_ worker: WorkerContext) {
+        report(worker) { state in
+            state.machine.rest(worker.key)
             state.threads.leave()
         }
     }
@@ -223,12 +223,12 @@ extension QueueEngine {
     /// Prepares a thread for a wait between two bodies, when code that runs during a release waits.
     ///
     /// The thread gives up the entry that it has taken, which may be the one that it is about to wait for.
-    func threadWillWait(_ seat: WorkerSeat) {
-        let unbegun = exchange(&seat.unbegun, with: nil)
+    func threadWillWait(_ worker: WorkerContext) {
+        let notBegun = exchange(&worker.notBegun, with: nil)
         apply { state, after in
-            if seat.isHandKnown { takeBack(seat.hand, &state, &after) }
-            if let unbegun, state.machine.giveBack(unbegun),
-                case .operation(let operation) = state.machine.entries[Int(unbegun.slot)].work
+            if worker.isBatchRegistered { reclaim(worker.batch, &state, &after) }
+            if let notBegun, state.machine.giveBack(notBegun),
+                case .operation(let operation) = state.machine.entries[Int(notBegun.slot)].work
             {
                 // The operation may have changed since it was taken.
                 place(operation, &state, &after)
@@ -245,16 +245,16 @@ extension QueueEngine {
     }
 
     /// Ends the wait of a body, which resumes when there is a slot, or immediately if its operation has ended.
-    func bodyDidWait(_ seat: WorkerSeat) {
+    func bodyDidWait(_ worker: WorkerContext) {
         let turn = DispatchSemaphore(value: 0)
-        let body = ReturningBody(key: seat.key, turn: .thread(turn))
+        let body = ReturningBody(key: worker.key, turn: .thread(turn))
         let mustWait = apply { state, after in
             let isFirst = state.returning.isEmpty || !state.machine.isResting(body.key)
             if isFirst, state.machine.resume(body.key) {
                 state.threads.workers += 1
                 return false
             }
-            settle(&state, &after)
+            reclaimAssigned(&state, &after)
             state.returning.append(body)
             return true
         }
@@ -267,7 +267,7 @@ extension QueueEngine {
     /// If the operation has ended, the hook needs no slot.
     func hookDidWait(_ key: QueueMachine.Key) {
         let turn = DispatchSemaphore(value: 0)
-        let mustWait = applySettled { state, _ in
+        let mustWait = applyAfterReclaiming { state, _ in
             if !state.machine.isResting(key) || state.returning.isEmpty && state.machine.resume(key) {
                 return false
             }
@@ -283,7 +283,7 @@ extension QueueEngine {
     /// Resumes bodies that wait for a slot of an operation that has ended, because they no longer need one.
     ///
     /// They do not wait behind other bodies, which may wait for them.
-    func letGoOn(_ slot: QueueMachine.Slot, _ state: inout State, _ after: inout After) {
+    func resumeWithoutSlot(_ slot: QueueMachine.Slot, _ state: inout State, _ after: inout After) {
         // A body that returns without a thread resumes in its turn, which avoids searching for it.
         guard state.returning.threads > 0 else { return }
         let bodies = state.returning.removeThreads(of: state.machine.entries.key(of: slot))
@@ -301,25 +301,25 @@ extension QueueEngine {
 
     /// Reports the changes that the thread has not reported yet, before code of the user runs on it.
     ///
-    /// If `isBackSoon` is `true`, the thread usually takes the next entry itself. Another thread is then requested only
+    /// If `willTakeNext` is `true`, the thread usually takes the next entry itself. Another thread is then requested only
     /// if there are more entries, or if nothing begins for some time.
-    func flush(_ seat: WorkerSeat, isBackSoon: Bool = false) {
-        tell(seat, sparing: isBackSoon ? 1 : 0) { _ in }
+    func flush(_ worker: WorkerContext, willTakeNext: Bool = false) {
+        report(worker, reserving: willTakeNext ? 1 : 0) { _ in }
     }
 
     /// Reports the changes that the thread has not reported yet, together with an event.
     ///
-    /// The seat is cleared before the actions are performed, because these may add changes to the seat again.
-    private func tell(_ seat: WorkerSeat, sparing: Int = 0, _ event: (inout State) -> Void) {
+    /// The context is cleared before the actions are performed, because these may add changes to the context again.
+    private func report(_ worker: WorkerContext, reserving: Int = 0, _ event: (inout State) -> Void) {
         var after = After()
         let passTime = recording.passTime
         state.withLock { state in
             passTime?()
-            takeNews(of: seat, &state, &after)
+            applyChanges(of: worker, &state, &after)
             event(&state)
-            conclude(&state, &after, sparing: sparing)
+            conclude(&state, &after, reserving: reserving)
         }
-        seat.forgetNews()
+        worker.clearChanges()
         perform(after)
     }
 }
@@ -327,13 +327,13 @@ extension QueueEngine {
 /// A thread that a test simulates, where taking a job and running it are separate steps.
 ///
 /// Other simulated threads may take steps in between.
-package final class ManualSeat: Sendable {
+package final class ManualWorker: Sendable {
     // Sendable: only the thread of the test uses it, one step at a time.
-    private nonisolated(unsafe) let seat: WorkerSeat
+    private nonisolated(unsafe) let worker: WorkerContext
     private nonisolated(unsafe) var taken: QueueMachine.Job?
 
     package init(_ engine: QueueEngine) {
-        seat = WorkerSeat(engine: engine)
+        worker = WorkerContext(engine: engine)
     }
 
     /// Whether the thread has taken a job that it has not run yet.
@@ -342,14 +342,14 @@ package final class ManualSeat: Sendable {
     /// Performs a step, or returns `false` if there was no work and the thread leaves.
     package func step() -> Bool {
         let notes = ThreadNotes.current
-        let outer = exchange(&notes.seat, with: seat)
-        defer { notes.seat = outer }
+        let outer = exchange(&notes.worker, with: worker)
+        defer { notes.worker = outer }
         if let job = exchange(&taken, with: nil) {
-            seat.engine.run(job, seat)
+            worker.engine.run(job, worker)
             return true
         }
-        guard let job = seat.engine.nextJob(for: seat) else { return false }
-        seat.take(job.key)
+        guard let job = worker.engine.nextJob(for: worker) else { return false }
+        worker.take(job.key)
         taken = job
         return true
     }
@@ -396,64 +396,65 @@ extension QueueEngine {
     /// Equally many entries are left for each of the other threads. A thread that runs out of work takes back the
     /// entries that were assigned to other threads. So no assigned entry waits while a thread that could run it has no
     /// work.
-    func deal(to seat: WorkerSeat, after job: QueueMachine.Job, _ state: inout State) {
+    func assign(to worker: WorkerContext, after job: QueueMachine.Job, _ state: inout State) {
         let ready = state.machine.counts.readyInFront
-        guard ready > 1, !job.asks, mayDeal(state) else { return }
-        seat.pace.note(source.now, ran: seat.finishedCount)
-        seat.finishedCount = 0
-        let count = min(seat.pace.count - 1, ready / max(state.threads.mostAtOnce, 1))
+        guard ready > 1, !job.asks, mayAssign(state) else { return }
+        worker.batchSize.record(source.now, ran: worker.finishedCount)
+        worker.finishedCount = 0
+        let count = min(worker.batchSize.count - 1, ready / max(state.threads.mostAtOnce, 1))
         guard count > 0 else { return }
-        let jobs = state.machine.deal(count)
+        let jobs = state.machine.assign(count)
         guard !jobs.isEmpty else { return }
-        seat.hand.deal(state.machine.lend(job.key), then: jobs)
-        if seat.isHandKnown { state.hands.removeAll { $0.hand === seat.hand } }
-        seat.isHandKnown = true
-        state.hands.append((seat.hand, since: state.machine.starts))
+        worker.batch.assign(state.machine.takeJob(job.key), then: jobs)
+        if worker.isBatchRegistered { state.batches.removeAll { $0.batch === worker.batch } }
+        worker.isBatchRegistered = true
+        state.batches.append((worker.batch, since: state.machine.starts))
     }
 
     /// The number of entries that are assigned to threads, for tests.
-    package var dealtCount: Int { state.withLock { $0.machine.counts.dealt } }
+    package var assignedCount: Int { state.withLock { $0.machine.counts.assigned } }
 
     /// Returns whether entries may be assigned, because there is no observer of each step and no limit on the capacity.
-    private func mayDeal(_ state: State) -> Bool {
+    private func mayAssign(_ state: State) -> Bool {
         state.machine.journal == nil && state.capacity == .max && !recording.isRecording
     }
 
     /// Forgets the empty list of a thread that leaves.
-    func forgetHand(of seat: WorkerSeat, _ state: inout State) {
-        guard seat.isHandKnown else { return }
-        seat.isHandKnown = false
-        state.hands.removeAll { $0.hand === seat.hand }
+    func forgetBatch(of worker: WorkerContext, _ state: inout State) {
+        guard worker.isBatchRegistered else { return }
+        worker.isBatchRegistered = false
+        state.batches.removeAll { $0.batch === worker.batch }
     }
 
     /// Takes back all assigned entries, so that the queue knows the stage of each entry.
-    func settle(_ state: inout State, _ after: inout After) {
-        guard state.machine.counts.dealt > 0 else { return }
-        for dealt in state.hands.reversed() { takeBack(dealt.hand, &state, &after) }
+    func reclaimAssigned(_ state: inout State, _ after: inout After) {
+        guard state.machine.counts.assigned > 0 else { return }
+        for assigned in state.batches.reversed() { reclaim(assigned.batch, &state, &after) }
     }
 
     /// Takes back entries that were assigned long ago and may be behind a body that takes a long time.
-    func takeBackOldest(_ state: inout State, _ after: inout After) {
-        guard state.machine.counts.dealt > 0, let oldest = state.hands.first, state.machine.starts &- oldest.since > 64
+    func reclaimOldest(_ state: inout State, _ after: inout After) {
+        guard state.machine.counts.assigned > 0, let oldest = state.batches.first,
+            state.machine.starts &- oldest.since > 64
         else { return }
-        state.hands.removeFirst()
-        state.hands.append((oldest.hand, since: state.machine.starts))
-        takeBack(oldest.hand, &state, &after)
+        state.batches.removeFirst()
+        state.batches.append((oldest.batch, since: state.machine.starts))
+        reclaim(oldest.batch, &state, &after)
     }
 
-    func takeBack(_ hand: AssignedEntries, _ state: inout State, _ after: inout After) {
-        let news = hand.takeBack()
-        state.machine.noteStarts(news.ended.count)
-        for ended in news.ended { end(ended.slot, .success, &state, &after) }
-        if let current = news.current { state.machine.beginDealt(current) }
-        for job in news.waiting { state.machine.takeBack(job) }
+    func reclaim(_ batch: AssignedEntries, _ state: inout State, _ after: inout After) {
+        let reclaimed = batch.reclaim()
+        state.machine.countStarts(reclaimed.ended.count)
+        for ended in reclaimed.ended { end(ended.slot, .success, &state, &after) }
+        if let current = reclaimed.current { state.machine.beginAssigned(current) }
+        for job in reclaimed.waiting { state.machine.reclaim(job) }
     }
 
     /// Applies an event that requires the queue to know the stage of each entry.
     @discardableResult
-    func applySettled<Result>(_ event: (inout State, inout After) -> Result) -> Result {
+    func applyAfterReclaiming<Result>(_ event: (inout State, inout After) -> Result) -> Result {
         apply { state, after in
-            settle(&state, &after)
+            reclaimAssigned(&state, &after)
             return event(&state, &after)
         }
     }

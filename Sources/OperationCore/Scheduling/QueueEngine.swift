@@ -12,12 +12,12 @@ package final class QueueEngine: HostQueue, @unchecked Sendable {
         var machine = QueueMachine()
         var threads: QueueThreads
         /// The entries that were assigned to threads in advance.
-        var hands: [(hand: AssignedEntries, since: UInt64)] = []
+        var batches: [(batch: AssignedEntries, since: UInt64)] = []
         /// The bodies that wait for a slot to resume, in their order.
-        var returning = ReturningLine()
+        var returning = ReturningBodies()
         var totals = (finished: 0, failed: 0, cancelled: 0)
         /// The waits for an empty queue.
-        var drainers = WaitList()
+        var drainWaiters = WaitList()
         var capacity = Int.max
         /// The number of reserved slots, for waiting callers that were notified and for operations that are being
         /// added.
@@ -34,7 +34,7 @@ package final class QueueEngine: HostQueue, @unchecked Sendable {
         /// Whether the pool had no thread for the queue, and will offer one later.
         var isStarving = false
         /// The plain operations whose readiness is read regularly while they wait.
-        var patrol = PlainOperationPatrol()
+        var poll = PlainOperationPoll()
         /// The readers of the queue's events, once there is one.
         var hub: QueueEventHub?
         var meter: QueueProgressMeter?
@@ -67,23 +67,23 @@ package final class QueueEngine: HostQueue, @unchecked Sendable {
     // What the operations of the queue see of it.
 
     override func reconsider(_ operation: ManagedOperation) {
-        if let seat = WorkerSeat.current, seat.engine === self, seat.isConcluding {
-            return seat.readied.append(operation)
+        if let worker = WorkerContext.current, worker.engine === self, worker.isConcluding {
+            return worker.readied.append(operation)
         }
         apply { state, after in place(operation, &state, &after) }
     }
 
     override func didEnd(_ slot: Int32, _ ending: LifecycleMachine.Ending) {
         let notes = ThreadNotes.current
-        if let seat = WorkerSeat.of(notes), seat.engine === self, seat.slot == slot, seat.isConcluding {
-            seat.hasEnded = true
-            seat.ending = ending
+        if let worker = WorkerContext.of(notes), worker.engine === self, worker.slot == slot, worker.isConcluding {
+            worker.hasEnded = true
+            worker.ending = ending
             return
         }
         apply { state, after in
-            after.isLent = notes.isLent
+            after.isBorrowed = notes.isBorrowed
             // The entry's work and stage may be in the list of a thread.
-            if case .none = state.machine.entries[Int(slot)].work { settle(&state, &after) }
+            if case .none = state.machine.entries[Int(slot)].work { reclaimAssigned(&state, &after) }
             end(slot, ending, &state, &after)
         }
     }
@@ -91,7 +91,7 @@ package final class QueueEngine: HostQueue, @unchecked Sendable {
     /// Prevents entries from beginning until `release()`.
     ///
     /// So while several operations are canceled, none begins because another one was canceled.
-    override func hold() { applySettled { state, _ in state.machine.holds += 1 } }
+    override func hold() { applyAfterReclaiming { state, _ in state.machine.holds += 1 } }
 
     /// Ends a hold.
     ///
@@ -103,7 +103,7 @@ package final class QueueEngine: HostQueue, @unchecked Sendable {
     override func endRest() { source.endRest() }
 
     override func hookWillWait(of operation: ManagedOperation) -> (() -> Void)? {
-        let key = applySettled { state, _ -> QueueMachine.Key? in
+        let key = applyAfterReclaiming { state, _ -> QueueMachine.Key? in
             guard let place = operation.place(in: self) else { return nil }
             let key = state.machine.entries.key(of: place.slot)
             guard !state.machine.isResting(key) else { return nil }
@@ -115,8 +115,8 @@ package final class QueueEngine: HostQueue, @unchecked Sendable {
 
     override var isRecorded: Bool { recording.isRecording }
 
-    override func noteHandler(at slot: Int32) -> (@Sendable () -> Void)? {
-        guard let recorder = recording.recorder, let number = recorder.noteHandler(slot) else { return nil }
+    override func recordHandler(at slot: Int32) -> (@Sendable () -> Void)? {
+        guard let recorder = recording.recorder, let number = recorder.recordHandler(slot) else { return nil }
         return { recorder.handlerBegins(number) }
     }
 }
@@ -126,23 +126,23 @@ extension QueueEngine {
     struct After {
         var needsWorker = false
         var needsWatch = false
-        /// Whether the thread is lent.
+        /// Whether the thread is borrowed.
         ///
-        /// See ``LentThread``.
-        var isLent = false
-        /// The entry that a lent thread took and is about to begin.
+        /// See ``BorrowedThread``.
+        var isBorrowed = false
+        /// The entry that a borrowed thread took and is about to begin.
         var brief: QueueMachine.Job?
         /// A body that resumes.
         var grant: ReturningBody?
         /// The contents of an ended entry, to be released.
         private var released: (QueueMachine.Work, EntryDetails?)?
-        private(set) var chores: RareActions?
+        private(set) var rareActions: RareActions?
 
         /// Returns the rare actions, and creates them if there are none.
         mutating func need() -> RareActions {
-            if let chores { return chores }
+            if let rareActions { return rareActions }
             let made = RareActions()
-            chores = made
+            rareActions = made
             return made
         }
 
@@ -157,12 +157,12 @@ extension QueueEngine {
     ///
     /// It is deliberately not `Sendable` and belongs to the thread that applied the event.
     final class RareActions {
-        var told: [@Sendable () -> Void] = []
+        var callbacks: [@Sendable () -> Void] = []
         var drained: [QueueWait] = []
         /// Further bodies that resume.
         var grants: [ReturningBody] = []
         /// The waiting callers for which there is room now, and for which slots are reserved.
-        var roomy: [QueueWait] = []
+        var roomWaits: [QueueWait] = []
         var toEnd: [ManagedOperation] = []
         /// The operations that may request their admission now.
         var toAdmit: [ManagedOperation] = []
@@ -190,44 +190,44 @@ extension QueueEngine {
     }
 
     /// Collects the consequences of an event, such as a body that resumes, another thread, or a wait that ends.
-    func conclude(_ state: inout State, _ after: inout After, sparing: Int = 0) {
+    func conclude(_ state: inout State, _ after: inout After, reserving: Int = 0) {
         // A more urgent entry must not wait for assigned entries, and a less urgent one gets its turn by its age.
-        if state.machine.isDealtRivalled { settle(&state, &after) }
+        if state.machine.isAssignedLevelContested { reclaimAssigned(&state, &after) }
         while let body = state.returning.first, state.machine.resume(body.key) {
             state.returning.removeFirst()
             if body.hasThread { state.threads.workers += 1 }
             if after.grant == nil { after.grant = body } else { after.need().grants.append(body) }
         }
-        callThread(&state, &after, sparing: sparing)
-        collectChores(&state, &after)
+        callThread(&state, &after, reserving: reserving)
+        collectRareActions(&state, &after)
     }
 
     /// Requests another thread if it has an entry to run.
     ///
-    /// That thread then requests the next one itself. `sparing` entries are left for the calling thread, unless it
+    /// That thread then requests the next one itself. `reserving` entries are left for the calling thread, unless it
     /// takes too long.
-    func callThread(_ state: inout State, _ after: inout After, sparing: Int = 0) {
-        if after.isLent, after.brief == nil, state.returning.isEmpty { after.brief = state.machine.takeBrief() }
+    func callThread(_ state: inout State, _ after: inout After, reserving: Int = 0) {
+        if after.isBorrowed, after.brief == nil, state.returning.isEmpty { after.brief = state.machine.takeBrief() }
         if state.machine.canStart, state.returning.isEmpty {
-            if state.machine.counts.readyInFront > sparing, state.threads.join() {
+            if state.machine.counts.readyInFront > reserving, state.threads.join() {
                 after.needsWorker = true
             } else {
                 after.needsWatch = state.threads.beginWatch()
             }
-        } else if state.machine.counts.dealt > 0, state.machine.couldStart {
+        } else if state.machine.counts.assigned > 0, state.machine.couldStart {
             if state.threads.join() { after.needsWorker = true } else { after.needsWatch = state.threads.beginWatch() }
         }
     }
 
     /// Collects the callers and operations to notify.
-    func collectChores(_ state: inout State, _ after: inout After) {
-        if state.machine.hasUnasked { after.need().toAdmit += state.machine.takeUnasked() }
+    func collectRareActions(_ state: inout State, _ after: inout After) {
+        if state.machine.hasAwaitingAdmission { after.need().toAdmit += state.machine.takeAwaitingAdmission() }
         if state.reserved == 0 {
             if !state.acceptanceWaiters.isEmpty {
-                after.need().told += exchange(&state.acceptanceWaiters, with: [])
+                after.need().callbacks += exchange(&state.acceptanceWaiters, with: [])
             }
-            if !state.drainers.isEmpty, state.machine.live == 0 {
-                after.need().drained += state.drainers.takeAll()
+            if !state.drainWaiters.isEmpty, state.machine.live == 0 {
+                after.need().drained += state.drainWaiters.takeAll()
             }
         }
         if !state.roomWaiters.isEmpty { giveRoom(&state, &after) }
@@ -235,32 +235,32 @@ extension QueueEngine {
     }
 
     func perform(_ after: After) {
-        after.grant?.grant()
+        after.grant?.resume()
         if after.needsWorker { provideWorker() }
         if after.needsWatch { watchForStall() }
         // This must come before other actions, which may take long, because the entry has already been taken.
         if let brief = after.brief { beginBriefly(brief) }
-        if let chores = after.chores { perform(chores) }
+        if let rareActions = after.rareActions { perform(rareActions) }
         withExtendedLifetime(after) {}
     }
 
-    private func perform(_ chores: RareActions) {
-        for body in chores.grants { body.grant() }
-        for tell in chores.told { tell() }
-        for wait in chores.drained { wait.end() }
+    private func perform(_ rareActions: RareActions) {
+        for body in rareActions.grants { body.resume() }
+        for notify in rareActions.callbacks { notify() }
+        for wait in rareActions.drained { wait.end() }
         // A caller whose task was just canceled leaves its room to the next caller.
-        for wait in chores.roomy where !wait.end() { giveBackPlaces(wait.places) }
-        for operation in chores.toEnd {
+        for wait in rareActions.roomWaits where !wait.end() { releaseReservations(wait.places) }
+        for operation in rareActions.toEnd {
             recordLinks(of: operation)
             operation.beginHosted()
         }
-        for operation in chores.toAdmit { operation.seekAdmissionForQueue() }
-        for operation in chores.toDelay { operation.beginHostedDelay() }
-        for operation in chores.toYield {
+        for operation in rareActions.toAdmit { operation.seekAdmissionForQueue() }
+        for operation in rareActions.toDelay { operation.beginHostedDelay() }
+        for operation in rareActions.toYield {
             operation.yieldCategories()
             reconsider(operation)
         }
-        for call in chores.calls { call() }
+        for call in rareActions.calls { call() }
     }
 }
 
@@ -274,8 +274,8 @@ extension QueueEngine {
 
     func put(_ operation: ManagedOperation, at place: QueuePlace, _ state: inout State, _ after: inout After) {
         var place = place
-        if state.machine.entries[Int(place.slot)].stage == .dealt {
-            settle(&state, &after)
+        if state.machine.entries[Int(place.slot)].stage == .assigned {
+            reclaimAssigned(&state, &after)
             // The entry may have ended on the thread that it was assigned to. Its slot may be gone or belong to another
             // entry.
             guard let present = operation.place(in: self) else { return }
@@ -284,10 +284,10 @@ extension QueueEngine {
         let slot = place.slot
         switch state.machine.entries[Int(slot)].stage {
         case .entering, .waiting, .held, .ready: break
-        case .free, .dealt, .running, .ending: return
+        case .free, .assigned, .running, .ending: return
         }
         // The thread that requests the categories checks the operation again afterward.
-        if state.machine.entries[Int(slot)].isAsking { return operation.wakeAsker() }
+        if state.machine.entries[Int(slot)].isAsking { return operation.wakeWaiter() }
         state.machine.relevel(slot, place.level)
         state.machine.entries[Int(slot)].asks = place.asks
         if place.blocksOthers { after.need().toYield.append(operation) }
@@ -316,34 +316,35 @@ extension QueueEngine {
             if !forgotten.isEmpty { after.need().calls.append { withExtendedLifetime(forgotten) {} } }
         case .cancelled: state.totals.cancelled += 1
         }
-        state.machine.journal?.note(.ended(slot, state.machine.entries[Int(slot)], ending))
-        if state.machine.entries[Int(slot)].isResting { letGoOn(slot, &state, &after) }
+        state.machine.journal?.record(.ended(slot, state.machine.entries[Int(slot)], ending))
+        if state.machine.entries[Int(slot)].isResting { resumeWithoutSlot(slot, &state, &after) }
         after.release(state.machine.end(slot))
     }
 }
 
 // Adding entries to a queue.
 extension QueueEngine {
-    /// Adds an operation, in a reserved slot if `hasPlace` is `true`.
+    /// Adds an operation, in a reserved slot if `hasReservation` is `true`.
     ///
     /// The reservation is used up even if the operation is not added.
     func add(
-        _ operation: ManagedOperation, isBarrier: Bool = false, details: EntryDetails? = nil, hasPlace: Bool = false
+        _ operation: ManagedOperation, isBarrier: Bool = false, details: EntryDetails? = nil,
+        hasReservation: Bool = false
     ) throws(QueueError) {
         let operation = operation.held
         if let refusal = operation.claim(for: self) {
-            if hasPlace { giveBackPlaces(1) }
+            if hasReservation { releaseReservations(1) }
             throw refusal
         }
         var level: QueueLevel?
         let refusal = apply { state, after -> QueueError? in
-            if hasPlace { state.reserved -= 1 }
-            if let refusal = self.refusal(of: 1, hasPlace: hasPlace, state) { return refusal }
+            if hasReservation { state.reserved -= 1 }
+            if let refusal = self.refusal(of: 1, hasReservation: hasReservation, state) { return refusal }
             level = enter(operation, isBarrier: isBarrier, details, &state, &after)
             return nil
         }
         if let refusal {
-            operation.unclaim()
+            operation.releaseClaim()
             throw refusal
         }
         if let level { operation.raiseUpstreamIfNeeded(level) }
@@ -351,25 +352,26 @@ extension QueueEngine {
 
     /// Adds either all operations or none.
     ///
-    /// If `hasPlaces` is `true`, slots are reserved for all of them. The reservation is used up even if nothing is
+    /// If `hasReservations` is `true`, slots are reserved for all of them. The reservation is used up even if nothing is
     /// added. `link` is called once it is certain that the queue accepts the operations, and it can still throw.
     func add(
-        _ operations: [ManagedOperation], hasPlaces: Bool = false, linking link: () throws(QueueError) -> Void = {}
+        _ operations: [ManagedOperation], hasReservations: Bool = false,
+        linking link: () throws(QueueError) -> Void = {}
     ) throws(QueueError) {
         let operations = operations.map(\.held)
         var claimed = 0
-        var kept = hasPlaces ? operations.count : 0
+        var kept = hasReservations ? operations.count : 0
         do throws(QueueError) {
             for operation in operations {
                 if let refusal = operation.claim(for: self) { throw refusal }
                 claimed += 1
             }
-            try keepPlaces(operations.count, areKept: hasPlaces)
+            try reserveRoom(operations.count, areKept: hasReservations)
             kept = operations.count
             try link()
         } catch {
-            for operation in operations.prefix(claimed) { operation.unclaim() }
-            if kept > 0 { giveBackPlaces(kept) }
+            for operation in operations.prefix(claimed) { operation.releaseClaim() }
+            if kept > 0 { releaseReservations(kept) }
             throw error
         }
         enterClaimed(operations)
@@ -398,11 +400,11 @@ extension QueueEngine {
 
     func add(
         closure: @escaping @Sendable () -> Void, level: QueueLevel, isBarrier: Bool = false, name: String? = nil,
-        hasPlace: Bool = false
+        hasReservation: Bool = false
     ) throws(QueueError) {
         let refusal = apply { state, _ -> QueueError? in
-            if hasPlace { state.reserved -= 1 }
-            if let refusal = self.refusal(of: 1, hasPlace: hasPlace, state) { return refusal }
+            if hasReservation { state.reserved -= 1 }
+            if let refusal = self.refusal(of: 1, hasReservation: hasReservation, state) { return refusal }
             let details = name.map { EntryDetails(name: $0) }
             let slot = state.machine.enter(.closure(closure), level: level, isBarrier: isBarrier, details: details)
             state.machine.place(slot, .ready)
@@ -416,14 +418,14 @@ extension QueueEngine {
         _ after: inout After
     ) -> QueueLevel? {
         let slot = state.machine.enter(.operation(operation), isBarrier: isBarrier, details: details)
-        guard let place = operation.seat(in: self, slot) else { return nil }
+        guard let place = operation.assignPlace(in: self, slot) else { return nil }
         put(operation, at: place, &state, &after)
         return place.level
     }
 
-    private func keepPlaces(_ count: Int, areKept: Bool) throws(QueueError) {
+    private func reserveRoom(_ count: Int, areKept: Bool) throws(QueueError) {
         let refusal = state.withLock { state in
-            let refusal = self.refusal(of: count, hasPlace: areKept, state)
+            let refusal = self.refusal(of: count, hasReservation: areKept, state)
             if refusal == nil, !areKept { state.reserved += count }
             return refusal
         }
@@ -431,14 +433,14 @@ extension QueueEngine {
     }
 
     /// Gives up reserved slots that are not needed, so that other callers can use them.
-    func giveBackPlaces(_ count: Int) {
+    func releaseReservations(_ count: Int) {
         apply { state, _ in state.reserved -= count }
     }
 
     /// Returns the reason why a number of entries cannot be added, or `nil` if they can.
-    func refusal(of count: Int, hasPlace: Bool = false, _ state: State) -> QueueError? {
+    func refusal(of count: Int, hasReservation: Bool = false, _ state: State) -> QueueError? {
         if state.isClosed { return .closed(queue: name) }
-        if hasPlace { return nil }
+        if hasReservation { return nil }
         let (sum, overflow) = (state.machine.live + state.reserved + state.gathered).addingReportingOverflow(count)
         return overflow || sum > state.capacity
             ? .full(queue: name, capacity: state.capacity, more: count) : nil

@@ -52,7 +52,7 @@ struct QueueMachine {
         case ready
         /// The entry was assigned to a thread in advance, and only that thread's list shows whether it waits, runs or
         /// has ended.
-        case dealt
+        case assigned
         case running
         /// The entry was canceled before it began, and is being ended without a slot.
         case ending
@@ -82,7 +82,7 @@ struct QueueMachine {
 
     var lines = ReadyLines()
     /// A lower bound for the urgency of all assigned entries.
-    var dealtLevel = QueueLevel.normal
+    var assignedLevel = QueueLevel.normal
     var counts = StageCounts()
     /// The number of slots in use by running entries, without those whose bodies wait.
     var running = 0
@@ -105,7 +105,7 @@ struct QueueMachine {
     }
 
     /// The held entries that have not requested admission yet, because a barrier or a suspension prevented it.
-    var unasked = SlotList()
+    var awaitingAdmission = SlotList()
 
     var front = QueueEpoch(number: 0)
     var later = QueueEpochs()
@@ -115,17 +115,17 @@ struct QueueMachine {
 
     /// The number of entries that have not ended.
     var live: Int {
-        counts.entering + counts.waiting + counts.held + counts.ready + counts.dealt + counts.running + counts.ending
+        counts.entering + counts.waiting + counts.held + counts.ready + counts.assigned + counts.running + counts.ending
     }
 
     /// The number of stored tickets and slots of entries, including stale ones.
-    var ticketCount: Int { lines.count + unasked.count + later.storedCount }
+    var ticketCount: Int { lines.count + awaitingAdmission.count + later.storedCount }
 
     /// Whether an entry could begin if there were a thread for it.
     var canStart: Bool { counts.readyInFront > 0 && hasRoom }
 
     /// Whether an entry could begin if there were a thread and all assigned entries were taken back.
-    var couldStart: Bool { counts.readyInFront + counts.dealt > 0 && hasRoom }
+    var couldStart: Bool { counts.readyInFront + counts.assigned > 0 && hasRoom }
 
     private var hasRoom: Bool { running < width && !isSuspended && holds == 0 }
 }
@@ -156,7 +156,7 @@ extension QueueMachine {
         let old = entries[index].stage
         guard old != stage else { return }
         move(slot, from: old, to: stage)
-        journal?.note(.placed(slot, entries[index], from: old))
+        journal?.record(.placed(slot, entries[index], from: old))
     }
 
     private mutating func move(_ slot: Slot, from old: Stage, to stage: Stage) {
@@ -189,7 +189,7 @@ extension QueueMachine {
             entries[index].stamp &+= 1
             if front.covers(entries[index].epoch) {
                 counts.readyInFront -= 1
-                lines.noteStale(entries, ready: counts.ready)
+                lines.countStale(entries, ready: counts.ready)
             }
         case .held: stopAsking(index)
         case .running:
@@ -229,7 +229,7 @@ extension QueueMachine {
         entries[index].stage = .running
         counts.running += 1
         starts &+= 1
-        journal?.note(.placed(slot, entries[index], from: .ready))
+        journal?.record(.placed(slot, entries[index], from: .ready))
         return Job(key: Key(slot: slot, generation: entries[index].generation), work: entries[index].work)
     }
 
@@ -303,11 +303,11 @@ extension QueueMachine {
             counts.readyInFront += 1
             lines.append(ticket, entries[Int(ticket.slot)].level)
         }
-        unasked.append(held)
+        awaitingAdmission.append(held)
     }
 
     /// Returns whether the entries of an epoch may run.
-    func isFront(_ epoch: UInt32) -> Bool { front.covers(epoch) }
+    func isInFront(_ epoch: UInt32) -> Bool { front.covers(epoch) }
 
     func isBarrier(_ epoch: UInt32) -> Bool {
         front.covers(epoch) ? front.isBarrier : later.isBarrier(epoch)
@@ -319,7 +319,7 @@ extension QueueMachine {
     /// Marks an entry as held by a start condition, and returns whether it may request its admission now.
     ///
     /// An entry behind a barrier or in a suspended queue may not ask, because it would keep a resource that it cannot
-    /// use. `takeUnasked` returns the entry later.
+    /// use. `takeAwaitingAdmission` returns the entry later.
     mutating func hold(_ slot: Slot) -> Bool {
         place(slot, .held)
         let epoch = entries[Int(slot)].epoch
@@ -327,17 +327,17 @@ extension QueueMachine {
             later.addHeld(slot, to: epoch)
             return false
         }
-        if isSuspended { unasked.append(slot) }
+        if isSuspended { awaitingAdmission.append(slot) }
         return !isSuspended
     }
 
     /// Whether there may be entries that may request their admission now.
-    var hasUnasked: Bool { !unasked.isEmpty && !isSuspended }
+    var hasAwaitingAdmission: Bool { !awaitingAdmission.isEmpty && !isSuspended }
 
     /// Removes and returns the operations that may request their admission now.
-    mutating func takeUnasked() -> [ManagedOperation] {
-        guard hasUnasked else { return [] }
-        return unasked.takeAll().compactMap { slot in
+    mutating func takeAwaitingAdmission() -> [ManagedOperation] {
+        guard hasAwaitingAdmission else { return [] }
+        return awaitingAdmission.takeAll().compactMap { slot in
             // The slot may no longer exist, or may belong to another entry.
             guard entries.indices.contains(Int(slot)) else { return nil }
             let entry = entries[Int(slot)]
@@ -365,7 +365,7 @@ extension QueueMachine {
         entries[index].stage = .held
         entries[index].isAsking = true
         counts.held += 1
-        journal?.note(.placed(slot, entries[index], from: .ready))
+        journal?.record(.placed(slot, entries[index], from: .ready))
         return Job(
             key: Key(slot: slot, generation: entries[index].generation), work: entries[index].work, asks: true)
     }
@@ -384,7 +384,7 @@ extension QueueMachine {
         counts.held -= 1
         counts.running += 1
         starts &+= 1
-        journal?.note(.placed(key.slot, entries[index], from: .held))
+        journal?.record(.placed(key.slot, entries[index], from: .held))
         return true
     }
 
@@ -418,7 +418,7 @@ extension QueueMachine {
             resting += 1
         }
         guard let reason, restReasons.updateValue(reason, forKey: key.slot) != reason else { return }
-        journal?.note(.rested(key.slot, entries[index], reason))
+        journal?.record(.rested(key.slot, entries[index], reason))
     }
 
     /// Returns whether the entry has given up its slot and has not ended since.
@@ -434,7 +434,7 @@ extension QueueMachine {
         resting -= 1
         running += 1
         if !restReasons.isEmpty, restReasons.removeValue(forKey: key.slot) != nil {
-            journal?.note(.wentOn(key.slot, entries[Int(key.slot)]))
+            journal?.record(.wentOn(key.slot, entries[Int(key.slot)]))
         }
         return true
     }
@@ -444,7 +444,7 @@ extension QueueMachine {
 extension QueueMachine {
     /// Removes up to `count` of the next entries, which all have the same level, so that one thread runs them in its
     /// slot.
-    mutating func deal(_ count: Int) -> [Job] {
+    mutating func assign(_ count: Int) -> [Job] {
         guard lines.isOne else { return [] }
         var jobs: [Job] = []
         while jobs.count < count, let slot = lines.takeNext(of: entries) {
@@ -454,35 +454,35 @@ extension QueueMachine {
                 break
             }
             entries[index].stamp &+= 1
-            entries[index].stage = .dealt
-            dealtLevel = counts.dealt == 0 ? entries[index].level : min(dealtLevel, entries[index].level)
+            entries[index].stage = .assigned
+            assignedLevel = counts.assigned == 0 ? entries[index].level : min(assignedLevel, entries[index].level)
             counts.ready -= 1
             counts.readyInFront -= 1
-            counts.dealt += 1
-            jobs.append(lend(Key(slot: slot, generation: entries[index].generation)))
+            counts.assigned += 1
+            jobs.append(takeJob(Key(slot: slot, generation: entries[index].generation)))
         }
         return jobs
     }
 
     /// Removes the work from an entry, so that the thread that runs it can release it as soon as it has ended.
-    mutating func lend(_ key: Key) -> Job {
+    mutating func takeJob(_ key: Key) -> Job {
         Job(key: key, work: exchange(&entries[Int(key.slot)].work, with: .none))
     }
 
     /// Records that a number of assigned entries have begun and ended.
-    mutating func noteStarts(_ count: Int) { starts &+= UInt64(count) }
+    mutating func countStarts(_ count: Int) { starts &+= UInt64(count) }
 
     /// Whether an entry of another level than the assigned ones may be next.
-    var isDealtRivalled: Bool { counts.dealt > 0 && lines.hasOther(than: dealtLevel) }
+    var isAssignedLevelContested: Bool { counts.assigned > 0 && lines.hasOther(than: assignedLevel) }
 
     /// Records that an assigned entry is running, and counts its slot.
-    mutating func beginDealt(_ job: Job) {
+    mutating func beginAssigned(_ job: Job) {
         let index = Int(job.key.slot)
         guard entries.has(job.key) else { return }
         entries[index].work = job.work
-        guard entries[index].stage == .dealt else { return }
+        guard entries[index].stage == .assigned else { return }
         starts &+= 1
-        counts.dealt -= 1
+        counts.assigned -= 1
         counts.running += 1
         running += 1
         entries[index].stage = .running
@@ -500,15 +500,15 @@ extension QueueMachine {
         counts.readyInFront += 1
         entries[index].stage = .ready
         lines.prepend(Ticket(slot: key.slot, stamp: entries[index].stamp), entries[index].level)
-        journal?.note(.placed(key.slot, entries[index], from: old))
+        journal?.record(.placed(key.slot, entries[index], from: old))
         return true
     }
 
     /// Returns an assigned entry that has not begun to the front of its line.
-    mutating func takeBack(_ job: Job) {
+    mutating func reclaim(_ job: Job) {
         let index = Int(job.key.slot)
         entries[index].work = job.work
-        counts.dealt -= 1
+        counts.assigned -= 1
         counts.ready += 1
         counts.readyInFront += 1
         entries[index].stage = .ready

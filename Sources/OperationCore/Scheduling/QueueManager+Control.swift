@@ -14,10 +14,10 @@ extension QueueManager {
         get { engine.state.withLock { $0.machine.width == .max ? nil : $0.machine.width } }
         set {
             let width = newValue.map { max($0, 1) }
-            engine.applySettled { state, _ in
+            engine.applyAfterReclaiming { state, _ in
                 state.machine.width = width ?? .max
                 state.threads.setWidth(width)
-                state.machine.journal?.note(.width(width))
+                state.machine.journal?.record(.width(width))
             }
         }
     }
@@ -75,7 +75,7 @@ extension QueueManager {
     /// and `addWhenThereIsRoom` waits. A value below one counts as one.
     public var capacity: Int? {
         get { engine.state.withLock { $0.capacity == .max ? nil : $0.capacity } }
-        set { engine.applySettled { state, _ in state.capacity = newValue.map { max($0, 1) } ?? .max } }
+        set { engine.applyAfterReclaiming { state, _ in state.capacity = newValue.map { max($0, 1) } ?? .max } }
     }
 
     /// The number of more urgent operations and closures that may begin before a less urgent one begins.
@@ -84,7 +84,7 @@ extension QueueManager {
     /// default is 32. Set the value to `nil` to disable the limit. A value below one counts as one.
     public var ageing: Int? {
         get { engine.state.withLock { $0.machine.ageing } }
-        set { engine.applySettled { state, _ in state.machine.ageing = newValue.map { max($0, 1) } } }
+        set { engine.applyAfterReclaiming { state, _ in state.machine.ageing = newValue.map { max($0, 1) } } }
     }
 
     /// Cancels all unfinished operations in the queue and drops all closures that have not begun.
@@ -139,10 +139,10 @@ extension QueueManager {
         engine.apply { state, _ in
             guard !state.isClosed else { return }
             state.isClosed = true
-            state.machine.journal?.note(.closing)
+            state.machine.journal?.record(.closing)
         }
         var timer: (any OperationTimer)?
-        await QueueWait.runWhateverBecomesOfTheTask { wait in
+        await QueueWait.runIgnoringCancellation { wait in
             engine.whenDrained(wait)
             timer = clock.schedule(after: max(grace, .zero)) { wait.end() }
         }
@@ -162,15 +162,15 @@ extension QueueManager {
 extension QueueEngine {
     /// A Boolean value that indicates whether the caller is a body that this queue runs, on a thread or in a task.
     var isRunningCaller: Bool {
-        var seat = WorkerSeat.current
-        while let present = seat {
+        var worker = WorkerContext.current
+        while let present = worker {
             if present.engine === self, present.slot >= 0 { return true }
-            seat = present.outer
+            worker = present.outer
         }
         for body in BodyWait.callers {
             var next: ManagedOperation? = body.operation
             while let operation = next {
-                if operation.placeHost === self { return true }
+                if operation.slotQueue === self { return true }
                 next = operation.groupOfChild
             }
         }
@@ -179,7 +179,7 @@ extension QueueEngine {
 
     /// The operations that have not ended, in no particular order.
     package var operations: [Operation] {
-        applySettled { state, _ in
+        applyAfterReclaiming { state, _ in
             state.machine.entries.compactMap { entry in
                 switch entry.work {
                 case .operation(let operation): operation
@@ -207,7 +207,7 @@ extension QueueEngine {
     func cancelAll(because cause: CancellationCause, silences: Bool = false) {
         var operations: [ManagedOperation] = []
         var plainEntries: [PlainOperationEntry] = []
-        applySettled { state, after in
+        applyAfterReclaiming { state, after in
             state.machine.holds += 1
             // This call is under the lock. An operation that is not collected below has left the queue, and its handler
             // was enqueued before.
@@ -244,15 +244,15 @@ extension QueueEngine {
 
     /// Ends the wait when the queue is empty, or immediately if the queue is already empty.
     package func whenDrained(_ wait: QueueWait) {
-        apply { state, _ in state.drainers.append(wait) }
+        apply { state, _ in state.drainWaiters.append(wait) }
     }
 
     /// The number of waits for an empty queue, including abandoned waits that are still stored, for tests.
-    package var drainerCount: Int { state.withLock { $0.drainers.count } }
+    package var drainWaiterCount: Int { state.withLock { $0.drainWaiters.count } }
 
-    /// Calls `tell` once when no thread is about to add accepted operations, or immediately if there is no such thread.
-    func whenAllAccepted(_ tell: @escaping @Sendable () -> Void) {
-        apply { state, _ in state.acceptanceWaiters.append(tell) }
+    /// Calls `notify` once when no thread is about to add accepted operations, or immediately if there is no such thread.
+    func whenAllAccepted(_ notify: @escaping @Sendable () -> Void) {
+        apply { state, _ in state.acceptanceWaiters.append(notify) }
     }
 }
 

@@ -165,13 +165,13 @@ extension QueueManager {
     /// - Throws: A ``QueueError`` if an operation cannot be added, or cannot depend on the operation before it. In this
     ///   case, the queue adds none of the operations and creates no dependencies.
     public func addChain(_ operations: [ManagedOperation], _ rule: ChainRule = .stopAtFailure) throws(QueueError) {
-        try addChain(operations, rule, hasPlaces: false)
+        try addChain(operations, rule, hasReservations: false)
     }
 
-    func addChain(_ operations: [ManagedOperation], _ rule: ChainRule, hasPlaces: Bool) throws(QueueError) {
+    func addChain(_ operations: [ManagedOperation], _ rule: ChainRule, hasReservations: Bool) throws(QueueError) {
         var linked: [(ManagedOperation, DependencyEdge, ManagedOperation)] = []
         do throws(QueueError) {
-            try engine.add(operations, hasPlaces: hasPlaces) { () throws(QueueError) in
+            try engine.add(operations, hasReservations: hasReservations) { () throws(QueueError) in
                 for (upstream, downstream) in zip(operations, operations.dropFirst()) {
                     linked.append((downstream, try link(downstream, to: upstream, rule), upstream))
                 }
@@ -292,8 +292,8 @@ extension QueueManager {
     /// - Throws: A ``QueueError`` for the same reasons as `add`. If the calling task is canceled while it waits, the
     ///   code is `cancelled`, and the operation is not added.
     public func addWhenThereIsRoom(_ operation: ManagedOperation) async throws(QueueError) {
-        try await engine.whenThereIsRoom(for: 1, toAdd: operation.displayName) { hasPlace throws(QueueError) in
-            try engine.add(operation, hasPlace: hasPlace)
+        try await engine.whenThereIsRoom(for: 1, toAdd: operation.displayName) { hasReservation throws(QueueError) in
+            try engine.add(operation, hasReservation: hasReservation)
         }
     }
 
@@ -304,8 +304,8 @@ extension QueueManager {
     @_disfavoredOverload
     public func addWhenThereIsRoom(_ operation: Operation) async throws(QueueError) {
         if let own = operation as? ManagedOperation { return try await addWhenThereIsRoom(own) }
-        try await engine.whenThereIsRoom(for: 1, toAdd: operation.displayName) { hasPlace throws(QueueError) in
-            try engine.add(plain: operation, hasPlace: hasPlace)
+        try await engine.whenThereIsRoom(for: 1, toAdd: operation.displayName) { hasReservation throws(QueueError) in
+            try engine.add(plain: operation, hasReservation: hasReservation)
         }
     }
 
@@ -316,8 +316,8 @@ extension QueueManager {
     public func addWhenThereIsRoom(_ operations: [ManagedOperation]) async throws(QueueError) {
         let count = operations.count
         let name = "A batch of \(count) operations"
-        try await engine.whenThereIsRoom(for: count, toAdd: name) { hasPlaces throws(QueueError) in
-            try engine.add(operations, hasPlaces: hasPlaces)
+        try await engine.whenThereIsRoom(for: count, toAdd: name) { hasReservations throws(QueueError) in
+            try engine.add(operations, hasReservations: hasReservations)
         }
     }
 
@@ -333,8 +333,8 @@ extension QueueManager {
     public func addWhenThereIsRoom(
         priority: Operation.QueuePriority = .normal, name: String? = nil, _ body: @escaping @Sendable () -> Void
     ) async throws(QueueError) {
-        try await engine.whenThereIsRoom(for: 1, toAdd: name ?? "A closure") { hasPlace throws(QueueError) in
-            try engine.add(closure: body, level: QueueLevel(priority), name: name, hasPlace: hasPlace)
+        try await engine.whenThereIsRoom(for: 1, toAdd: name ?? "A closure") { hasReservation throws(QueueError) in
+            try engine.add(closure: body, level: QueueLevel(priority), name: name, hasReservation: hasReservation)
         }
     }
 
@@ -351,8 +351,8 @@ extension QueueManager {
         remaking make: @escaping @Sendable () -> Made
     ) async throws(QueueError) -> Made {
         let operation = make(), details = EntryDetails(remake: make)
-        try await engine.whenThereIsRoom(for: 1, toAdd: operation.displayName) { hasPlace throws(QueueError) in
-            try engine.add(operation, details: details, hasPlace: hasPlace)
+        try await engine.whenThereIsRoom(for: 1, toAdd: operation.displayName) { hasReservation throws(QueueError) in
+            try engine.add(operation, details: details, hasReservation: hasReservation)
         }
         return operation
     }
@@ -365,8 +365,8 @@ extension QueueManager {
     /// - Throws: A ``QueueError`` for the same reasons as `add`. If the calling task is canceled while it waits, the
     ///   code is `cancelled`.
     public func addBarrierWhenThereIsRoom(_ operation: ManagedOperation) async throws(QueueError) {
-        try await engine.whenThereIsRoom(for: 1, toAdd: operation.displayName) { hasPlace throws(QueueError) in
-            try engine.add(operation, isBarrier: true, hasPlace: hasPlace)
+        try await engine.whenThereIsRoom(for: 1, toAdd: operation.displayName) { hasReservation throws(QueueError) in
+            try engine.add(operation, isBarrier: true, hasReservation: hasReservation)
         }
     }
 
@@ -378,8 +378,8 @@ extension QueueManager {
     /// - Throws: A ``QueueError`` for the same reasons as `add`. If the calling task is canceled while it waits, the
     ///   code is `cancelled`.
     public func addBarrierWhenThereIsRoom(_ body: @escaping @Sendable () -> Void) async throws(QueueError) {
-        try await engine.whenThereIsRoom(for: 1, toAdd: "A closure") { hasPlace throws(QueueError) in
-            try engine.add(closure: body, level: .normal, isBarrier: true, hasPlace: hasPlace)
+        try await engine.whenThereIsRoom(for: 1, toAdd: "A closure") { hasReservation throws(QueueError) in
+            try engine.add(closure: body, level: .normal, isBarrier: true, hasReservation: hasReservation)
         }
     }
 
@@ -398,8 +398,8 @@ extension QueueManager {
     ) async throws(QueueError) {
         let count = operations.count
         let name = "A chain of \(count) operations"
-        try await engine.whenThereIsRoom(for: count, toAdd: name) { hasPlaces throws(QueueError) in
-            try addChain(operations, rule, hasPlaces: hasPlaces)
+        try await engine.whenThereIsRoom(for: count, toAdd: name) { hasReservations throws(QueueError) in
+            try addChain(operations, rule, hasReservations: hasReservations)
         }
     }
 }
@@ -418,8 +418,8 @@ struct QueueSuspension: Sendable {
 
     /// All reasons for the suspension.
     var reasons: String? {
-        let said = (reason.map { [$0] } ?? []) + Set(holds.values).sorted()
-        return said.isEmpty ? nil : said.joined(separator: ", ")
+        let parts = (reason.map { [$0] } ?? []) + Set(holds.values).sorted()
+        return parts.isEmpty ? nil : parts.joined(separator: ", ")
     }
 
     mutating func set(_ isAskedFor: Bool, because reason: String?) {

@@ -22,10 +22,10 @@ package final class QueueWait: Sendable {
         state = Locked(.open)
     }
 
-    /// Creates a wait that calls `tell` once when the event occurs.
-    package init(_ tell: @escaping @Sendable () -> Void) {
+    /// Creates a wait that calls `notify` once when the event occurs.
+    package init(_ notify: @escaping @Sendable () -> Void) {
         places = 1
-        state = Locked(.calling(tell))
+        state = Locked(.calling(notify))
     }
 
     /// Waits, and returns whether the event occurred and not the cancellation.
@@ -48,7 +48,7 @@ package final class QueueWait: Sendable {
     }
 
     /// Waits for the event, even if the task is canceled.
-    static func runWhateverBecomesOfTheTask(_ begin: (QueueWait) -> Void) async {
+    static func runIgnoringCancellation(_ begin: (QueueWait) -> Void) async {
         await withCheckedContinuation { continuation in
             begin(QueueWait { continuation.resume() })
         }
@@ -68,8 +68,8 @@ package final class QueueWait: Sendable {
         }
         switch old {
         case .open: return true
-        case .calling(let tell):
-            tell()
+        case .calling(let notify):
+            notify()
             return true
         case .waiting(let continuation):
             continuation.resume(returning: isByEvent)
@@ -146,21 +146,21 @@ package final class QueueHold: Sendable {
 
     /// Suspends the queue for this reason, or removes this reason.
     package func set(_ isHeld: Bool) {
-        let isNews = phase.withLock { phase in
+        let hasChanged = phase.withLock { phase in
             guard phase != .ended, (phase == .on) != isHeld else { return false }
             phase = isHeld ? .on : .off
             return true
         }
-        if isNews { bringIntoForce() }
+        if hasChanged { activate() }
     }
 
     /// Removes this reason permanently.
     package func end() {
         phase.withLock { $0 = .ended }
-        bringIntoForce()
+        activate()
     }
 
-    private func bringIntoForce() {
+    private func activate() {
         applyLatest({ phase.withLock { $0 } }) { phase in
             if phase == .on { engine.hold(self, because: reason) } else { engine.endHold(self) }
         }
@@ -182,12 +182,12 @@ extension QueueEngine {
     fileprivate func endHold(_ hold: QueueHold) { changeSuspension { $0.endHold(hold) } }
 
     private func changeSuspension(_ change: (inout QueueSuspension) -> Void) {
-        applySettled { state, _ in
+        applyAfterReclaiming { state, _ in
             change(&state.suspension)
             let isSuspended = state.suspension.isSuspended
             guard state.machine.isSuspended != isSuspended else { return }
             state.machine.isSuspended = isSuspended
-            state.machine.journal?.note(.suspension(isSuspended))
+            state.machine.journal?.record(.suspension(isSuspended))
         }
     }
 }
@@ -210,17 +210,17 @@ struct ReturningBody: Sendable {
     }
 
     /// Resumes the body, because there is a slot or its operation has ended.
-    func grant() {
+    func resume() {
         switch turn {
         case .thread(let semaphore): semaphore.signal()
         // The closure may run code of the user and end its operation, after which another body resumes.
-        case .call(let goOn): DispatchQueue.global().async(execute: goOn)
+        case .call(let resume): DispatchQueue.global().async(execute: resume)
         }
     }
 }
 
 /// The returning bodies, in their order.
-struct ReturningLine {
+struct ReturningBodies {
     private var bodies = Fifo<ReturningBody>()
     /// The number of returning bodies with a waiting thread.
     private(set) var threads = 0

@@ -111,7 +111,7 @@ package final class UniqueWork: Sendable {
         switch apply({ $0.leave(operation, key) }) {
         case .nothing: break
         case .opens(let turn): turn.come()
-        case .closesUp(let left, let next, let ahead):
+        case .closesGap(let left, let next, let ahead):
             // The new edges come before the old ones are removed, so that a cycle is detected at every moment.
             follow(ahead.work, ahead.turn, key, with: next)
             next.removeEdges(to: operation)
@@ -271,7 +271,7 @@ package struct UniqueWorkTable<Work: AnyObject, Turn: AnyObject> {
         /// The turn has come of the operation that is the first now.
         case opens(Turn)
         /// The operation left the middle with its own turn, so the next turn now comes after the end of that member.
-        case closesUp(left: Turn, next: Turn, behind: Member)
+        case closesGap(left: Turn, next: Turn, behind: Member)
     }
 
     /// Removes an operation that ended, or that is not to wait in line after all.
@@ -293,7 +293,7 @@ package struct UniqueWorkTable<Work: AnyObject, Turn: AnyObject> {
             lines[key]?.places[after]?.turn = nil
             return .opens(next)
         }
-        return .closesUp(left: left, next: next, behind: behind)
+        return .closesGap(left: left, next: next, behind: behind)
     }
 }
 
@@ -355,12 +355,13 @@ extension QueueManager {
         _ operation: ManagedOperation, key: some Hashable & Sendable, policy: UniqueWorkPolicy
     ) async throws(QueueError) -> Bool {
         let key = UniqueWorkKey(key)
-        return try await engine.whenThereIsRoom(for: 1, toAdd: operation.displayName) { hasPlace throws(QueueError) in
-            var isPlaceLeft = hasPlace
-            defer { if isPlaceLeft { engine.giveBackPlaces(1) } }
+        return try await engine.whenThereIsRoom(for: 1, toAdd: operation.displayName) {
+            hasReservation throws(QueueError) in
+            var isReservationLeft = hasReservation
+            defer { if isReservationLeft { engine.releaseReservations(1) } }
             return try engine.uniqueWork.add(operation, key, policy, queue: engine.name) { () throws(QueueError) in
-                isPlaceLeft = false
-                try engine.add(operation, hasPlace: hasPlace)
+                isReservationLeft = false
+                try engine.add(operation, hasReservation: hasReservation)
             }
         }
     }

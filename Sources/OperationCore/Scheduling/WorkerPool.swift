@@ -49,7 +49,7 @@ package final class WorkerPool: WorkerSource {
     private static let stackSize = 4 << 20
 
     /// The time for which a thread waits for work before it ends.
-    private static let patience = DispatchTimeInterval.seconds(5)
+    private static let idleTimeout = DispatchTimeInterval.seconds(5)
 
     private final class Worker: Sendable {
         let semaphore = DispatchSemaphore(value: 0)
@@ -114,7 +114,7 @@ package final class WorkerPool: WorkerSource {
             while let engine = nextStarving(orIdle: worker) {
                 if engine.offerWorker() { engine.work() }
             }
-            guard worker.semaphore.wait(timeout: .now() + Self.patience) == .timedOut else { continue }
+            guard worker.semaphore.wait(timeout: .now() + Self.idleTimeout) == .timedOut else { continue }
             let isIdle = state.withLock { state in
                 guard let index = state.idle.firstIndex(where: { $0 === worker }) else { return false }
                 state.idle.remove(at: index)
@@ -164,15 +164,15 @@ package final class WorkerPool: WorkerSource {
 ///
 /// It is deliberately not `Sendable`. Only that thread uses it, in steps that do not overlap. So no access to it is
 /// checked at run time.
-package final class WorkerSeat: ThreadSeat {
+package final class WorkerContext: ThreadWork {
     let engine: QueueEngine
-    /// The seat of the enclosing body, if a body works for another queue.
-    let outer: WorkerSeat?
+    /// The context of the enclosing body, if a body works for another queue.
+    let outer: WorkerContext?
     /// The further entries that were assigned to the thread.
-    let hand = AssignedEntries()
-    /// Whether the queue has registered `hand`.
-    @exclusivity(unchecked) var isHandKnown = false
-    @exclusivity(unchecked) var pace = DealingPace()
+    let batch = AssignedEntries()
+    /// Whether the queue has registered `batch`.
+    @exclusivity(unchecked) var isBatchRegistered = false
+    @exclusivity(unchecked) var batchSize = BatchSize()
     /// The number of entries that the thread has taken since the pace was last updated.
     @exclusivity(unchecked) var finishedCount = 0
     /// The entry that is running.
@@ -180,7 +180,7 @@ package final class WorkerSeat: ThreadSeat {
     /// The operation whose body is running.
     @exclusivity(unchecked) var operation: ManagedOperation?
     /// The entry that the thread has taken but not begun, while it releases the previous one.
-    @exclusivity(unchecked) var unbegun: QueueMachine.Key?
+    @exclusivity(unchecked) var notBegun: QueueMachine.Key?
     /// Whether the body has returned, so that no code of the user runs before the thread requests more work.
     @exclusivity(unchecked) var isConcluding = false
     /// Whether the entry has ended, which is reported to the queue when the thread requests the next entry.
@@ -189,7 +189,7 @@ package final class WorkerSeat: ThreadSeat {
     /// The operations of the same queue that changed after the body returned.
     @exclusivity(unchecked) var readied: [ManagedOperation] = []
 
-    package init(engine: QueueEngine, outer: WorkerSeat? = nil) {
+    package init(engine: QueueEngine, outer: WorkerContext? = nil) {
         self.engine = engine
         self.outer = outer
     }
@@ -202,26 +202,28 @@ package final class WorkerSeat: ThreadSeat {
     }
 
     /// The work of the calling thread for a queue of this package, if it works for one.
-    static var current: WorkerSeat? { of(ThreadNotes.current) }
+    static var current: WorkerContext? { of(ThreadNotes.current) }
 
-    /// Returns the seat of a thread, because there is no other kind.
-    static func of(_ notes: ThreadNotes) -> WorkerSeat? { notes.seat.map { unsafeDowncast($0, to: WorkerSeat.self) } }
+    /// Returns the context of a thread, because there is no other kind.
+    static func of(_ notes: ThreadNotes) -> WorkerContext? {
+        notes.worker.map { unsafeDowncast($0, to: WorkerContext.self) }
+    }
 
     private static let none = QueueMachine.Key(slot: -1, generation: 0)
 
     func take(_ key: QueueMachine.Key) {
         self.key = key
-        unbegun = nil
+        notBegun = nil
         finishedCount += 1
     }
 
     /// Returns the next assigned entry, if the only thing to report about the last entry is its success.
-    func nextDealt() -> QueueMachine.Job? {
-        guard isHandKnown, hasEnded, ending == .success, readied.isEmpty else { return nil }
-        guard let (next, old) = hand.next(after: key) else { return nil }
+    func nextAssigned() -> QueueMachine.Job? {
+        guard isBatchRegistered, hasEnded, ending == .success, readied.isEmpty else { return nil }
+        guard let (next, old) = batch.next(after: key) else { return nil }
         let last = exchange(&operation, with: nil)
         clear()
-        unbegun = next.key
+        notBegun = next.key
         // Releasing these may run code that makes an operation ready or waits. The thread has no unreported changes by
         // now.
         withExtendedLifetime((last, old)) {}
@@ -241,7 +243,7 @@ package final class WorkerSeat: ThreadSeat {
     override func reportReadied() {
         if readied.isEmpty { return }
         isConcluding = false
-        engine.flush(self, isBackSoon: true)
+        engine.flush(self, willTakeNext: true)
     }
 
     override func willBlock(for operation: Operation?) -> Bool {
@@ -272,11 +274,11 @@ package final class WorkerSeat: ThreadSeat {
     func clear() {
         key = Self.none
         isConcluding = false
-        forgetNews()
+        clearChanges()
     }
 
     /// Clears the changes after they were reported.
-    func forgetNews() {
+    func clearChanges() {
         hasEnded = false
         if readied.count == 1 {
             readied.removeLast()
@@ -306,7 +308,7 @@ final class AssignedEntries: Sendable {
     private let state = Locked(State())
 
     /// Assigns the entries that the thread must run after the current one, in this order.
-    func deal(_ current: QueueMachine.Job, then jobs: [QueueMachine.Job]) {
+    func assign(_ current: QueueMachine.Job, then jobs: [QueueMachine.Job]) {
         state.withLock { state in
             state.current = current
             state.waiting = jobs.reversed()
@@ -325,11 +327,11 @@ final class AssignedEntries: Sendable {
         }
     }
 
-    func takeBack() -> State { state.withLock { exchange(&$0, with: State()) } }
+    func reclaim() -> State { state.withLock { exchange(&$0, with: State()) } }
 }
 
 /// The number of entries that a thread takes at a time, which grows while bodies are short.
-struct DealingPace {
+struct BatchSize {
     /// The number of entries, including the one that runs immediately.
     private(set) var count = 1
     private var last: UInt64 = 0
@@ -339,7 +341,7 @@ struct DealingPace {
     static let shortBody: UInt64 = 1_500
 
     /// Updates the pace when the thread requests more work, after it ran `count` entries since the last request.
-    mutating func note(_ now: UInt64, ran count: Int) {
+    mutating func record(_ now: UInt64, ran count: Int) {
         let isShort = (now &- last) / UInt64(max(count, 1)) < Self.shortBody
         last = now
         self.count = isShort ? min(self.count * 2, Self.most) : 1
@@ -349,23 +351,23 @@ struct DealingPace {
 /// A thread on which operations of queues end, and which then begins the next entry of the queue if that is brief.
 ///
 /// Waking a thread of the queue costs more than a body that only passes the work on.
-package enum LentThread {
+package enum BorrowedThread {
     /// Runs `work`, and lets the thread begin the next entry of a queue if an operation of that queue ends in it.
     ///
     /// The thread begins only an entry for which ``ManagedOperation/beginsBriefly`` is `true`.
-    package static func lend(by lender: (any ThreadLender)? = nil, _ work: () -> Void) {
+    package static func run(by threadOwner: (any ThreadOwner)? = nil, _ work: () -> Void) {
         let notes = ThreadNotes.current
-        let wasLent = exchange(&notes.isLent, with: true)
-        let outer = exchange(&notes.lender, with: lender)
+        let wasBorrowed = exchange(&notes.isBorrowed, with: true)
+        let outer = exchange(&notes.threadOwner, with: threadOwner)
         work()
-        notes.isLent = wasLent
-        notes.lender = outer
+        notes.isBorrowed = wasBorrowed
+        notes.threadOwner = outer
     }
 
     /// Whether the calling thread works for a queue or was lent by a pool, so that it may block for the disk.
     package static var mayBlock: Bool {
         let notes = ThreadNotes.current
-        return notes.lender != nil || notes.seat != nil
+        return notes.threadOwner != nil || notes.worker != nil
     }
 }
 
@@ -406,8 +408,8 @@ package struct QueueThreads {
     private var limit = 1
     private var last: Look?
     /// The time since which no entry has begun.
-    private var standsSince: UInt64 = 0
-    private var patience = firstPatience
+    private var stalledSince: UInt64 = 0
+    private var stallThreshold = firstStallThreshold
 
     /// The maximum number of threads, without those whose bodies wait.
     package static let mostThreads = 64
@@ -422,7 +424,7 @@ package struct QueueThreads {
     private var hasReportedBlock = false
 
     /// The time without a start after which a thread is added although all cores are busy, which doubles each time.
-    private static let firstPatience: UInt64 = 250_000_000
+    private static let firstStallThreshold: UInt64 = 250_000_000
 
     package init(width: Int?, cores: Int = ProcessInfo.processInfo.activeProcessorCount) {
         self.cores = max(cores, 1)
@@ -436,7 +438,7 @@ package struct QueueThreads {
 
     private mutating func resetLimit() {
         limit = base
-        patience = Self.firstPatience
+        stallThreshold = Self.firstStallThreshold
     }
 
     /// Adds a thread to the count, or returns `false` if the limit is reached.
@@ -453,7 +455,7 @@ package struct QueueThreads {
     var isFull: Bool { workers >= limit }
 
     /// Whether a thread that has finished an entry may take another one.
-    package var mayGoOn: Bool { workers <= limit }
+    package var mayContinue: Bool { workers <= limit }
 
     package mutating func leave() {
         workers -= 1
@@ -475,12 +477,12 @@ package struct QueueThreads {
             return 0
         }
         guard let old = exchange(&last, with: look) else {
-            standsSince = look.now
+            stalledSince = look.now
             return 0
         }
         let areCoresBusy = areCoresBusy(from: old, to: look)
         if look.starts != old.starts {
-            standsSince = look.now
+            stalledSince = look.now
             isBlocked = false
             // The bodies no longer block, so surplus threads leave after their current work.
             if areCoresBusy { limit = base + (limit - base) / 2 }
@@ -503,12 +505,12 @@ package struct QueueThreads {
         if workers < limit { return }
         if !areCoresBusy {
             let isFull = limit >= max(Self.mostThreads, base)
-            isBlocked = isFull && now &- standsSince >= Self.longestSilence
+            isBlocked = isFull && now &- stalledSince >= Self.longestSilence
             limit = min(limit * 2, max(Self.mostThreads, base))
-        } else if now &- standsSince >= patience {
+        } else if now &- stalledSince >= stallThreshold {
             limit = min(limit + 1, max(Self.mostThreads, base))
-            standsSince = now
-            patience *= 2
+            stalledSince = now
+            stallThreshold *= 2
         }
     }
 

@@ -12,7 +12,7 @@ extension ManagedOperation {
     @discardableResult
     final func seekAdmission() -> Bool {
         let (old, pending) = core.withLock {
-            core -> (AdmissionLeftovers?, (AdmissionMachine.Action, AdmissionTicket)?) in
+            core -> (ReleasedAdmission?, (AdmissionMachine.Action, AdmissionTicket)?) in
             guard core.machine.ending == nil, !core.machine.isStarted, core.isReady else { return (nil, nil) }
             let old = core.withdrawOutdatedAdmission()
             guard let admission = core.admission else { return (old, nil) }
@@ -58,7 +58,7 @@ extension ManagedOperation {
             let (categories, host) = core.withLock { ($0.admission?.categories ?? [], $0.host) }
             // An operation in a queue requests its categories when it has a slot.
             let isGranted =
-                host.map { CategoryRegistry.lineUp(ticket, for: categories, in: $0) }
+                host.map { CategoryRegistry.enqueue(ticket, for: categories, in: $0) }
                 ?? CategoryRegistry.ask(ticket, for: categories)
             if !isCurrent(ticket) { CategoryRegistry.leave(ticket) }
             if !isGranted { cancelIfHeldAround() }
@@ -72,7 +72,7 @@ extension ManagedOperation {
 
     /// Notes that a step was granted, and returns the next action, or `nil` if the grant no longer counts.
     private func pass(_ step: AdmissionMachine.Step, _ ticket: AdmissionTicket) -> AdmissionMachine.Action? {
-        let (old, action) = core.withLock { core -> (AdmissionLeftovers?, AdmissionMachine.Action?) in
+        let (old, action) = core.withLock { core -> (ReleasedAdmission?, AdmissionMachine.Action?) in
             guard let admission = core.admission, admission.ticket == ticket else { return (nil, nil) }
             // A dependency was added in the meantime. Its end begins another round.
             if let old = core.withdrawOutdatedAdmission() { return (old, nil) }
@@ -109,7 +109,7 @@ extension ManagedOperation {
     /// For an operation in a queue, the thread that waits with its slot does the rest. This notice may be late: by now
     /// the operation may have given the categories back and may wait in line again.
     final func categoriesAreHeld(_ ticket: AdmissionTicket) {
-        guard core.withLock({ $0.host }) == nil else { return ticket.wakeAsker() }
+        guard core.withLock({ $0.host }) == nil else { return ticket.wakeWaiter() }
         admissionDidPass(.categories, ticket)
     }
 
@@ -135,7 +135,7 @@ extension ManagedOperation {
         guard let ticket else { return false }
         var isGranted = CategoryRegistry.ask(ticket, for: categories, in: host)
         // The wait needs a thread, and the source may not have enough.
-        if !isGranted, let time = CategoryRegistry.patience(of: ticket), host.beginRest() {
+        if !isGranted, let time = CategoryRegistry.slotWaitLimit(of: ticket), host.beginRest() {
             isGranted = waitWithSlot(ticket, time)
             host.endRest()
         }
@@ -175,14 +175,14 @@ extension ManagedOperation {
     }
 
     /// Wakes a thread that waits for the categories, because something about the operation changed.
-    final func wakeAsker() { core.withLock { $0.admission?.ticket }?.wakeAsker() }
+    final func wakeWaiter() { core.withLock { $0.admission?.ticket }?.wakeWaiter() }
 
     /// Cancels a child of a group if every holder of a category for which it waits needs its end.
     ///
     /// A group that contains the child is such a holder.
     private func cancelIfHeldAround() {
-        guard core.withLock({ $0.parent != nil }), let circle = CircleSearch.circle(of: self) else { return }
-        cancelIfUndecided(because: .waitsForItself(circle.map(\.displayName)))
+        guard core.withLock({ $0.parent != nil }), let cycle = CycleSearch.cycle(of: self) else { return }
+        cancelIfUndecided(because: .waitsForItself(cycle.map(\.displayName)))
     }
 }
 
@@ -213,7 +213,7 @@ extension ManagedOperation {
     }
 
     private func conditionDidFail(_ name: String, _ reason: String, _ ticket: AdmissionTicket) {
-        let (isCurrent, old) = core.withLock { core -> (Bool, AdmissionLeftovers?) in
+        let (isCurrent, old) = core.withLock { core -> (Bool, ReleasedAdmission?) in
             guard core.admission?.ticket == ticket else { return (false, nil) }
             let old = core.withdrawOutdatedAdmission()
             return (old == nil, old)

@@ -28,10 +28,10 @@ final class OperationAdmission: StartGate {
     }
 
     /// Ends the round, and returns what must be given back without holding the lock.
-    func withdraw() -> AdmissionLeftovers? {
+    func withdraw() -> ReleasedAdmission? {
         let steps = machine.withdraw()
         guard let ticket = exchange(&ticket, with: nil), !steps.isEmpty else { return nil }
-        return AdmissionLeftovers(
+        return ReleasedAdmission(
             ticket: ticket, steps: steps, evaluation: exchange(&evaluation, with: nil), throttle: throttle)
     }
 
@@ -39,13 +39,13 @@ final class OperationAdmission: StartGate {
 
     override func isDelayed(epoch: Int) -> Bool { machine.isDelayed(epoch: epoch) }
 
-    override func noteBodyBegins() { ticket?.noteBodyBegins() }
+    override func recordBodyBegins() { ticket?.recordBodyBegins() }
 
-    override var remains: StartGate? {
+    override var retained: StartGate? {
         if throttle == nil, categories.isEmpty { return nil }
-        let remains = OperationAdmission()
-        (remains.categories, remains.throttle) = (categories, throttle)
-        return remains
+        let retained = OperationAdmission()
+        (retained.categories, retained.throttle) = (categories, throttle)
+        return retained
     }
 
     override func close() { withdraw()?.giveBack() }
@@ -72,7 +72,7 @@ final class OperationAdmission: StartGate {
 }
 
 /// The steps that an operation was granted or asked for in a round, to be given back.
-struct AdmissionLeftovers {
+struct ReleasedAdmission {
     let ticket: AdmissionTicket
     let steps: [AdmissionMachine.Step]
     let evaluation: Task<Void, Never>?
@@ -99,7 +99,7 @@ extension ManagedOperation.Core {
     }
 
     /// Ends a round that no longer counts, because a dependency was added or the outcome was decided.
-    mutating func withdrawOutdatedAdmission() -> AdmissionLeftovers? {
+    mutating func withdrawOutdatedAdmission() -> ReleasedAdmission? {
         guard let admission, !machine.isStarted else { return nil }
         let isStale = admission.machine.isStale(epoch: node?.additions ?? 0)
         return isStale || machine.ending != nil ? admission.withdraw() : nil
@@ -283,7 +283,7 @@ final class AdmissionTicket: Sendable {
     var hasBegun: Bool { begun.load(ordering: .acquiring) }
 
     /// The semaphore of the thread that has a slot for the operation and waits for the categories.
-    private let asker = Locked<DispatchSemaphore?>(nil)
+    private let waiter = Locked<DispatchSemaphore?>(nil)
 
     /// Waits with a slot until the categories are granted, something changes, or the time is over.
     func wait(_ semaphore: DispatchSemaphore, atMost time: Duration) {
@@ -291,19 +291,19 @@ final class AdmissionTicket: Sendable {
         let nanoseconds = time.saturatedNanoseconds
         let milliseconds = nanoseconds / 1_000_000 + (nanoseconds % 1_000_000 > 0 ? 1 : 0)
         _ = semaphore.wait(timeout: .now() + .milliseconds(Int(clamping: milliseconds)))
-        asker.withLock { $0 = nil }
+        waiter.withLock { $0 = nil }
     }
 
     /// Creates the semaphore on which the thread will wait.
     func prepareToWait() -> DispatchSemaphore {
         let semaphore = DispatchSemaphore(value: 0)
-        asker.withLock { $0 = semaphore }
+        waiter.withLock { $0 = semaphore }
         return semaphore
     }
 
-    func wakeAsker() { asker.withLock { $0 }?.signal() }
+    func wakeWaiter() { waiter.withLock { $0 }?.signal() }
 
-    func noteBodyBegins() { begun.store(true, ordering: .releasing) }
+    func recordBodyBegins() { begun.store(true, ordering: .releasing) }
 }
 
 extension AdmissionTicket: Hashable {

@@ -79,7 +79,7 @@ extension OperationCategory: Hashable {
 /// queue's first party has to be called, because any of the queues may be full or suspended.
 ///
 /// So parties that came later may be served earlier. A party that was *passed over* in this way too often is called
-/// even if it cannot be served yet. When it comes with a slot, it keeps the slot for some time (`patience`) and waits
+/// even if it cannot be served yet. When it comes with a slot, it keeps the slot for some time (`slotWaitLimit`) and waits
 /// with it. Parties that can begin as soon as they are served are served in the order in which they arrived.
 package struct CategoryMachine<Key: Hashable, Party: Hashable> {
     /// A category that a party asks for, and its limit.
@@ -105,15 +105,15 @@ package struct CategoryMachine<Key: Hashable, Party: Hashable> {
         var immediate = ArrivalLine<Party>()
         /// The waiting parties of each queue.
         var queued: [Queue: ArrivalLine<Party>] = [:]
-        /// The few parties of queues that wait with a slot (see `patience`), the oldest first.
-        var seated: [Party] = []
+        /// The few parties of queues that wait with a slot (see `slotWaitLimit`), the oldest first.
+        var waitingWithSlot: [Party] = []
         /// The number of times that a party was served or left.
         var turns = 0
 
         var hasRoom: Bool { holders.count < limit }
     }
 
-    private enum Standing {
+    private enum Status {
         case waiting, called, held
     }
 
@@ -122,7 +122,7 @@ package struct CategoryMachine<Key: Hashable, Party: Hashable> {
         let number: Int
         let keys: [Key]
         let queue: Queue?
-        var standing = Standing.waiting
+        var status = Status.waiting
         /// Whether the party can begin as soon as it is served.
         var isImmediate: Bool
         /// The number of times that a party that came later was served in one of its lines.
@@ -159,8 +159,10 @@ package struct CategoryMachine<Key: Hashable, Party: Hashable> {
     /// A party that was passed over too often may wait, longer each time. The wait has a limit, because the party that
     /// holds the category may need that slot. Each such wait takes a thread. So a party may not wait if an older one
     /// does so in one of its lines.
-    package func patience(of party: Party) -> Duration? {
-        guard let claim = claims[party], claim.passes > Self.mostPasses, !hasOlderSeated(claim) else { return nil }
+    package func slotWaitLimit(of party: Party) -> Duration? {
+        guard let claim = claims[party], claim.passes > Self.mostPasses, !hasOlderWaitingWithSlot(claim) else {
+            return nil
+        }
         return .milliseconds(1 << min(claim.passes - Self.mostPasses, 14))
     }
 
@@ -176,10 +178,10 @@ package struct CategoryMachine<Key: Hashable, Party: Hashable> {
     package mutating func ask(_ party: Party, for demands: [Demand], in queue: Queue? = nil) -> Bool {
         if claims[party] == nil {
             enter(party, demands, queue)
-        } else if claims[party]?.standing == .held || queue == nil {
-            return claims[party]?.standing == .held
+        } else if claims[party]?.status == .held || queue == nil {
+            return claims[party]?.status == .held
         }
-        claims[party]?.standing = .waiting
+        claims[party]?.status = .waiting
         guard let keys = claims[party]?.keys, canHold(party) else {
             return false
         }
@@ -189,7 +191,7 @@ package struct CategoryMachine<Key: Hashable, Party: Hashable> {
     }
 
     /// Puts a party of a queue that has no slot yet in line.
-    package mutating func lineUp(_ party: Party, for demands: [Demand], in queue: Queue) {
+    package mutating func enqueue(_ party: Party, for demands: [Demand], in queue: Queue) {
         guard claims[party] == nil else { return }
         enter(party, demands, queue)
         call(demands.map(\.key))
@@ -212,12 +214,12 @@ package struct CategoryMachine<Key: Hashable, Party: Hashable> {
     ///
     /// The party can then begin as soon as it is served.
     package mutating func promote(_ party: Party) -> [Party] {
-        guard let claim = claims[party], claim.standing != .held, !claim.isImmediate else { return [] }
+        guard let claim = claims[party], claim.status != .held, !claim.isImmediate else { return [] }
         claims[party]?.isImmediate = true
-        claims[party]?.standing = .waiting
+        claims[party]?.status = .waiting
         for key in claim.keys {
-            let older = lines[key]?.seated.prefix { claims[$0].map { $0.number < claim.number } ?? false }
-            lines[key]?.seated.insert(party, at: older?.count ?? 0)
+            let older = lines[key]?.waitingWithSlot.prefix { claims[$0].map { $0.number < claim.number } ?? false }
+            lines[key]?.waitingWithSlot.insert(party, at: older?.count ?? 0)
         }
         return serve(claim.keys)
     }
@@ -226,13 +228,13 @@ package struct CategoryMachine<Key: Hashable, Party: Hashable> {
     ///
     /// The result also contains the parties that now hold their categories because of this.
     package mutating func demote(_ party: Party) -> (isHeld: Bool, served: [Party]) {
-        guard let claim = claims[party], claim.queue != nil, claim.isImmediate, claim.standing != .held else {
-            return (claims[party]?.standing == .held, [])
+        guard let claim = claims[party], claim.queue != nil, claim.isImmediate, claim.status != .held else {
+            return (claims[party]?.status == .held, [])
         }
         let obstacle = obstacle(of: claim)
         claims[party]?.isImmediate = false
         claims[party]?.obstacle = obstacle
-        for key in claim.keys { lines[key]?.seated.removeAll { $0 == party } }
+        for key in claim.keys { lines[key]?.waitingWithSlot.removeAll { $0 == party } }
         return (false, serve(claim.keys))
     }
 
@@ -256,7 +258,7 @@ package struct CategoryMachine<Key: Hashable, Party: Hashable> {
             lines[key]?.immediate.remove(party)
             return
         }
-        lines[key]?.seated.removeAll { $0 == party }
+        lines[key]?.waitingWithSlot.removeAll { $0 == party }
         lines[key]?.queued[queue]?.remove(party)
         if lines[key]?.queued[queue]?.isEmpty == true { lines[key]?.queued[queue] = nil }
     }
@@ -268,8 +270,8 @@ package struct CategoryMachine<Key: Hashable, Party: Hashable> {
             lines[key]?.holders.append(party)
             lines[key]?.turns += 1
         }
-        claims[party]?.standing = .held
-        notePassedOver(by: claim)
+        claims[party]?.status = .held
+        countPasses(by: claim)
     }
 
     /// Notes that older parties were passed over because this one was served.
@@ -277,15 +279,15 @@ package struct CategoryMachine<Key: Hashable, Party: Hashable> {
     /// The parties that were passed over are older, and the first of their queues in the same lines. The oldest one
     /// that was passed over too often is called, even if it cannot be served yet. If it cannot come because its queue
     /// is full, another one is called when the next party is served.
-    private mutating func notePassedOver(by claim: Claim) {
+    private mutating func countPasses(by claim: Claim) {
         var heads: Set<Party> = []
         for key in claim.keys { heads.formUnion(lines[key]?.queued.values.compactMap(\.first) ?? []) }
         var oldest: (party: Party, number: Int)?
         for party in heads {
             guard let head = claims[party], isFirstOfQueue(party, head), !isObstructed(head) else { continue }
             if head.number < claim.number { claims[party]?.passes += 1 }
-            guard (claims[party]?.passes ?? 0) > Self.mostPasses, head.standing == .waiting, !head.isImmediate,
-                head.number < oldest?.number ?? .max, !hasOlderSeated(head)
+            guard (claims[party]?.passes ?? 0) > Self.mostPasses, head.status == .waiting, !head.isImmediate,
+                head.number < oldest?.number ?? .max, !hasOlderWaitingWithSlot(head)
             else { continue }
             oldest = (party, head.number)
         }
@@ -297,9 +299,9 @@ package struct CategoryMachine<Key: Hashable, Party: Hashable> {
         return claim.keys.allSatisfy { lines[$0]?.queued[queue]?.first == party }
     }
 
-    private func hasOlderSeated(_ claim: Claim) -> Bool {
+    private func hasOlderWaitingWithSlot(_ claim: Claim) -> Bool {
         claim.keys.contains { key in
-            guard let first = lines[key]?.seated.first, let other = claims[first] else { return false }
+            guard let first = lines[key]?.waitingWithSlot.first, let other = claims[first] else { return false }
             return other.number < claim.number
         }
     }
@@ -346,22 +348,24 @@ package struct CategoryMachine<Key: Hashable, Party: Hashable> {
         for key in keys {
             guard let line = lines[key], line.hasRoom, firstImmediate(line) == nil else { continue }
             for party in line.queued.values.compactMap(\.first)
-            where claims[party]?.standing == .waiting && canHold(party) {
+            where claims[party]?.status == .waiting && canHold(party) {
                 call(party)
             }
         }
     }
 
     private mutating func call(_ party: Party) {
-        claims[party]?.standing = .called
+        claims[party]?.status = .called
         called.append(party)
     }
 
     /// The oldest party of a line that can begin as soon as it is served.
     private func firstImmediate(_ line: Line) -> Party? {
-        guard let party = line.immediate.first else { return line.seated.first }
-        guard let seated = line.seated.first, let left = claims[seated], let right = claims[party] else { return party }
-        return left.number < right.number ? seated : party
+        guard let party = line.immediate.first else { return line.waitingWithSlot.first }
+        guard let waitingWithSlot = line.waitingWithSlot.first, let left = claims[waitingWithSlot],
+            let right = claims[party]
+        else { return party }
+        return left.number < right.number ? waitingWithSlot : party
     }
 
     private func canHold(_ party: Party) -> Bool {
@@ -412,17 +416,19 @@ enum CategoryRegistry {
     /// Puts an operation of a queue in line, and notifies it when the categories seem to be free.
     ///
     /// - Returns: False, because the operation holds nothing yet.
-    static func lineUp(_ ticket: AdmissionTicket, for categories: [OperationCategory], in queue: HostQueue) -> Bool {
+    static func enqueue(_ ticket: AdmissionTicket, for categories: [OperationCategory], in queue: HostQueue) -> Bool {
         let demands = demands(categories), line = ObjectIdentifier(queue)
         change { machine in
-            machine.lineUp(ticket, for: demands, in: line)
+            machine.enqueue(ticket, for: demands, in: line)
             return ((), [])
         }
         return false
     }
 
     /// Returns how long a refused operation may keep its slot and wait, or `nil` if it must give up the slot.
-    static func patience(of ticket: AdmissionTicket) -> Duration? { machine.withLock { $0.patience(of: ticket) } }
+    static func slotWaitLimit(of ticket: AdmissionTicket) -> Duration? {
+        machine.withLock { $0.slotWaitLimit(of: ticket) }
+    }
 
     static func beginWaitingWithSlot(_ ticket: AdmissionTicket) { change { ((), $0.promote(ticket)) } }
 

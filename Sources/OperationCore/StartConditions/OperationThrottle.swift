@@ -67,13 +67,13 @@ public final class OperationThrottle: Sendable {
 extension OperationThrottle {
     func ask(
         _ ticket: AdmissionTicket, _ rule: ThrottleRule
-    ) -> (ThrottleMachine<AdmissionTicket>.Answer, replaced: [AdmissionTicket]) {
+    ) -> (ThrottleMachine<AdmissionTicket>.Decision, replaced: [AdmissionTicket]) {
         let now = clock.now
         let reply = state.withLock {
             $0.machine.ask(ticket, rule.key, interval: rule.interval, early: rule.early, now: now)
         }
         setAlarm(for: rule.key)
-        tell(reply.granted)
+        notify(reply.granted)
         return (reply.answer, reply.replaced)
     }
 
@@ -81,10 +81,10 @@ extension OperationThrottle {
         let now = clock.now
         let granted = state.withLock { $0.machine.leave(ticket, key, hasRun: ticket.hasBegun, now: now) }
         setAlarm(for: key)
-        tell(granted)
+        notify(granted)
     }
 
-    private func tell(_ ticket: AdmissionTicket?) {
+    private func notify(_ ticket: AdmissionTicket?) {
         if let ticket { ticket.operation?.admissionDidPass(.throttle, ticket) }
     }
 
@@ -122,7 +122,7 @@ extension OperationThrottle {
         }
         withExtendedLifetime(old) {}
         setAlarm(for: key)
-        tell(granted)
+        notify(granted)
     }
 }
 
@@ -203,7 +203,7 @@ package struct ThrottleMachine<Party: Hashable> {
     }
 
     /// The answer to a party that asks to run.
-    package enum Answer: Equatable {
+    package enum Decision: Equatable {
         case granted
         case waits
         /// The party came too early and must not wait.
@@ -214,7 +214,7 @@ package struct ThrottleMachine<Party: Hashable> {
 
     /// The answer to a party, and the effects on other parties.
     package struct Reply {
-        package var answer: Answer
+        package var answer: Decision
         /// A party that waited and may run now.
         package var granted: Party?
         /// The parties that were replaced.

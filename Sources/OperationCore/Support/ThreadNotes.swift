@@ -19,7 +19,7 @@ final class ThreadNotes {
     /// The number of nested starts on the thread, of operations that a queue may hold or that have more than a body.
     @exclusivity(unchecked) var queuedBodies = 0
     /// The work of the thread for a queue of this package, if it works for one.
-    @exclusivity(unchecked) var seat: ThreadSeat?
+    @exclusivity(unchecked) var worker: ThreadWork?
     /// The operations whose bodies run on the thread, or which must wait for other code on it, from the outermost to
     /// the innermost.
     @exclusivity(unchecked) var bodies: [RunningBody] = []
@@ -27,10 +27,10 @@ final class ThreadNotes {
     @exclusivity(unchecked) var shields: [ObjectIdentifier] = []
     /// Whether a queue may begin operations with a brief body on the thread.
     ///
-    /// See ``LentThread``.
-    @exclusivity(unchecked) var isLent = false
-    /// The pool that lent the thread, if any.
-    @exclusivity(unchecked) var lender: (any ThreadLender)?
+    /// See ``BorrowedThread``.
+    @exclusivity(unchecked) var isBorrowed = false
+    /// The pool that owns the thread, if any.
+    @exclusivity(unchecked) var threadOwner: (any ThreadOwner)?
     /// The number of nested children of groups that run on the thread.
     @exclusivity(unchecked) var childrenInPlace = 0
     /// The object whose end this thread performs, and the steps that follow the end.
@@ -106,7 +106,7 @@ struct RunningBody {
 /// The work of a thread for a queue, as seen by the code that the thread runs.
 ///
 /// The queues implement it.
-package class ThreadSeat {
+package class ThreadWork {
     /// Whether the thread no longer counts as one of the queue's threads.
     @exclusivity(unchecked) final var hasLeft = false
 
@@ -130,7 +130,7 @@ package class ThreadSeat {
 }
 
 /// A pool that lends its threads, and replaces a thread that waits for an operation.
-package protocol ThreadLender: Sendable {
+package protocol ThreadOwner: Sendable {
     /// Announces that one of the pool's threads is about to wait.
     ///
     /// - Returns: `false` if too many threads already wait, so that this one must not wait.

@@ -43,8 +43,8 @@ extension ThreadWorklist {
     /// Releases a value in a loop if it may hold an operation that holds another operation, and so on.
     ///
     /// Call this method in a `deinit`, which would otherwise release the value by recursion. The argument must be the
-    /// last reference to the value, so take the value out of its property with `letGo(exchange(&place, with: nil))`.
-    package static func letGo<Value>(_ value: consuming Value) {
+    /// last reference to the value, so take the value out of its property with `release(exchange(&place, with: nil))`.
+    package static func release<Value>(_ value: consuming Value) {
         var value: Value? = value
         perform { withExtendedLifetime(exchange(&value, with: nil)) {} }
     }

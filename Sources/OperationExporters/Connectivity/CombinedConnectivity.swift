@@ -71,7 +71,7 @@ private final class Views: Sendable {
             // The result for one interface does not apply to another one. A change of the costs does not matter. At
             // first, the probe starts automatically.
             if before.isOffline || before.interfaces.first != path.interfaces.first {
-                probe.beginAnew()
+                probe.startOver()
             } else {
                 probe.lookAgain()
             }

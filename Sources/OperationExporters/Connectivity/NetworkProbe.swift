@@ -138,7 +138,7 @@ public final class ProbeMonitor: ConnectivityMonitor {
     /// Discards the current state because the path has changed, and sends a request as soon as possible.
     ///
     /// If the path changes often, a request is sent only once in one to two seconds.
-    package func beginAnew() {
+    package func startOver() {
         run.rest()
         run.askSoon()
     }

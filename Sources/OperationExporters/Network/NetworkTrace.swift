@@ -219,7 +219,7 @@ struct TracedOperation: Sendable {
         case .operationEnded:
             endWait(event)
             (ended, ending) = (event.moment, event.ending)
-        default: noteInAttempt(event)
+        default: recordInAttempt(event)
         }
     }
 
@@ -227,7 +227,7 @@ struct TracedOperation: Sendable {
         if !waits.isEmpty, waits[waits.count - 1].ended == nil { waits[waits.count - 1].ended = event.moment }
     }
 
-    private mutating func noteInAttempt(_ event: NetworkEvent) {
+    private mutating func recordInAttempt(_ event: NetworkEvent) {
         guard var attempt = attempts.popLast() else { return }
         defer { attempts.append(attempt) }
         // The description of a request costs more than an event, and a request changes only after a wait.

@@ -156,8 +156,8 @@ package struct FileProgressMeter: Sendable {
     package var totalBytes: Int64?
     private var bytes: Int64 = 0
     private var items = 0
-    private var toldBytes: Int64 = 0
-    private var toldItems = 0
+    private var reportedBytes: Int64 = 0
+    private var reportedItems = 0
 
     package init() {}
 
@@ -167,24 +167,24 @@ package struct FileProgressMeter: Sendable {
         // If the file grows in the meantime, the completed bytes must not exceed the total.
         if let total = totalBytes, total < bytes { totalBytes = bytes }
         let step = max(Self.smallestStep, (totalBytes ?? 0) / 100)
-        return bytes - toldBytes >= step ? tell() : nil
+        return bytes - reportedBytes >= step ? makeReport() : nil
     }
 
     /// Adds a completed item, and returns the progress if a report is due.
     package mutating func advanceByItem() -> FileProgress? {
         items += 1
-        return items - toldItems >= Self.itemStep ? tell() : nil
+        return items - reportedItems >= Self.itemStep ? makeReport() : nil
     }
 
     /// Returns the final progress, in which the total is the number of completed bytes.
     package mutating func complete() -> FileProgress {
         totalBytes = bytes
-        return tell()
+        return makeReport()
     }
 
-    private mutating func tell() -> FileProgress {
-        toldBytes = bytes
-        toldItems = items
+    private mutating func makeReport() -> FileProgress {
+        reportedBytes = bytes
+        reportedItems = items
         return FileProgress(completedBytes: bytes, totalBytes: totalBytes, completedItems: items)
     }
 }

@@ -24,14 +24,14 @@ public final class AuthenticationRealm: Sendable {
         let identity: ObjectIdentifier
         /// The refreshes on whose behalf the operation was created, which must not wait for a refresh that it causes.
         let scope: RefreshScope
-        let goOn: @Sendable () -> Void
+        let resume: @Sendable () -> Void
         let fail: @Sendable (NetworkError) -> Void
 
         init(
-            _ operation: any AttemptHost, _ scope: RefreshScope, goOn: @escaping @Sendable () -> Void,
+            _ operation: any AttemptHost, _ scope: RefreshScope, resume: @escaping @Sendable () -> Void,
             fail: @escaping @Sendable (NetworkError) -> Void
         ) {
-            (self.operation, self.scope, self.goOn, self.fail) = (operation, scope, goOn, fail)
+            (self.operation, self.scope, self.resume, self.fail) = (operation, scope, resume, fail)
             identity = ObjectIdentifier(operation)
         }
     }
@@ -45,7 +45,7 @@ public final class AuthenticationRealm: Sendable {
         var due = DeliveryQueue<Step>()
 
         /// Adds steps, and returns whether the caller must begin to perform them.
-        mutating func note(_ steps: [Step]) -> Bool {
+        mutating func record(_ steps: [Step]) -> Bool {
             var begins = false
             for step in steps where due.append(step) { begins = true }
             return begins
@@ -61,7 +61,7 @@ public final class AuthenticationRealm: Sendable {
     /// A step that is performed on the realm's queue.
     enum Step {
         case act(Machine.Action)
-        case tell(AuthenticationEvent)
+        case notify(AuthenticationEvent)
     }
 
     /// A refresh that is in progress.
@@ -110,10 +110,10 @@ public final class AuthenticationRealm: Sendable {
 
     /// Returns whether requests to an origin get the credential.
     ///
-    /// - Parameter homes: The only origins that get the credential if the options name no origins, or `nil` for any
+    /// - Parameter allowedOrigins: The only origins that get the credential if the options name no origins, or `nil` for any
     ///   origin.
-    func covers(_ origin: RequestOrigin, homes: [RequestOrigin]?) -> Bool {
-        (origins?.contains(origin) ?? homes?.contains(origin)) ?? true
+    func covers(_ origin: RequestOrigin, allowedOrigins: [RequestOrigin]?) -> Bool {
+        (origins?.contains(origin) ?? allowedOrigins?.contains(origin)) ?? true
     }
 
     /// Returns whether a response rejects the credential of a request.
@@ -153,17 +153,17 @@ public final class AuthenticationRealm: Sendable {
     }
 
     /// Reports a rejection before the response is complete, and returns the number of credentials so far.
-    func noteRejected(_ version: Int, after first: Int?, _ scope: RefreshScope) -> Int {
+    func recordRejection(_ version: Int, after first: Int?, _ scope: RefreshScope) -> Int {
         apply(in: scope) { machine, now in
             let present = machine.version
             // The rejection of a new credential does not cause another refresh.
             let isSecond = first.map { version > $0 } ?? false
-            return (present, isSecond ? [] : machine.noteRejected(version, now: now))
+            return (present, isSecond ? [] : machine.recordRejection(version, now: now))
         }
     }
 
     /// Returns whether a request with the credential of a version may be sent.
-    func mayLeave(_ version: Int) -> Bool { state.withLock { $0.machine.mayLeave(version) } }
+    func maySend(_ version: Int) -> Bool { state.withLock { $0.machine.maySend(version) } }
 
     /// Returns whether the credential of a refresh would be accepted.
     func isOfUse(_ refresh: Int) -> Bool { state.withLock { $0.machine.isOfUse(refresh) } }
@@ -181,7 +181,7 @@ public final class AuthenticationRealm: Sendable {
         let (answer, begins, old) = state.withLock { state in
             let old = state.machine.lastError
             let (answer, actions) = question(&state.machine, now)
-            return (answer, note(actions, &state, scope), old)
+            return (answer, record(actions, &state, scope), old)
         }
         // It may hold a user's object, so it is released without holding the lock.
         withExtendedLifetime(old) {}
@@ -189,9 +189,9 @@ public final class AuthenticationRealm: Sendable {
         return answer
     }
 
-    private func note(_ actions: [Machine.Action], _ state: inout State, _ scope: RefreshScope) -> Bool {
+    private func record(_ actions: [Machine.Action], _ state: inout State, _ scope: RefreshScope) -> Bool {
         for case .refresh(let number, _) in actions where !scope.isEmpty { state.scopes[number] = scope }
-        return state.note(actions.map(Step.act))
+        return state.record(actions.map(Step.act))
     }
 
     /// Removes an operation that no longer waits.
@@ -201,7 +201,9 @@ public final class AuthenticationRealm: Sendable {
 
     func set(_ credential: any Sendable) {
         let lifetime = closures.lifetime(credential)
-        apply(telling: { _ in Report(kind: .credentialCame) }) { ((), $0.set(credential, lifetime: lifetime, now: $1)) }
+        apply(reporting: { _ in Report(kind: .credentialCame) }) {
+            ((), $0.set(credential, lifetime: lifetime, now: $1))
+        }
     }
 
     func signOut() { apply { machine, _ in ((), machine.signOut()) } }
@@ -214,22 +216,22 @@ public final class AuthenticationRealm: Sendable {
     ///
     /// - Parameters:
     ///   - scope: The refreshes on whose behalf the event occurs.
-    ///   - told: A closure that returns the event to report before the actions, or nil.
+    ///   - report: A closure that returns the event to report before the actions, or nil.
     @discardableResult
     func apply<Result>(
-        in scope: RefreshScope = .none, telling told: (Result) -> Report? = { _ in nil },
-        _ happen: (inout Machine, OperationInstant) -> (Result, [Machine.Action])
+        in scope: RefreshScope = .none, reporting report: (Result) -> Report? = { _ in nil },
+        _ change: (inout Machine, OperationInstant) -> (Result, [Machine.Action])
     ) -> Result {
         let now = options.clock.now
         let (result, begins, old) = state.withLock { state in
             let old = (state.machine.lastCredential, state.machine.lastError)
-            let (result, actions) = happen(&state.machine, now)
+            let (result, actions) = change(&state.machine, now)
             var begins = false
-            if options.areEventsWanted, let told = told(result) {
-                begins = state.note([.tell(event(told.kind, state.machine.version, error: told.error))])
+            if options.areEventsWanted, let report = report(result) {
+                begins = state.record([.notify(event(report.kind, state.machine.version, error: report.error))])
             }
             // Only the first caller with pending steps starts to perform them.
-            return (result, note(actions, &state, scope) || begins, old)
+            return (result, record(actions, &state, scope) || begins, old)
         }
         // They may hold user objects, so they are released without holding the lock.
         withExtendedLifetime(old) {}
@@ -241,7 +243,7 @@ public final class AuthenticationRealm: Sendable {
         while let step = state.withLock({ $0.due.next() }) {
             switch step {
             case .act(let action): perform(action)
-            case .tell(let event): tell(event)
+            case .notify(let event): notify(event)
             }
         }
     }
@@ -254,11 +256,11 @@ extension AuthenticationRealm {
         case .refresh(let number, let old): refresh(number, old)
         case .dropRefresh(let number): stop(number)
         case .release(let waiters):
-            tell(event(.released, count: waiters.count))
-            for waiter in waiters { waiter.goOn() }
+            notify(event(.released, count: waiters.count))
+            for waiter in waiters { waiter.resume() }
         case .fail(let waiters, let failure):
             let error = error(failure)
-            tell(event(.failed, count: waiters.count, error: error))
+            notify(event(.failed, count: waiters.count, error: error))
             for waiter in waiters { waiter.fail(error) }
         case .callAt(let moment):
             _ = options.clock.schedule(at: moment) { [weak self] in
@@ -269,7 +271,7 @@ extension AuthenticationRealm {
 
     // Events.
 
-    func tell(_ event: AuthenticationEvent) {
+    func notify(_ event: AuthenticationEvent) {
         if let handler = options.eventHandler { events.async { handler(event) } }
         let onMain = options.mainActorEventHandlers
         guard !onMain.isEmpty else { return }
@@ -295,9 +297,9 @@ extension AuthenticationRealm {
 extension AuthenticationRealm {
     func run(_ operation: any AnyNetworkOperation, changing change: @escaping PostponedOperations.Change) -> Bool {
         guard let waiter = takeOut(operation), let host = waiter.operation else { return false }
-        host.networkAttempts.policy(of: CredentialAgent.self)?.goWithout(self)
+        host.networkAttempts.policy(of: CredentialAgent.self)?.skipCredential(self)
         host.networkAttempts.change(with: change)
-        waiter.goOn()
+        waiter.resume()
         return true
     }
 

@@ -18,9 +18,9 @@ final class CredentialAgent: AttemptGate, AttemptPolicy {
         /// The number of credentials of a realm at the first of consecutive rejections.
         var rejections: [ObjectIdentifier: Int] = [:]
         /// The position of the operation in a realm's line.
-        var place = LinePlace<(realm: AuthenticationRealm, ticket: UInt64)>()
+        var place = QueuePosition<(realm: AuthenticationRealm, ticket: UInt64)>()
         /// The only origins that get the credentials of realms without origins, or `nil` for any origin.
-        var homes: [RequestOrigin]?
+        var allowedOrigins: [RequestOrigin]?
     }
 
     private struct Sent {
@@ -54,17 +54,19 @@ final class CredentialAgent: AttemptGate, AttemptPolicy {
 
     /// Returns the realm whose credential the request needs, if there is one.
     private func realm(for request: NetworkRequest) -> AuthenticationRealm? {
-        let (homes, without) = state.withLock { ($0.homes, $0.without) }
-        let realm = realms.first { $0.covers(request.origin, homes: homes) && !scope.exempts(from: $0) }
+        let (allowedOrigins, without) = state.withLock { ($0.allowedOrigins, $0.without) }
+        let realm = realms.first {
+            $0.covers(request.origin, allowedOrigins: allowedOrigins) && !scope.exempts(from: $0)
+        }
         guard let realm, !without.contains(realm.number) else { return nil }
         return realm
     }
 
-    func clear(_ request: NetworkRequest, for host: any AttemptHost, _ answer: @escaping AttemptClearance.Handler) {
+    func clear(_ request: NetworkRequest, for host: any AttemptHost, _ answer: @escaping AttemptGateDecision.Handler) {
         guard let realm = realm(for: request) else { return answer(.go(request)) }
-        let turns = TurnTaking()
+        let turns = NotificationOrder()
         let waiter = AuthenticationRealm.Waiter(
-            host, scope, goOn: { turns.second { answer(.again) } },
+            host, scope, resume: { turns.second { answer(.again) } },
             fail: { error in turns.second { answer(.refuse(error)) } })
         switch realm.want(waiter) {
         case .give(let credential, let version):
@@ -74,7 +76,7 @@ final class CredentialAgent: AttemptGate, AttemptPolicy {
                 answer(.refuse(error))
             }
         case .wait(let ticket):
-            stand(in: realm, ticket)
+            setPosition(in: realm, ticket)
             turns.first { answer(.hold(realm.reason)) }
         case .fail(let failure): answer(.refuse(realm.error(failure)))
         case .replay, .refuse: answer(.again)
@@ -100,9 +102,9 @@ final class CredentialAgent: AttemptGate, AttemptPolicy {
         return nil
     }
 
-    func mayLeave(_ number: Int) -> Bool {
+    func maySend(_ number: Int) -> Bool {
         let sent = state.withLock { $0.sent?.number == number ? $0.sent : nil }
-        return sent.map { $0.realm.mayLeave($0.version) } ?? true
+        return sent.map { $0.realm.maySend($0.version) } ?? true
     }
 
     func refuses(_ head: ResponseHead, of request: NetworkRequest, _ number: Int) -> Bool {
@@ -128,18 +130,18 @@ final class CredentialAgent: AttemptGate, AttemptPolicy {
             if state.sent?.number == number { state.sent?.judged = (head, isRejected) }
         }
         guard isRejected else { return nil }
-        note(sent.realm, sent.realm.noteRejected(sent.version, after: first, scope))
+        record(sent.realm, sent.realm.recordRejection(sent.version, after: first, scope))
         return sent
     }
 
-    private func note(_ realm: AuthenticationRealm, _ present: Int) {
+    private func record(_ realm: AuthenticationRealm, _ present: Int) {
         state.withLock { state in
             let first = state.rejections[ObjectIdentifier(realm)] ?? present
             state.rejections[ObjectIdentifier(realm)] = first
         }
     }
 
-    func decide(_ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping AttemptAnswer.Handler) {
+    func decide(_ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping AttemptPolicyDecision.Handler) {
         // Usually the realm has already seen the headers. An evaluator may pass on the error of another request,
         // which does not concern this credential.
         let isSaidByBody =
@@ -152,13 +154,13 @@ final class CredentialAgent: AttemptGate, AttemptPolicy {
         }
         let (realm, version) = (sent.realm, sent.version)
         guard request.body.canBeSentAgain else {
-            return answer(AttemptAnswer(.fail, error: Self.unrepeatable(report.error)))
+            return answer(AttemptPolicyDecision(.fail, error: Self.unrepeatable(report.error)))
         }
-        let turns = TurnTaking()
+        let turns = NotificationOrder()
         let fail: @Sendable (NetworkError) -> Void = { [weak host] error in
             let error = Self.completed(error, report.error)
-            let end: @Sendable (AttemptAnswer?) -> Void = { said in
-                answer(said ?? AttemptAnswer(.fail, note: "\(error)", error: error))
+            let end: @Sendable (AttemptPolicyDecision?) -> Void = { decision in
+                answer(decision ?? AttemptPolicyDecision(.fail, note: "\(error)", error: error))
             }
             // If the network is unavailable, the operation can wait for it.
             guard let host, let offline = host.networkAttempts.policy(ofRank: AttemptRank.connectivity) else {
@@ -168,24 +170,26 @@ final class CredentialAgent: AttemptGate, AttemptPolicy {
         }
         let waiter = AuthenticationRealm.Waiter(
             host, scope,
-            goOn: {
+            resume: {
                 turns.second {
-                    answer(AttemptAnswer(.replay(after: .zero), note: "a new credential arrived: sending again"))
+                    answer(
+                        AttemptPolicyDecision(.replay(after: .zero), note: "a new credential arrived: sending again"))
                 }
             },
             fail: { error in turns.second { fail(error) } })
         let first = state.withLock { $0.rejections[ObjectIdentifier(realm)] }
         switch realm.reject(version, after: first, waiter) {
         case .give, .replay:
-            answer(AttemptAnswer(.replay(after: .zero), note: "the credential was already renewed: sending again"))
+            answer(
+                AttemptPolicyDecision(.replay(after: .zero), note: "the credential was already renewed: sending again"))
         case .wait(let ticket):
-            stand(in: realm, ticket)
+            setPosition(in: realm, ticket)
             turns.first {
-                answer(AttemptAnswer(.pause(realm.reason), note: "rejected: paused, \(realm.reason)"))
+                answer(AttemptPolicyDecision(.pause(realm.reason), note: "rejected: paused, \(realm.reason)"))
             }
         case .fail(let failure): fail(realm.error(failure))
         case .refuse:
-            answer(AttemptAnswer(.fail, error: isSaidByBody ? report.error : realm.rejection(report.error)))
+            answer(AttemptPolicyDecision(.fail, error: isSaidByBody ? report.error : realm.rejection(report.error)))
         }
     }
 
@@ -196,15 +200,15 @@ final class CredentialAgent: AttemptGate, AttemptPolicy {
     }
 
     /// Leaves the credential of a realm to the user from now on.
-    func goWithout(_ realm: AuthenticationRealm) { state.withLock { $0.without.append(realm.number) } }
+    func skipCredential(_ realm: AuthenticationRealm) { state.withLock { $0.without.append(realm.number) } }
 
-    func keepCredentials(at origin: RequestOrigin?) { state.withLock { $0.homes = origin.map { [$0] } ?? [] } }
+    func keepCredentials(at origin: RequestOrigin?) { state.withLock { $0.allowedOrigins = origin.map { [$0] } ?? [] } }
 
     func forget() {
         if let (realm, ticket) = state.withLock({ $0.place.forget() }) { realm.leave(ticket) }
     }
 
-    private func stand(in realm: AuthenticationRealm, _ ticket: UInt64) {
+    private func setPosition(in realm: AuthenticationRealm, _ ticket: UInt64) {
         if !state.withLock({ $0.place.take((realm, ticket)) }) { realm.leave(ticket) }
     }
 
@@ -277,8 +281,8 @@ extension ResponseHead {
 extension AuthenticationRealm {
     func refresh(_ number: Int, _ old: (any Sendable)?) {
         let scope = state.withLock { $0.scopes.removeValue(forKey: number) } ?? .none
-        guard let fetch = closures.refresh else { return tell(event(.credentialWanted)) }
-        tell(event(.refreshBegan))
+        guard let fetch = closures.refresh else { return notify(event(.credentialWanted)) }
+        notify(event(.refreshBegan))
         let scopeOfTask = scope.with(number, of: self)
         // A detached task is not canceled together with an operation.
         let task = Task.detached {
@@ -307,7 +311,7 @@ extension AuthenticationRealm {
 
     private func came(_ credential: any Sendable, _ number: Int) {
         let lifetime = closures.lifetime(credential)
-        apply(telling: { $0 ? Report(kind: .credentialCame) : nil }) {
+        apply(reporting: { $0 ? Report(kind: .credentialCame) : nil }) {
             $0.refreshed(number, credential, lifetime: lifetime, now: $1)
         }
         stop(number)
@@ -315,7 +319,7 @@ extension AuthenticationRealm {
 
     private func failed(_ failure: Machine.Failure, _ number: Int) {
         let error = error(failure)
-        apply(telling: { $0 ? Report(kind: .refreshFailed, error: error) : nil }) { machine, now in
+        apply(reporting: { $0 ? Report(kind: .refreshFailed, error: error) : nil }) { machine, now in
             (machine.isUnderWay(number), machine.refreshFailed(number, failure, now: now))
         }
         stop(number)

@@ -31,7 +31,7 @@ public final class PostponedOperations: Sendable {
         weak var operation: (any AttemptHost)?
         /// The identity of the operation, by which a search does not retain the operation.
         let identity: ObjectIdentifier
-        let answer: @Sendable (AttemptAnswer) -> Void
+        let answer: @Sendable (AttemptPolicyDecision) -> Void
     }
 
     /// A phrase that describes the event for which the operations wait, such as "until it is paid".
@@ -83,7 +83,7 @@ public final class PostponedOperations: Sendable {
 
     private func run(_ entry: Entry, _ change: Change?) {
         if let change { entry.operation?.networkAttempts.change(with: change) }
-        entry.answer(AttemptAnswer(.replay(after: .zero), note: "run again"))
+        entry.answer(AttemptPolicyDecision(.replay(after: .zero), note: "run again"))
     }
 
     /// Makes a paused operation fail with the error of its last attempt.
@@ -92,13 +92,13 @@ public final class PostponedOperations: Sendable {
     @discardableResult
     public func fail(_ operation: any AnyNetworkOperation) -> Bool {
         guard let entry = take(operation) else { return false }
-        entry.answer(AttemptAnswer(.fail, note: "given up"))
+        entry.answer(AttemptPolicyDecision(.fail, note: "given up"))
         return true
     }
 
     /// Makes each paused operation fail with the error of its last attempt.
     public func failAll() {
-        for entry in takeAll() { entry.answer(AttemptAnswer(.fail, note: "given up")) }
+        for entry in takeAll() { entry.answer(AttemptPolicyDecision(.fail, note: "given up")) }
     }
 
     /// Cancels all paused operations.
@@ -119,7 +119,7 @@ public final class PostponedOperations: Sendable {
 
     var waitReason: WaitReason { WaitReason(.release, "paused" + (reason.isEmpty ? "" : " \(reason)")) }
 
-    func add(_ operation: any AttemptHost, _ answer: @escaping @Sendable (AttemptAnswer) -> Void) -> UInt64 {
+    func add(_ operation: any AttemptHost, _ answer: @escaping @Sendable (AttemptPolicyDecision) -> Void) -> UInt64 {
         let entry = Entry(operation: operation, identity: ObjectIdentifier(operation), answer: answer)
         return state.withLock { state in
             state.last += 1
@@ -136,22 +136,22 @@ public final class PostponedOperations: Sendable {
 /// An agent that pauses one operation according to the rule of a list.
 final class ManualAgent: AttemptPolicy {
     let list: PostponedOperations
-    private let place = Locked(LinePlace<UInt64>())
+    private let place = Locked(QueuePosition<UInt64>())
 
     init(_ list: PostponedOperations) {
         self.list = list
     }
 
-    var rank: Int { AttemptRank.hand }
+    var rank: Int { AttemptRank.manual }
 
-    func decide(_ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping AttemptAnswer.Handler) {
+    func decide(_ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping AttemptPolicyDecision.Handler) {
         guard list.takes(FailedAttempt(report)), report.request?.body.canBeSentAgain != false else {
             return answer(nil)
         }
-        let turns = TurnTaking()
-        let id = list.add(host) { said in turns.second { answer(said) } }
+        let turns = NotificationOrder()
+        let id = list.add(host) { decision in turns.second { answer(decision) } }
         if !place.withLock({ $0.take(id) }) { list.remove(id) }
-        turns.first { answer(AttemptAnswer(.pause(list.waitReason), note: "\(list.waitReason)")) }
+        turns.first { answer(AttemptPolicyDecision(.pause(list.waitReason), note: "\(list.waitReason)")) }
     }
 
     func forget() {

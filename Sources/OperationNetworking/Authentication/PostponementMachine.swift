@@ -115,7 +115,7 @@ extension PostponementMachine {
     }
 
     /// Returns whether a request with the credential of a version may be sent.
-    package func mayLeave(_ version: Int) -> Bool { if case .valid = state { version == self.version } else { false } }
+    package func maySend(_ version: Int) -> Bool { if case .valid = state { version == self.version } else { false } }
 
     /// Requests a credential for a request that is ready.
     package mutating func want(_ waiter: Waiter, now: OperationInstant) -> (Answer, [Action]) {
@@ -150,7 +150,7 @@ extension PostponementMachine {
             return wait(waiter, begin(old: credential, now))
         case .absent: return isSecond ? (.refuse, []) : wait(waiter)
         case .refreshing:
-            noteOldRejected(version)
+            recordOldRejection(version)
             return isSecond ? (.refuse, []) : wait(waiter)
         case .failed(let failure, let end, let old):
             return isSecond ? (.refuse, []) : beginAfter(failure, until: end, old: old, waiter, now)
@@ -158,7 +158,7 @@ extension PostponementMachine {
     }
 
     /// Reports a rejection as early as possible, so that no other request gets the credential.
-    package mutating func noteRejected(_ version: Int, now: OperationInstant) -> [Action] {
+    package mutating func recordRejection(_ version: Int, now: OperationInstant) -> [Action] {
         switch state {
         case .valid(let credential, _, _):
             guard version == self.version else { return [] }
@@ -166,14 +166,14 @@ extension PostponementMachine {
             guard !canRefresh || mayBegin(now) else { return [] }
             return begin(old: credential, now)
         case .refreshing:
-            noteOldRejected(version)
+            recordOldRejection(version)
             return []
         case .absent, .failed: return []
         }
     }
 
     /// Prevents the use of a credential that is rejected during its early refresh.
-    private mutating func noteOldRejected(_ version: Int) {
+    private mutating func recordOldRejection(_ version: Int) {
         guard case .refreshing(let refresh, let old, _) = state, version == self.version else { return }
         state = .refreshing(refresh, old: old, usableUntil: nil)
     }

@@ -260,8 +260,8 @@ public final class ConnectivityBoard: Sendable {
     private final class Listener: Sendable {
         private struct State {
             var body: (@Sendable (Connectivity) -> Void)?
-            var told: Connectivity?
-            var telling = RepeatFlag()
+            var reported: Connectivity?
+            var notifying = RepeatFlag()
         }
 
         private let state: Locked<State>
@@ -277,11 +277,11 @@ public final class ConnectivityBoard: Sendable {
         /// Reads the state after the notifying thread is chosen, so that two threads cannot report states in the wrong
         /// order.
         func look(at board: ConnectivityBoard) {
-            state.runRounds(of: \.telling) {
+            state.runRounds(of: \.notifying) {
                 let present = board.connectivity
                 let body: (@Sendable (Connectivity) -> Void)? = state.withLock { state in
-                    guard state.told != present else { return nil }
-                    state.told = present
+                    guard state.reported != present else { return nil }
+                    state.reported = present
                     return state.body
                 }
                 body?(present)

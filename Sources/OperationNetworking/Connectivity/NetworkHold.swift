@@ -17,7 +17,7 @@ public final class NetworkHold: Sendable {
     init(_ queue: QueueManager, _ monitor: any ConnectivityMonitor, _ switching: HoldSwitch) {
         self.queue = queue
         self.switching = switching
-        observation = monitor.observe { switching.note(isOffline: $0.isOffline) }
+        observation = monitor.observe { switching.record(isOffline: $0.isOffline) }
     }
 
     deinit { cancel() }
@@ -36,14 +36,14 @@ final class HoldSwitch: Sendable {
         var isOffline: Bool?
         var isHeld = false
         /// Whether a thread is notifying the hold.
-        var telling = RepeatFlag()
+        var notifying = RepeatFlag()
         var timer: (any OperationTimer)?
         /// The number of state changes, by which an outdated timer is ignored.
         var number = 0
         /// The listener, its queue, and the value of its last call.
         var listener: (@Sendable (Bool) -> Void)?
         var callbacks: DispatchQueue?
-        var wasTold = false
+        var wasReported = false
     }
 
     private let hold: QueueHold
@@ -67,7 +67,7 @@ final class HoldSwitch: Sendable {
     }
 
     /// Handles a report of the monitor, which comes from one thread at a time.
-    func note(isOffline: Bool) {
+    func record(isOffline: Bool) {
         let pause = isOffline ? .zero : settling * (1 + chance().asChance)
         let (old, number): ((any OperationTimer)?, Int?) = state.withLock { state in
             // A change of the interface is not a return of the network, which would have to settle.
@@ -79,7 +79,7 @@ final class HoldSwitch: Sendable {
             return (state.timer.take(), state.isHeld && !isOffline ? state.number : nil)
         }
         old?.cancel()
-        tell()
+        notify()
         guard let number else { return }
         let timer = clock.schedule(after: pause) { [weak self] in self?.settled(number) }
         state.keep(timer, in: \.timer) { $0.number == number && $0.isHeld }
@@ -92,23 +92,23 @@ final class HoldSwitch: Sendable {
             return state.timer.take()
         }
         withExtendedLifetime(timer) {}
-        tell()
+        notify()
     }
 
     /// Updates the hold and the listener.
     ///
     /// Only one thread does this at a time, and repeats it after a change.
-    private func tell() {
-        state.runRounds(of: \.telling) {
+    private func notify() {
+        state.runRounds(of: \.notifying) {
             let isHeld = state.withLock { $0.isHeld }
             hold.set(isHeld)
-            tellListener(isHeld)
+            notifyListener(isHeld)
         }
     }
 
-    private func tellListener(_ isHeld: Bool) {
+    private func notifyListener(_ isHeld: Bool) {
         let queue = state.withLock { state in
-            exchange(&state.wasTold, with: isHeld) != isHeld && state.listener != nil ? state.callbacks : nil
+            exchange(&state.wasReported, with: isHeld) != isHeld && state.listener != nil ? state.callbacks : nil
         }
         queue?.async { [self] in state.withLock { $0.listener }?(isHeld) }
     }

@@ -7,7 +7,7 @@ import OperationCore
 /// missing network caused.
 final class OfflineAgent: AttemptPolicy, AttemptGate {
     private struct State {
-        var place = LinePlace<OfflineWaiting.Ticket>()
+        var place = QueuePosition<OfflineWaiting.Ticket>()
         /// The number and the total duration of the operation's waits.
         var waits = 0
         var waited = Duration.zero
@@ -18,9 +18,9 @@ final class OfflineAgent: AttemptPolicy, AttemptGate {
         /// Whether a wait ended early because the operation was suspended.
         ///
         /// The operation waits again if necessary.
-        var wasLetGo = false
+        var wasReleased = false
         /// The number of the outage that was reported to the user.
-        var toldOutage: Int?
+        var reportedOutage: Int?
     }
 
     let policy: OfflinePolicy
@@ -36,27 +36,27 @@ final class OfflineAgent: AttemptPolicy, AttemptGate {
 
     func pass(_ request: NetworkRequest, for host: any AttemptHost) -> NetworkRequest? {
         guard policy.beforeSending == .send || !isOffline else { return nil }
-        state.withLock { $0.wasLetGo = false }
+        state.withLock { $0.wasReleased = false }
         return request
     }
 
-    func clear(_ request: NetworkRequest, for host: any AttemptHost, _ answer: @escaping AttemptClearance.Handler) {
-        let mayFail = policy.beforeSending == .fail && !state.withLock { exchange(&$0.wasLetGo, with: false) }
+    func clear(_ request: NetworkRequest, for host: any AttemptHost, _ answer: @escaping AttemptGateDecision.Handler) {
+        let mayFail = policy.beforeSending == .fail && !state.withLock { exchange(&$0.wasReleased, with: false) }
         guard policy.beforeSending != .send, isOffline, policy.concerns(request) else { return answer(.go(request)) }
         if mayFail { return answer(.refuse(.offline(.offline, policy, after: nil))) }
-        let turns = TurnTaking()
+        let turns = NotificationOrder()
         let refusal = wait(for: host) { [policy] end in
             turns.second {
                 answer(end == .released ? .again : .refuse(.offline(.offlineTooLong, policy, after: nil)))
             }
         }
         turns.first { answer(refusal.map { .refuse(.offline($0, policy, after: nil)) } ?? .hold(.network)) }
-        if refusal == nil { tell(host) }
+        if refusal == nil { notify(host) }
     }
 
-    func decide(_ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping AttemptAnswer.Handler) {
+    func decide(_ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping AttemptPolicyDecision.Handler) {
         // The agent made this decision itself, so no other policy may change it.
-        if report.error.isAboutWaiting { return answer(AttemptAnswer(.fail)) }
+        if report.error.isAboutWaiting { return answer(AttemptPolicyDecision(.fail)) }
         guard let request = report.request, let rule = policy.rule(for: report.error, of: request), isOffline,
             policy.concerns(request)
         else { return answer(nil) }
@@ -66,28 +66,28 @@ final class OfflineAgent: AttemptPolicy, AttemptGate {
                 (state.waits, state.waited) = (0, .zero)
             }
         }
-        let turns = TurnTaking()
+        let turns = NotificationOrder()
         let refusal = wait(for: host) { [weak self] end in
             let verdict = self?.verdict(end, after: report.error)
             turns.second { answer(verdict) }
         }
         if let refusal { return answer(fail(refusal, after: report.error)) }
         let note = "attempt \(report.number) failed (\(report.error.code)): waiting for the network. \(rule.reason)"
-        turns.first { answer(AttemptAnswer(.pause(.network), note: note)) }
-        tell(host)
+        turns.first { answer(AttemptPolicyDecision(.pause(.network), note: note)) }
+        notify(host)
     }
 
     /// Reports the wait to the user, but not again if the operation was only suspended in between.
-    private func tell(_ host: any AttemptHost) {
+    private func notify(_ host: any AttemptHost) {
         let outage = policy.waiting.outage
-        let isNews = state.withLock { exchange(&$0.toldOutage, with: outage) != outage }
-        if isNews { host.tellOfWaitForNetwork() }
+        let hasChanged = state.withLock { exchange(&$0.reportedOutage, with: outage) != outage }
+        if hasChanged { host.reportWaitForNetwork() }
     }
 
-    private func verdict(_ end: OfflineWaiting.End, after failure: NetworkError) -> AttemptAnswer {
+    private func verdict(_ end: OfflineWaiting.End, after failure: NetworkError) -> AttemptPolicyDecision {
         switch end {
         case .released:
-            AttemptAnswer(
+            AttemptPolicyDecision(
                 .replay(after: .zero),
                 note: isOffline
                     ? "the operation was suspended: checking the network again" : "the network is available again")
@@ -95,8 +95,8 @@ final class OfflineAgent: AttemptPolicy, AttemptGate {
         }
     }
 
-    private func fail(_ code: NetworkError.Code, after failure: NetworkError) -> AttemptAnswer {
-        AttemptAnswer(.fail, note: "no other attempt, \(code)", error: .offline(code, policy, after: failure))
+    private func fail(_ code: NetworkError.Code, after failure: NetworkError) -> AttemptPolicyDecision {
+        AttemptPolicyDecision(.fail, note: "no other attempt, \(code)", error: .offline(code, policy, after: failure))
     }
 
     /// Begins to wait, or returns the reason not to.
@@ -116,11 +116,11 @@ final class OfflineAgent: AttemptPolicy, AttemptGate {
             // A suspended operation does not run out of time. When it resumes, it checks the network and waits again if
             // necessary.
             if end == .limitReached, host?.state == .suspended {
-                self?.letGo()
+                self?.release()
                 endOutage?()
                 return body(.released)
             }
-            self?.note(duration)
+            self?.record(duration)
             if end == .released { endOutage?() }
             body(end)
         }
@@ -129,13 +129,13 @@ final class OfflineAgent: AttemptPolicy, AttemptGate {
         return nil
     }
 
-    private func note(_ duration: Duration) { state.withLock { $0.waited += duration } }
+    private func record(_ duration: Duration) { state.withLock { $0.waited += duration } }
 
     /// Records that a wait ended early and does not count.
-    private func letGo() {
+    private func release() {
         state.withLock { state in
             state.waits -= 1
-            state.wasLetGo = true
+            state.wasReleased = true
         }
     }
 
@@ -239,11 +239,11 @@ public final class OfflineWaiting: Sendable {
     /// Starts to observe the network when the first operation waits.
     private func watch() {
         guard !state.withLock({ exchange(&$0.isWatching, with: true) }) else { return }
-        let observation = monitor.observe { [weak self] in self?.note($0) }
+        let observation = monitor.observe { [weak self] in self?.record($0) }
         state.withLock { $0.observation = observation }
     }
 
-    private func note(_ connectivity: Connectivity) {
+    private func record(_ connectivity: Connectivity) {
         let (now, chance) = (clock.now, chance())
         state.withLock { state in
             state.machine.connectivityChanged(isOffline: connectivity.isOffline, now: now, chance: chance)

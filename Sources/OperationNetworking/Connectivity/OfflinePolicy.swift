@@ -222,7 +222,7 @@ extension NetworkAttempts {
 extension AttemptHost {
     /// Notifies the handler and the delegates that the operation waits, unless the operation ends before the
     /// notification.
-    func tellOfWaitForNetwork() {
+    func reportWaitForNetwork() {
         notify(offlineHandler, unless: { [self] in networkAttempts.isEnded || isFinishedOrCancelled }) {
             [self] delegate in
             delegate.networkOperationWaitsForNetwork(self)

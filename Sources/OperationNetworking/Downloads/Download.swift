@@ -18,7 +18,7 @@ package final class Download: Sendable {
     typealias Job = @Sendable (DownloadWork, inout [@Sendable () -> Void]) -> Void
 
     /// The maximum time to wait for a destination that another download uses.
-    private static let patience = Duration.seconds(1)
+    private static let maximumWait = Duration.seconds(1)
 
     private let queue = DispatchQueue(label: "OperationKit.Download", autoreleaseFrequency: .workItem)
     private let clock: any OperationClock
@@ -63,14 +63,14 @@ package final class Download: Sendable {
     package func prepare(
         _ request: NetworkRequest, whenReady: @escaping @Sendable (Result<NetworkRequest, NetworkError>) -> Void
     ) {
-        prepare(request, until: clock.now.advanced(by: Self.patience), whenReady)
+        prepare(request, until: clock.now.advanced(by: Self.maximumWait), whenReady)
     }
 
     private func prepare(
         _ request: NetworkRequest, until limit: OperationInstant,
         _ whenReady: @escaping @Sendable (Result<NetworkRequest, NetworkError>) -> Void
     ) {
-        perform(isBrief: LentThread.mayBlock) { [self] work, _ in
+        perform(isBrief: BorrowedThread.mayBlock) { [self] work, _ in
             do throws(NetworkError) {
                 let prepared = try cancellation.isSet ? nil : work.prepare(request)
                 // The preparation of the files may have taken long.
@@ -114,7 +114,7 @@ package final class Download: Sendable {
         guard jobs.withLock({ $0.append(job) }) else { return }
         if !isBrief {
             queue.async { self.deliver() }
-        } else if LentThread.mayBlock {
+        } else if BorrowedThread.mayBlock {
             deliver()
         } else {
             EvaluationPool.shared.run { self.deliver() }
@@ -139,17 +139,17 @@ package struct DownloadCallbacks: Sendable {
     /// Returns whether the request may still be sent.
     ///
     /// Called on the session's thread when the request gets a slot.
-    var mayLeave: @Sendable (any NetworkTask) -> Bool = { _ in true }
+    var maySend: @Sendable (any NetworkTask) -> Bool = { _ in true }
     /// Called on the download's queue when a response contains the file or the rest of it.
     ///
     /// The closure also receives the numbers of resumed and discarded bytes.
-    var tellHead: @Sendable (ResponseHead, DownloadStart) -> Void = { _, _ in }
+    var reportHead: @Sendable (ResponseHead, DownloadStart) -> Void = { _, _ in }
     /// Called by the session while the request body is sent.
-    var tellSent: @Sendable (Int64, Int64?) -> Void = { _, _ in }
+    var reportSent: @Sendable (Int64, Int64?) -> Void = { _, _ in }
     /// Called on the download's queue after each written portion.
-    package var tellProgress: @Sendable (DownloadProgress) -> Void = { _ in }
+    package var reportProgress: @Sendable (DownloadProgress) -> Void = { _ in }
     /// Called on the download's queue before the end, if the session measured the transfer.
-    var tellMetrics: @Sendable (TransferMetrics) -> Void = { _ in }
+    var reportMetrics: @Sendable (TransferMetrics) -> Void = { _ in }
     /// Called once on the download's queue.
     var whenDone: @Sendable (DownloadConclusion) -> Void
 

@@ -21,13 +21,13 @@ package struct DownloadMachine: Sendable {
         /// Empty the partial file and write it from its beginning.
         case begin(DownloadMetadata)
         /// Truncate the partial file at the offset and append to it.
-        case goOn(from: Int64, DownloadMetadata)
+        case resume(from: Int64, DownloadMetadata)
         /// The partial file is complete, so ignore the body.
         case alreadyComplete
         /// The response is not the file, so pass it to the caller.
         case leave
         /// End the request and request the whole file.
-        case askAnew
+        case askFromStart
         /// End the request and discard the partial file.
         case fail(NetworkError)
     }
@@ -36,9 +36,9 @@ package struct DownloadMachine: Sendable {
     package enum EndAction: Hashable, Sendable {
         case finish(length: Int64, isLengthKnown: Bool)
         /// Request the next part.
-        case askOn
+        case askForRest
         /// Discard the partial file and start from scratch.
-        case askAnew
+        case askFromStart
         /// The response was not the file.
         case left
         case keep(NetworkError)
@@ -51,7 +51,7 @@ package struct DownloadMachine: Sendable {
         case writing(Writing)
         case complete(Int64)
         case left
-        case askingAnew
+        case askingFromStart
         case failed(NetworkError)
         case refused(NetworkError)
     }
@@ -119,8 +119,8 @@ package struct DownloadMachine: Sendable {
     }
 
     /// Whether the response is unusable and another request must be sent.
-    package var isAskingAnew: Bool {
-        if case .askingAnew = state { true } else { false }
+    package var isAskingFromStart: Bool {
+        if case .askingFromStart = state { true } else { false }
     }
 
     /// Whether the current request asks for a range.
@@ -136,16 +136,16 @@ package struct DownloadMachine: Sendable {
         case (.rest(let offset, let validator), 206):
             if let part, let writing = writing(part, from: offset, validator, head) {
                 state = .writing(writing)
-                return checked(.goOn(from: offset, writing.metadata), total: writing.metadata.total)
+                return checked(.resume(from: offset, writing.metadata), total: writing.metadata.total)
             }
-            action = .askAnew
+            action = .askFromStart
         case (.rest(_, let validator), 416):
             if let part, isComplete(part, validator, head) {
                 state = .complete(part.length)
                 return checked(.alreadyComplete, total: part.length)
             }
-            action = .askAnew
-        case (.rest, 412): action = .askAnew
+            action = .askFromStart
+        case (.rest, 412): action = .askFromStart
         case (.whole, 206) where resumes:
             return fail(
                 NetworkError(
@@ -156,7 +156,7 @@ package struct DownloadMachine: Sendable {
         case _ where takesEveryStatus: return begin(head)
         default: action = .leave
         }
-        state = action == .leave ? .left : .askingAnew
+        state = action == .leave ? .left : .askingFromStart
         return action
     }
 
@@ -240,7 +240,7 @@ package struct DownloadMachine: Sendable {
         case .complete(let length): return .finish(length: length, isLengthKnown: true)
         case .failed(let error): return .discard(error)
         case .refused(let error): return .keep(error)
-        case .askingAnew: return .askAnew
+        case .askingFromStart: return .askFromStart
         case .left: return error.map { .keep($0) } ?? .left
         case .idle, .asking:
             return .keep(
@@ -260,13 +260,13 @@ package struct DownloadMachine: Sendable {
         }
         if let total = writing.metadata.total, writing.offset < total {
             if writing.offset - writing.start < Self.smallPiece { smallPieces += 1 }
-            return smallPieces <= Self.mostSmallPieces ? .askOn : .keep(Self.crumbs)
+            return smallPieces <= Self.mostSmallPieces ? .askForRest : .keep(Self.tooManySmallPieces)
         }
         if let error = limits.error(forTotal: writing.offset) { return .discard(error) }
         return .finish(length: writing.offset, isLengthKnown: writing.metadata.total != nil)
     }
 
-    private static let crumbs = NetworkError(
+    private static let tooManySmallPieces = NetworkError(
         code: .invalidResponse, phase: .receiving,
         message:
             "The server sends the file in too many small parts. Remove the received part to request the whole file.")

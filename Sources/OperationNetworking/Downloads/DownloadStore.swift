@@ -102,11 +102,11 @@ extension DownloadStore {
         if !isEmpty { try folder.get(files.truncate(file, to: 0)) }
         length = 0
         checksum = options.checksum?.algorithm.makeStream()
-        note(metadata)
+        record(metadata)
     }
 
     /// Truncates the partial file to the offset at which the server continues.
-    func goOn(from offset: Int64, _ metadata: DownloadMetadata) throws(FileOperationError) {
+    func resume(from offset: Int64, _ metadata: DownloadMetadata) throws(FileOperationError) {
         if checksum == nil || offset != length {
             checksum = nil
             try folder.get(files.truncate(try opened(), to: offset))
@@ -114,7 +114,7 @@ extension DownloadStore {
         length = offset
         var metadata = metadata
         metadata.synchronized = min(metadata.synchronized, offset)
-        note(metadata)
+        record(metadata)
         try writeMetadata(isDurable: false)
     }
 
@@ -139,12 +139,12 @@ extension DownloadStore {
         guard var metadata, metadata.synchronized < length, !isTemporary else { return }
         try folder.get(files.synchronize(try opened()))
         metadata.synchronized = length
-        note(metadata)
+        record(metadata)
         try writeMetadata(isDurable: true)
     }
 
     /// Stores the metadata, to be written when the download could be resumed with it.
-    private func note(_ metadata: DownloadMetadata) {
+    private func record(_ metadata: DownloadMetadata) {
         var metadata = metadata
         metadata.boot = SystemBoot.identity
         self.metadata = metadata

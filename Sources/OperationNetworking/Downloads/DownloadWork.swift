@@ -11,7 +11,7 @@ package final class DownloadWork {
     /// The default number of bytes to keep of a response that is not the file.
     package static let usualKeptBytes = 64 << 10
     /// The maximum number of bytes to read of a response that is not the file.
-    private static let patience = 1 << 20
+    private static let readLimit = 1 << 20
 
     private let destination: DownloadDestination
     private let options: DownloadOptions
@@ -43,7 +43,7 @@ package final class DownloadWork {
         accepts: @escaping @Sendable (ResponseHead) -> Bool = { _ in true }
     ) {
         self.accepts = accepts
-        self.keptBytes = min(max(keptBytes, 0), Self.patience)
+        self.keptBytes = min(max(keptBytes, 0), Self.readLimit)
         self.destination = destination
         self.options = options
         self.files = files
@@ -56,7 +56,7 @@ package final class DownloadWork {
     package var presentHead: ResponseHead? { machine?.hasFile == true ? head?.asWhole(length: nil) : nil }
 
     /// Whether the current response is unusable, so that another request is sent.
-    package var asksAnew: Bool { machine?.isAskingAnew == true }
+    package var asksFromStart: Bool { machine?.isAskingFromStart == true }
 
     /// The bytes of an earlier download that were resumed or discarded.
     package var start: DownloadStart { DownloadStart(resumedBytes: resumed, discardedBytes: discarded) }
@@ -122,21 +122,21 @@ package final class DownloadWork {
             metadata.fileName = DownloadFileName.name(for: head)
             resumed = 0
             guard hasPlace(for: metadata) else { return false }
-            noteLoss()
+            recordLoss()
             return put { store throws(FileOperationError) in try store.begin(metadata) } && hasRoom(for: metadata)
-        case .goOn(let offset, let metadata):
+        case .resume(let offset, let metadata):
             if !continues { resumed = offset }
             return hasPlace(for: metadata)
-                && put { store throws(FileOperationError) in try store.goOn(from: offset, metadata) }
+                && put { store throws(FileOperationError) in try store.resume(from: offset, metadata) }
                 && hasRoom(for: metadata)
         case .alreadyComplete:
             guard let part = store?.part else { return false }
             if !continues { resumed = part.length }
             // Bytes after the trusted bytes are truncated.
             return hasPlace(for: part.metadata)
-                && put { store throws(FileOperationError) in try store.goOn(from: part.length, part.metadata) }
+                && put { store throws(FileOperationError) in try store.resume(from: part.length, part.metadata) }
         case .leave: return true
-        case .askAnew, .fail: return false
+        case .askFromStart, .fail: return false
         }
     }
 
@@ -196,7 +196,7 @@ package final class DownloadWork {
         case .success(0)?, nil:
             keptBody += bytes.prefix(max(keptBytes - keptBody.count, 0))
             strayCount += bytes.count
-            return strayCount <= Self.patience
+            return strayCount <= Self.readLimit
         case .failure?: return false
         case .success?: break
         }
@@ -211,13 +211,13 @@ package final class DownloadWork {
     /// Processes the end of a request.
     package func end(_ error: NetworkError?) -> DownloadConclusion {
         // A transfer that was canceled because enough bytes were received did not fail.
-        switch machine?.end(strayCount > Self.patience ? nil : error) {
+        switch machine?.end(strayCount > Self.readLimit ? nil : error) {
         case .finish(let length, let isLengthKnown)?: return finish(length: length, isLengthKnown: isLengthKnown)
-        case .askOn?:
+        case .askForRest?:
             isContinuation = true
             return .again
-        case .askAnew?:
-            noteLoss()
+        case .askFromStart?:
+            recordLoss()
             forgetStore()
             return .again
         case .left?: return head.map { .answered($0, keptBody) } ?? .failed(Self.misuse)
@@ -275,7 +275,7 @@ package final class DownloadWork {
     }
 
     /// Records that the received bytes are discarded.
-    private func noteLoss() {
+    private func recordLoss() {
         discarded = max(discarded, store?.length ?? 0)
     }
 

@@ -7,44 +7,44 @@ import OperationCore
 /// A task that downloads a file with any number of requests, but reports only one response.
 final class SavingTask: NetworkTask, AbandonableTask {
     private let run: DownloadRun
-    private let telling: SavingNotification
+    private let notification: SavingNotification
 
     init(
         _ request: NetworkRequest, _ session: any NetworkSession, _ download: Download,
         _ receiver: any NetworkReceiver, _ didStart: @escaping @Sendable (DownloadStart) -> Void,
         _ didSave: @escaping @Sendable (DownloadedFile, FileStatus?) -> Void
     ) {
-        let telling = SavingNotification(receiver, didSave)
-        self.telling = telling
-        var callbacks = DownloadCallbacks(whenDone: { telling.end($0) })
-        callbacks.watcher = HopObserverReceiver.watcher(behind: receiver) == nil ? nil : telling
+        let notification = SavingNotification(receiver, didSave)
+        self.notification = notification
+        var callbacks = DownloadCallbacks(whenDone: { notification.end($0) })
+        callbacks.watcher = HopObserverReceiver.watcher(behind: receiver) == nil ? nil : notification
         // The attempt policies see the headers of each response as soon as they arrive.
-        callbacks.refuses = { telling.refuses($0) }
-        callbacks.mayLeave = { telling.mayLeave($0) }
-        callbacks.tellHead = { head, start in
+        callbacks.refuses = { notification.refuses($0) }
+        callbacks.maySend = { notification.maySend($0) }
+        callbacks.reportHead = { head, start in
             didStart(start)
-            telling.host?.foresee(head)
+            notification.host?.willReceive(head)
         }
-        callbacks.tellSent = { telling.host?.sent($0, of: $1) }
-        callbacks.tellProgress = { telling.host?.saved($0) }
-        callbacks.tellMetrics = { telling.keep($0) }
+        callbacks.reportSent = { notification.host?.sent($0, of: $1) }
+        callbacks.reportProgress = { notification.host?.saved($0) }
+        callbacks.reportMetrics = { notification.keep($0) }
         run = DownloadRun(request, over: session, with: download, callbacks)
     }
 
     func resume() {
-        telling.begin(self)
+        notification.begin(self)
         run.resume()
     }
 
     func suspend() { run.suspend() }
 
     func cancel() {
-        telling.begin(self)
+        notification.begin(self)
         run.cancel()
     }
 
     func giveUp() {
-        telling.begin(self)
+        notification.begin(self)
         run.giveUp()
     }
 
@@ -56,7 +56,7 @@ final class SavingTask: NetworkTask, AbandonableTask {
 /// The receiver of a download that belongs to an operation.
 protocol DownloadHost: NetworkReceiver {
     /// Announces the headers that the download will deliver, unless it fails.
-    func foresee(_ head: ResponseHead)
+    func willReceive(_ head: ResponseHead)
     /// Returns whether the file of a response must not be moved to its destination.
     func refuses(_ head: ResponseHead) -> Bool
     /// Reports that bytes of the request body were sent.
@@ -92,7 +92,7 @@ private final class SavingNotification: Sendable {
         return isOver || host?.refuses(head) ?? false
     }
 
-    func mayLeave(_ task: any NetworkTask) -> Bool {
+    func maySend(_ task: any NetworkTask) -> Bool {
         let (isOver, host) = state.withLock { ($0.receiver == nil, $0.host) }
         return !isOver && host?.taskMayLeave(task) ?? true
     }
@@ -111,7 +111,7 @@ private final class SavingNotification: Sendable {
     func end(_ conclusion: DownloadConclusion) {
         let left = state.withLock { exchange(&$0, with: State()) }
         guard let task = left.task, let receiver = left.receiver else { return }
-        tell(conclusion, task, receiver, left.host)
+        notify(conclusion, task, receiver, left.host)
         if let metrics = left.metrics { receiver.task(task, didCollect: metrics) }
         if case .failed(let error) = conclusion {
             receiver.task(task, didEndWith: error)
@@ -120,7 +120,7 @@ private final class SavingNotification: Sendable {
         }
     }
 
-    private func tell(
+    private func notify(
         _ conclusion: DownloadConclusion, _ task: SavingTask, _ receiver: any NetworkReceiver,
         _ host: (any DownloadHost)?
     ) {
@@ -207,17 +207,17 @@ package final class DownloadReceiver: NetworkReceiver {
         case .none: break
         case .now: work(for: task)
         case .soon:
-            guard let turn = SessionTurn.current else { return settle(for: task) }
-            turn.putOff(for: self) { self.settle(for: task) }
+            guard let deferredWork = SessionDeferredWork.current else { return settle(for: task) }
+            deferredWork.deferWork(for: self) { self.settle(for: task) }
         }
     }
 
-    package func taskMayLeave(_ task: any NetworkTask) -> Bool { callbacks.mayLeave(task) }
+    package func taskMayLeave(_ task: any NetworkTask) -> Bool { callbacks.maySend(task) }
 
     package var nextReceiver: (any NetworkReceiver)? { callbacks.watcher.map { HopObserverReceiver($0) } }
 
     package func task(_ task: any NetworkTask, didSend count: Int64, of total: Int64?) {
-        callbacks.tellSent(count, total)
+        callbacks.reportSent(count, total)
     }
 
     private func settle(for task: any NetworkTask) {
@@ -244,7 +244,7 @@ package final class DownloadReceiver: NetworkReceiver {
                 }
                 if let metrics = batch.metrics {
                     callbacks.watcher?.measured(metrics)
-                    callbacks.tellMetrics(metrics)
+                    callbacks.reportMetrics(metrics)
                 }
                 if let end = batch.end {
                     var error: NetworkError?
@@ -258,15 +258,15 @@ package final class DownloadReceiver: NetworkReceiver {
 
     private func take(_ batch: DownloadInbox.Batch, _ work: DownloadWork) -> Bool {
         if let head = batch.head {
-            let goesOn = work.receive(head, refuses: callbacks.refuses)
-            if work.asksAnew { callbacks.watcher?.left(head) } else { callbacks.watcher?.answered(head) }
-            if let head = work.presentHead { callbacks.tellHead(head, work.start) }
-            guard goesOn else { return false }
+            let continues = work.receive(head, refuses: callbacks.refuses)
+            if work.asksFromStart { callbacks.watcher?.left(head) } else { callbacks.watcher?.answered(head) }
+            if let head = work.presentHead { callbacks.reportHead(head, work.start) }
+            guard continues else { return false }
         }
         guard !batch.bytes.isEmpty else { return true }
-        let goesOn = batch.bytes.withUnsafeBytes { work.receive($0) }
-        if goesOn { callbacks.tellProgress(work.progress) }
-        return goesOn
+        let continues = batch.bytes.withUnsafeBytes { work.receive($0) }
+        if continues { callbacks.reportProgress(work.progress) }
+        return continues
     }
 }
 
@@ -297,7 +297,7 @@ final class SavedFileCollector: ResponseCollector<URL>, TemporaryFileHolder, @un
     override var mayBeEmpty: Bool { false }
 
     override func receive(_ bytes: UnsafeRawBufferPointer, flow: any NetworkTask) {
-        answer.append(contentsOf: bytes.prefix(max(ErrorBodyCollector.patience - answer.count, 0)))
+        answer.append(contentsOf: bytes.prefix(max(ErrorBodyCollector.readLimit - answer.count, 0)))
     }
 
     override func prefix(_ count: Int) -> Data? { answer.isEmpty ? nil : Data(answer.prefix(max(count, 0))) }

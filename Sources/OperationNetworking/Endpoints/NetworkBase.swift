@@ -414,7 +414,7 @@ extension NetworkOperation {
         if let handler = base.retryHandler { retryHandler = handler }
         if let handler = base.offlineHandler { offlineHandler = handler }
         if !base.mainActorCallbacks.isEmpty {
-            networkAttempts.teller.mainActorCallbacks(of: self).set(ofBase: base.mainActorCallbacks)
+            networkAttempts.reporter.mainActorCallbacks(of: self).set(ofBase: base.mainActorCallbacks)
         }
         if !base.realms.isEmpty { realms = base.realms }
         if let list = base.postponed { postponed = list }

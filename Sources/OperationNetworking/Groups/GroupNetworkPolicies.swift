@@ -7,19 +7,19 @@ import Synchronization
 /// The network policies that a group sets for the operations in it.
 struct GroupNetworkPolicies: Sendable {
     /// The setting of one policy.
-    enum Word<Value: Sendable>: Sendable {
+    enum PolicySetting<Value: Sendable>: Sendable {
         /// The group does not set the policy, so the enclosing group applies.
         case none
         /// The group sets the policy to this value, which may be `nil`.
-        case said(Value?)
+        case explicit(Value?)
 
-        var value: Value? { if case .said(let value) = self { value } else { nil } }
+        var value: Value? { if case .explicit(let value) = self { value } else { nil } }
     }
 
-    var retry = Word<Retry>.none
-    var offline = Word<OfflinePolicy>.none
+    var retry = PolicySetting<Retry>.none
+    var offline = PolicySetting<OfflinePolicy>.none
     /// A list of realms, and the refreshes for which they were set.
-    var realms = Word<(list: [AuthenticationRealm], scope: RefreshScope)>.none
+    var realms = PolicySetting<(list: [AuthenticationRealm], scope: RefreshScope)>.none
     /// The observers of the operations in the group.
     ///
     /// The observers of all enclosing groups apply.
@@ -30,7 +30,7 @@ struct GroupNetworkPolicies: Sendable {
     /// Records that a group in the process has an observer.
     ///
     /// Until then, operations do not search for observers.
-    static func noteObserver() { someGroupIsObserved.store(true, ordering: .releasing) }
+    static func recordObserver() { someGroupIsObserved.store(true, ordering: .releasing) }
 
     /// Whether a group may have an observer.
     static var mayHaveObservers: Bool { someGroupIsObserved.load(ordering: .acquiring) }
@@ -39,15 +39,15 @@ struct GroupNetworkPolicies: Sendable {
     /// missing.
     mutating func fill(_ missing: ExplicitPolicies, from other: GroupNetworkPolicies) -> ExplicitPolicies {
         var missing = missing
-        if missing.contains(.retry), case .said = other.retry {
+        if missing.contains(.retry), case .explicit = other.retry {
             retry = other.retry
             missing.remove(.retry)
         }
-        if missing.contains(.offline), case .said = other.offline {
+        if missing.contains(.offline), case .explicit = other.offline {
             offline = other.offline
             missing.remove(.offline)
         }
-        if missing.contains(.realms), case .said = other.realms {
+        if missing.contains(.realms), case .explicit = other.realms {
             realms = other.realms
             missing.remove(.realms)
         }
@@ -59,7 +59,7 @@ extension AnyNetworkOperation {
     /// Applies the policies of the enclosing groups that the operation does not set itself, before the operation
     /// begins.
     fileprivate func inheritFromGroups() {
-        var missing = ExplicitPolicies.all.subtracting(networkAttempts.state.withLock { $0.said })
+        var missing = ExplicitPolicies.all.subtracting(networkAttempts.state.withLock { $0.explicitPolicies })
         let mayBeObserved = GroupNetworkPolicies.mayHaveObservers
         guard !missing.isEmpty || mayBeObserved else { return }
         var found = GroupNetworkPolicies()
@@ -111,7 +111,7 @@ extension GroupOperation {
     /// begins. The group releases the value when the group ends.
     public var retry: Retry? {
         get { networkPolicies?.retry.value }
-        set { groupEngine?.changeNetworkPolicies { $0.retry = .said(newValue) } }
+        set { groupEngine?.changeNetworkPolicies { $0.retry = .explicit(newValue) } }
     }
 
     /// The default offline policy of the network operations in the group.
@@ -119,7 +119,7 @@ extension GroupOperation {
     /// The default is `nil`. The same rules as for ``retry`` determine which operations use this policy.
     public var offline: OfflinePolicy? {
         get { networkPolicies?.offline.value }
-        set { groupEngine?.changeNetworkPolicies { $0.offline = .said(newValue) } }
+        set { groupEngine?.changeNetworkPolicies { $0.offline = .explicit(newValue) } }
     }
 
     /// The default realms of the network operations in the group.
@@ -149,7 +149,7 @@ extension GroupScope {
     /// you set it.
     public var retry: Retry? {
         get { networkPolicies?.retry.value }
-        nonmutating set { engine.changeNetworkPolicies { $0.retry = .said(newValue) } }
+        nonmutating set { engine.changeNetworkPolicies { $0.retry = .explicit(newValue) } }
     }
 
     /// The default offline policy of the network operations in the group.
@@ -157,7 +157,7 @@ extension GroupScope {
     /// The property has the same value as ``GroupOperation/offline``.
     public var offline: OfflinePolicy? {
         get { networkPolicies?.offline.value }
-        nonmutating set { engine.changeNetworkPolicies { $0.offline = .said(newValue) } }
+        nonmutating set { engine.changeNetworkPolicies { $0.offline = .explicit(newValue) } }
     }
 
     /// The default realms of the network operations in the group.
@@ -192,7 +192,7 @@ extension GroupEngine {
 extension GroupNetworkPolicies {
     /// Sets the realms, and records the refreshes that are running where they are set.
     fileprivate mutating func set(_ list: [AuthenticationRealm]) {
-        realms = .said((list, scope: .current))
+        realms = .explicit((list, scope: .current))
     }
 
     fileprivate mutating func add(_ realm: AuthenticationRealm) { set((realms.value?.list ?? []) + [realm]) }
@@ -235,7 +235,7 @@ extension GroupScope {
 extension GroupEngine {
     @discardableResult
     fileprivate func add(_ observer: any NetworkObserver) -> Bool {
-        GroupNetworkPolicies.noteObserver()
+        GroupNetworkPolicies.recordObserver()
         return changeNetworkPolicies { $0.observers.append(observer) }
     }
 

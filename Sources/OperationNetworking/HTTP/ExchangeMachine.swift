@@ -10,17 +10,17 @@ package protocol ExchangeSource: Sendable {
 }
 
 /// The reasons to hold the bytes of a response.
-package struct ExchangeBrakes: OptionSet, Sendable {
+package struct ExchangeHoldReasons: OptionSet, Sendable {
     package let rawValue: Int
 
     package init(rawValue: Int) { self.rawValue = rawValue }
 
     /// The receiver holds the response.
-    package static let receiver = ExchangeBrakes(rawValue: 1)
+    package static let receiver = ExchangeHoldReasons(rawValue: 1)
     /// The cache has too many bytes to write.
-    package static let cache = ExchangeBrakes(rawValue: 2)
+    package static let cache = ExchangeHoldReasons(rawValue: 2)
     /// A rule is being asked, or the response headers are being delivered.
-    package static let decision = ExchangeBrakes(rawValue: 4)
+    package static let decision = ExchangeHoldReasons(rawValue: 4)
 }
 
 /// The state machine of an exchange, which receives events and returns actions.
@@ -31,7 +31,7 @@ package struct ExchangeBrakes: OptionSet, Sendable {
 ///          resume            asked           delivers
 /// waiting ───────▶ preparing ──────▶ asking ─────────▶ delivering ──▶ ended
 ///                   ▲    ▲            │  │                 ▲  ▲
-///                   │    │     leaves │  │ asksRule        │  │ tellsHead
+///                   │    │     leaves │  │ asksRule        │  │ deliversHead
 ///           ended,  │    │            ▼  ▼                 │  │
 ///         failsOver │    └──── draining ◀── deciding ──────┘  │
 ///                   └───── ended     leaves        └──▶ answering
@@ -39,7 +39,7 @@ package struct ExchangeBrakes: OptionSet, Sendable {
 /// ```
 ///
 /// A cached response goes from `preparing` directly to `deciding`, `answering` or `delivering`. A response that arrives
-/// while a brake is set goes from `asking` to `answering`. `finish` leads from every state to `ended`.
+/// while delivery is paused goes from `asking` to `answering`. `finish` leads from every state to `ended`.
 ///
 /// Each request and each cache lookup has a number, the step. An event of any other step than the present one changes
 /// nothing.
@@ -65,11 +65,11 @@ package struct ExchangeMachine<Source: ExchangeSource, Next: Sendable, Copy: Sen
     var state = State.waiting
     var step = 0
     var isSuspended = true { didSet { changes += 1 } }
-    var brakes: ExchangeBrakes = [] { didSet { changes += 1 } }
+    var holdReasons: ExchangeHoldReasons = [] { didSet { changes += 1 } }
     /// The number of changes of these two properties, which is the number of the present order.
     private var changes = 0
     /// The number of the newest order that the exchange received.
-    private var obeyed = Int.min
+    private var lastFollowed = Int.min
     /// The highest reported number of body bytes that any of the requests sent.
     var sent: Int64 = 0
     /// Whether a server responded to one of the requests, so that an error must not claim that nothing was sent.
@@ -106,7 +106,7 @@ package struct ExchangeMachine<Source: ExchangeSource, Next: Sendable, Copy: Sen
 
 // Pausing.
 extension ExchangeMachine {
-    /// The action after a brake was released.
+    /// The action after a pause ended.
     package enum Release: Equatable, Sendable {
         /// Make the first request.
         case start
@@ -114,14 +114,14 @@ extension ExchangeMachine {
         case settle
         /// Continue reading the body if it is in the cache.
         case read
-        /// Do the same as `settle`, and deliver the kept headers if no brake is set.
+        /// Do the same as `settle`, and deliver the kept headers if delivery is not paused.
         case answer
     }
 
     /// The order for the task of the present source, or `nil` if there is no such task.
-    package var wanted: (source: Source, order: BrakeOrder)? {
+    package var wanted: (source: Source, order: PauseOrder)? {
         guard let source, source.isFlight else { return nil }
-        return (source, BrakeOrder(number: changes, isSuspended: isSuspended, isHeld: !brakes.isEmpty))
+        return (source, PauseOrder(number: changes, isSuspended: isSuspended, isHeld: !holdReasons.isEmpty))
     }
 
     package mutating func resume() -> Release {
@@ -141,21 +141,21 @@ extension ExchangeMachine {
     package mutating func suspend() { isSuspended = true }
 
     /// Follows an order, or returns `nil` if the order is not newer than the last one.
-    package mutating func obey(_ order: BrakeOrder) -> Release? {
-        guard order.number > obeyed else { return nil }
-        obeyed = order.number
+    package mutating func follow(_ order: PauseOrder) -> Release? {
+        guard order.number > lastFollowed else { return nil }
+        lastFollowed = order.number
         if let isHeld = order.isHeld {
-            if isHeld { brakes.insert(.receiver) } else { brakes.remove(.receiver) }
+            if isHeld { holdReasons.insert(.receiver) } else { holdReasons.remove(.receiver) }
         }
         guard order.isSuspended else { return resume() }
         isSuspended = true
         return .settle
     }
 
-    package mutating func set(_ brake: ExchangeBrakes) { brakes.insert(brake) }
+    package mutating func set(_ reason: ExchangeHoldReasons) { holdReasons.insert(reason) }
 
-    package mutating func release(_ brake: ExchangeBrakes) -> Release {
-        brakes.remove(brake)
+    package mutating func release(_ reason: ExchangeHoldReasons) -> Release {
+        holdReasons.remove(reason)
         return afterRelease
     }
 }
@@ -192,7 +192,7 @@ extension ExchangeMachine {
         case .waiting, .deciding, .draining, .answering, .delivering, .ended: return false
         }
         state = .deciding(source, broken: nil)
-        brakes.insert(.decision)
+        holdReasons.insert(.decision)
         return true
     }
 
@@ -209,14 +209,14 @@ extension ExchangeMachine {
     package enum Delivery: Sendable {
         case drop
         /// Deliver the headers, then take this action.
-        case tellHead(then: After)
-        /// Keep the headers because a brake is set, and hold the rest.
+        case deliverHead(then: After)
+        /// Keep the headers because delivery is paused, and hold the rest.
         case keep
-        /// Deliver the kept headers (`tellsHead`) as soon as no other call is in progress, because that call may still
+        /// Deliver the kept headers (`deliversHead`) as soon as no other call is in progress, because that call may still
         /// set a brake.
         ///
         /// If there is an error, the response failed in the meantime. Finish with the error afterwards.
-        case tellKept(thenFinish: NetworkError?)
+        case deliverKept(thenFinish: NetworkError?)
         /// Finish with this error, because the response failed before any part of it was delivered.
         case finish(NetworkError)
 
@@ -234,32 +234,32 @@ extension ExchangeMachine {
         switch state {
         case .preparing, .asking: break
         case .deciding(_, let broken):
-            if let broken, !mayTellHead { return .finish(broken) }
+            if let broken, !mayDeliverHead { return .finish(broken) }
             state = .answering(source, copy, head)
-            return mayTellHead ? .tellKept(thenFinish: broken) : .keep
+            return mayDeliverHead ? .deliverKept(thenFinish: broken) : .keep
         case .waiting, .draining, .answering, .delivering, .ended: return .drop
         }
-        guard mayTellHead else {
+        guard mayDeliverHead else {
             state = .answering(source, copy, head)
-            brakes.insert(.decision)
+            holdReasons.insert(.decision)
             return .keep
         }
         state = .delivering(source, copy, count: 0, isReading: false)
-        return .tellHead(then: source.isRead ? .release : .nothing)
+        return .deliverHead(then: source.isRead ? .release : .nothing)
     }
 
-    private var mayTellHead: Bool { !isSuspended && brakes.isSubset(of: .decision) }
+    private var mayDeliverHead: Bool { !isSuspended && holdReasons.isSubset(of: .decision) }
 
-    /// Begins to deliver the response and returns its kept headers, or returns `nil` if a brake is set.
-    package mutating func tellsHead() -> ResponseHead? {
-        guard mayTellHead, case .answering(let source, let copy, let head) = state else { return nil }
+    /// Begins to deliver the response and returns its kept headers, or returns `nil` if delivery is paused.
+    package mutating func deliversHead() -> ResponseHead? {
+        guard mayDeliverHead, case .answering(let source, let copy, let head) = state else { return nil }
         state = .delivering(source, copy, count: 0, isReading: false)
         return head
     }
 
     /// Releases the rest of the response after the kept headers were delivered, or returns `nil` if they were not.
-    package mutating func headWasTold() -> Release? {
-        guard case .delivering = state, brakes.contains(.decision) else { return nil }
+    package mutating func headWasDelivered() -> Release? {
+        guard case .delivering = state, holdReasons.contains(.decision) else { return nil }
         return release(.decision)
     }
 
@@ -267,7 +267,7 @@ extension ExchangeMachine {
     package enum Leaving: Equatable, Sendable {
         case drop
         /// Take the next step, because nothing is left to read.
-        case goOn
+        case startNext
         /// Read the rest of the response first.
         case drain
     }
@@ -281,10 +281,10 @@ extension ExchangeMachine {
         case .deciding(_, let error): isBroken = error != nil
         case .waiting, .draining, .answering, .delivering, .ended: return .drop
         }
-        brakes.remove(.decision)
+        holdReasons.remove(.decision)
         guard source.isFlight, !isBroken else {
             state = .preparing
-            return .goOn
+            return .startNext
         }
         state = .draining(source, next, copy, discarded: 0)
         return .drain
@@ -300,7 +300,7 @@ extension ExchangeMachine {
         /// `isEnough` is `true` once, when no more bytes should be read.
         case discard(Copy?, isEnough: Bool)
         case tooMany
-        /// Finish with `toldWhileHeld`, because the session delivered bytes of a held response and they are lost.
+        /// Finish with `deliveredWhileHeld`, because the session delivered bytes of a held response and they are lost.
         case tooSoon
         case handOver(Copy?)
     }
@@ -318,7 +318,7 @@ extension ExchangeMachine {
             state = .delivering(source, copy, count: sum, isReading: isReading)
             return sum > limit ? .tooMany : .handOver(copy)
         case .deciding(let source, nil):
-            state = .deciding(source, broken: Self.toldWhileHeld)
+            state = .deciding(source, broken: Self.deliveredWhileHeld)
             return .ignore
         case .answering: return .tooSoon
         case .waiting, .preparing, .asking, .deciding, .ended: return .ignore
@@ -326,7 +326,7 @@ extension ExchangeMachine {
     }
 
     /// The error for a session that continues a response although its task is held, so that bytes are lost.
-    package static var toldWhileHeld: NetworkError {
+    package static var deliveredWhileHeld: NetworkError {
         NetworkError(
             code: .truncatedBody, phase: .receiving,
             message: "The session continued a response while its task was held, so a part of the response is lost. "
@@ -343,7 +343,7 @@ extension ExchangeMachine {
         case ignore
         case finish(NetworkError?)
         /// Take the next step, because the intermediate response ended.
-        case goOn(Next, Copy?)
+        case startNext(Next, Copy?)
         /// Handle a request that ended without a response.
         case failed(Source)
     }
@@ -356,13 +356,13 @@ extension ExchangeMachine {
         case .draining(_, let next, let copy, _):
             // The rest of the response is not needed, so its error does not matter.
             state = .preparing
-            return .goOn(next, copy)
+            return .startNext(next, copy)
         case .deciding(let source, _):
             // If the rule leaves the response, its error does not matter.
-            state = .deciding(source, broken: error ?? Self.toldWhileHeld)
+            state = .deciding(source, broken: error ?? Self.deliveredWhileHeld)
             return .ignore
-        // A held response can only end with a failure, which is reported even while a brake is set.
-        case .answering: return .finish(error ?? Self.toldWhileHeld)
+        // A held response can only end with a failure, which is reported even while delivery is paused.
+        case .answering: return .finish(error ?? Self.deliveredWhileHeld)
         case .delivering: return .finish(error)
         case .waiting, .preparing, .ended: return .ignore
         }
@@ -376,7 +376,7 @@ extension ExchangeMachine {
     }
 
     /// Returns whether parts of a response other than its headers and body are forwarded.
-    package func handsOn(_ step: Int) -> Bool {
+    package func forwards(_ step: Int) -> Bool {
         guard isPresent(step) else { return false }
         switch state {
         case .asking, .delivering: return true
@@ -394,11 +394,11 @@ extension ExchangeMachine {
 
 // Reading from the cache.
 extension ExchangeMachine {
-    /// Begins to read from the cache, or returns `nil` if another thread reads or a brake is set.
+    /// Begins to read from the cache, or returns `nil` if another thread reads or delivery is paused.
     ///
     /// No other thread reads until `reads` was called.
     package mutating func startsReading() -> (source: Source, step: Int)? {
-        guard !isSuspended, brakes.isEmpty, case .delivering(let source, let copy, let count, false) = state,
+        guard !isSuspended, holdReasons.isEmpty, case .delivering(let source, let copy, let count, false) = state,
             source.isRead
         else { return nil }
         state = .delivering(source, copy, count: count, isReading: true)
@@ -409,7 +409,7 @@ extension ExchangeMachine {
     package mutating func reads(_ step: Int) -> Bool {
         guard isPresent(step), case .delivering(let source, let copy, let count, _) = state else { return false }
         state = .delivering(source, copy, count: count, isReading: false)
-        return !isSuspended && brakes.isEmpty
+        return !isSuspended && holdReasons.isEmpty
     }
 }
 

@@ -42,8 +42,8 @@ public final class ExchangeSession: NetworkSession {
         /// Whether cookies are lost, because there is no jar and the cookies of a `URLSession` are not used on Linux.
         private let losesCookies: Bool
     #endif
-    /// Runs a closure that calls a receiver, away from the thread that released a brake.
-    let tellLater: @Sendable (@escaping @Sendable () -> Void) -> Void
+    /// Runs a closure that calls a receiver, away from the thread that ended a pause.
+    let deliverLater: @Sendable (@escaping @Sendable () -> Void) -> Void
     /// The addresses that are being revalidated while a stored response is served.
     private let revalidating = Locked<Set<String>>([])
 
@@ -61,11 +61,11 @@ public final class ExchangeSession: NetworkSession {
 
     package init(
         over transport: any NetworkSession, configuration: ExchangeConfiguration,
-        tellLater: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void
+        deliverLater: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void
     ) {
         self.transport = transport
         self.configuration = configuration
-        self.tellLater = tellLater
+        self.deliverLater = deliverLater
         #if canImport(FoundationNetworking)
             losesCookies = configuration.cookies == nil && transport is URLSession
         #endif
@@ -89,7 +89,7 @@ public final class ExchangeSession: NetworkSession {
             guard losesCookies, head.headers.contains("Set-Cookie"), let session = transport as? URLSession else {
                 return
             }
-            URLSessionAdapter.of(session).noteLostCookies()
+            URLSessionAdapter.of(session).reportLostCookies()
         #endif
     }
 

@@ -32,9 +32,9 @@ extension ExchangeTask {
         let prepared = flight.prepared
         // The server is asked only about a stored response with a validator. Otherwise a 304 is not about it.
         if head.status == 304, let validator = CacheValidator(kept.response.headers) {
-            guard validator.isMeant(by: head) else {
+            guard validator.isMatched(by: head) else {
                 configuration.cache?.perform { disk, _ in disk.forget(prepared.resource) }
-                return .anew(prepared)
+                return .startOver(prepared)
             }
             return freshen(kept, head, flight)
         }
@@ -131,7 +131,7 @@ extension ExchangeTask {
         Hexadecimal.lower((0..<16).map { _ in UInt8.random(in: .min ... .max) })
     }
 
-    private enum Answer {
+    private enum Decision {
         case deliver
         case next(NextStep)
         case refuse(String)
@@ -140,7 +140,7 @@ extension ExchangeTask {
     /// Holds a response and asks a rule of the user, which may take time.
     private func ask(
         about head: ResponseHead, from source: ResponseSource, step: Int,
-        _ question: @escaping @Sendable (ExchangeTask) async -> Answer
+        _ question: @escaping @Sendable (ExchangeTask) async -> Decision
     ) {
         guard state.withLock({ $0.machine.asksRule(source, step) }) else { return discard(source) }
         settle()
@@ -157,7 +157,7 @@ extension ExchangeTask {
         if isOver { task.cancel() }
     }
 
-    private func carryOut(_ answer: Answer, _ head: ResponseHead, _ source: ResponseSource, step: Int) {
+    private func carryOut(_ answer: Decision, _ head: ResponseHead, _ source: ResponseSource, step: Int) {
         let isPresent = state.withLock { state in
             guard state.machine.beingDecided(step) != nil else { return false }
             state.question = nil
@@ -174,7 +174,7 @@ extension ExchangeTask {
         }
     }
 
-    private func answer(_ questions: [CredentialQuestion], step: Int) async -> Answer {
+    private func answer(_ questions: [CredentialQuestion], step: Int) async -> Decision {
         guard let rule = configuration.challenges?.rule else { return .deliver }
         for question in questions {
             // The exchange may have ended, so that the decision is no longer needed.
@@ -191,7 +191,7 @@ extension ExchangeTask {
         return .deliver
     }
 
-    private func answer(_ proposal: RedirectProposal, _ hop: Hop) async -> Answer {
+    private func answer(_ proposal: RedirectProposal, _ hop: Hop) async -> Decision {
         guard case .ask(let rule) = configuration.redirects.rule else { return .deliver }
         switch await rule(proposal) {
         case .follow: return .next(.redirect(hop))

@@ -22,22 +22,22 @@ extension ExchangeTask {
         case .finish(let error):
             tee?.end(isComplete: false)
             finish(error)
-        case .tellHead(let after):
+        case .deliverHead(let after):
             calls.make { [self] in $0.task(self, didReceive: head) }
             if case .release = after { release(.decision) }
-        case .tellKept(let broken):
-            tellKeptHead()
+        case .deliverKept(let broken):
+            deliverKeptHead()
             if let broken { finish(broken) }
         }
     }
 
-    /// Delivers the kept headers unless a call that is in progress sets a brake, and lets the body follow.
-    func tellKeptHead() {
+    /// Delivers the kept headers unless a call that is in progress pauses delivery, and lets the body follow.
+    func deliverKeptHead() {
         calls.make { [self] receiver in
-            guard let head = state.withLock({ $0.machine.tellsHead() }) else { return }
+            guard let head = state.withLock({ $0.machine.deliversHead() }) else { return }
             receiver.task(self, didReceive: head)
         } after: { [self] in
-            if let release = state.withLock({ $0.machine.headWasTold() }) { perform(release) }
+            if let release = state.withLock({ $0.machine.headWasDelivered() }) { perform(release) }
         }
     }
 
@@ -77,13 +77,13 @@ extension ExchangeTask {
             tee?.append(bytes, hold: {}, proceed: {})
             if isEnough { task.cancel() }
         case .tooMany: finish(bodyTooLarge(nil, limit))
-        case .tooSoon: finish(ExchangeMachine<ResponseSource, NextStep, CacheTee>.toldWhileHeld)
+        case .tooSoon: finish(ExchangeMachine<ResponseSource, NextStep, CacheTee>.deliveredWhileHeld)
         case .handOver(let tee): handOver(bytes, tee)
         }
     }
 
     private func handOver(_ bytes: UnsafeRawBufferPointer, _ tee: CacheTee?) {
-        tee?.append(bytes, hold: { setBrake(.cache) }, proceed: { [weak self] in self?.release(.cache) })
+        tee?.append(bytes, hold: { addHoldReason(.cache) }, proceed: { [weak self] in self?.release(.cache) })
         if !calls.makeNow({ $0.task(self, didReceive: bytes) }) {
             // Another thread is making a call, and these bytes come after it.
             let copy = Data(bytes)
@@ -96,7 +96,7 @@ extension ExchangeTask {
         switch state.withLock({ $0.machine.ended(error, step) }) {
         case .ignore: break
         case .finish(let error): finish(error)
-        case .goOn(let next, let tee):
+        case .startNext(let next, let tee):
             tee?.end(isComplete: error == nil)
             state.withLock { $0.watcher }?.hopIsOver()
             go(next)
@@ -117,24 +117,24 @@ extension ExchangeTask {
     }
 
     /// Forwards a part of the response other than its headers and body.
-    func handOn(step: Int, _ call: @escaping @Sendable (any NetworkReceiver, ExchangeTask) -> Void) {
-        if state.withLock({ $0.machine.handsOn(step) }) { calls.make { [self] in call($0, self) } }
+    func forward(step: Int, _ call: @escaping @Sendable (any NetworkReceiver, ExchangeTask) -> Void) {
+        if state.withLock({ $0.machine.forwards(step) }) { calls.make { [self] in call($0, self) } }
     }
 
     /// Handles the metrics of a request, and forwards those of the final one to the receiver.
     func collected(_ metrics: TransferMetrics, step: Int) {
-        let (handsOn, watcher) = state.withLock { state in
-            let handsOn = state.machine.handsOn(step)
-            return (handsOn, !handsOn && state.machine.isDraining(step) ? state.watcher : nil)
+        let (forwards, watcher) = state.withLock { state in
+            let forwards = state.machine.forwards(step)
+            return (forwards, !forwards && state.machine.isDraining(step) ? state.watcher : nil)
         }
-        if handsOn { calls.make { [self] in $0.task(self, didCollect: metrics) } }
+        if forwards { calls.make { [self] in $0.task(self, didCollect: metrics) } }
         watcher?.measured(metrics)
     }
 
     /// Returns whether the receiver still wants its request to be sent.
     ///
     /// The requests that follow from its response are always sent.
-    func mayLeave(step: Int) -> Bool {
+    func maySend(step: Int) -> Bool {
         let (isFirst, token): (Bool, RateLimit.Token?) = state.withLock { state in
             guard state.machine.isFirst(step) else { return (false, nil) }
             guard case .sent(let token)? = state.turn else { return (true, nil) }
@@ -142,25 +142,25 @@ extension ExchangeTask {
             return (true, token)
         }
         guard isFirst else { return true }
-        var mayLeave = true
-        _ = calls.makeNow { mayLeave = $0.taskMayLeave(self) }
+        var maySend = true
+        _ = calls.makeNow { maySend = $0.taskMayLeave(self) }
         // The exchange may have ended in the meantime, but the request was not sent, so the token is returned in any
         // case.
-        if !mayLeave { token?.giveBack() }
-        return mayLeave
+        if !maySend { token?.giveBack() }
+        return maySend
     }
 
     /// Handles the progress of a request's body, and reports it only if it exceeds that of all earlier requests.
     func sent(_ count: Int64, of total: Int64?, step: Int) {
-        let (isNews, watcher) = state.withLock { state in
+        let (hasChanged, watcher) = state.withLock { state in
             (state.machine.sent(count, step), count == total && state.machine.isPresent(step) ? state.watcher : nil)
         }
-        if isNews { calls.make { [self] in $0.task(self, didSend: count, of: total) } }
+        if hasChanged { calls.make { [self] in $0.task(self, didSend: count, of: total) } }
         // The observer is notified for each request, because each one sends its own body.
         watcher?.sentBody()
     }
 
-    /// Continues reading from the cache, unless another thread reads or a brake is set.
+    /// Continues reading from the cache, unless another thread reads or delivery is paused.
     func pump() {
         guard let (source, step) = state.withLock({ $0.machine.startsReading() }) else { return }
         var body: Int?
@@ -196,7 +196,7 @@ extension ExchangeTask {
 final class Flight: Sendable {
     let prepared: PreparedHop
     let task: any NetworkTask
-    let brakes: BrakeLine
+    let orderTarget: PauseOrderTarget
     /// The date at which the request was sent.
     let sent: Date
     /// The stored response that the request revalidates.
@@ -204,7 +204,7 @@ final class Flight: Sendable {
 
     init(_ prepared: PreparedHop, _ task: any NetworkTask, sent: Date, kept: CacheMetadata.Variant?) {
         (self.prepared, self.task, self.sent, self.kept) = (prepared, task, sent, kept)
-        brakes = BrakeLine(task)
+        orderTarget = PauseOrderTarget(task)
     }
 }
 
@@ -227,14 +227,14 @@ enum ResponseSource: ExchangeSource {
         if case .network(let flight) = self { flight.task } else { nil }
     }
 
-    /// The brakes of the task of the session.
-    var brakes: BrakeLine? {
-        if case .network(let flight) = self { flight.brakes } else { nil }
+    /// The target of pause orders to the task of the session.
+    var orderTarget: PauseOrderTarget? {
+        if case .network(let flight) = self { flight.orderTarget } else { nil }
     }
 
     var isFlight: Bool { task != nil }
 
-    /// A response that does not come from a session must be read to its end, which happens only when no brake is set.
+    /// A response that does not come from a session must be read to its end, which happens only when delivery is not paused.
     var isRead: Bool { !isFlight }
 }
 
@@ -249,7 +249,7 @@ indirect enum NextStep: Sendable {
     /// Deliver the stored response for the last time, because the server no longer allows it to be stored.
     case keptUntilNow(PreparedHop, CacheMetadata.Variant, age: Int)
     /// Send the same request as if nothing were stored.
-    case anew(PreparedHop)
+    case startOver(PreparedHop)
 }
 
 /// A writer that copies a body to the cache while the receiver gets it.

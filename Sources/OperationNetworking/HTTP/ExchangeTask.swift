@@ -69,12 +69,12 @@ extension ExchangeTask {
         settle()
     }
 
-    func obey(_ order: BrakeOrder) {
+    func follow(_ order: PauseOrder) {
         // The caller of an outdated order may rely on the newer one, which another thread may not have passed on yet.
-        if let release = state.withLock({ $0.machine.obey(order) }) { perform(release) } else { settle() }
+        if let release = state.withLock({ $0.machine.follow(order) }) { perform(release) } else { settle() }
     }
 
-    func hold() { setBrake(.receiver) }
+    func hold() { addHoldReason(.receiver) }
 
     func proceed() { release(.receiver) }
 
@@ -82,12 +82,12 @@ extension ExchangeTask {
         finish(error(.cancelled, presentPhase, "The request was canceled."), isAbrupt: true)
     }
 
-    func setBrake(_ brake: ExchangeBrakes) {
-        state.withLock { $0.machine.set(brake) }
+    func addHoldReason(_ reason: ExchangeHoldReasons) {
+        state.withLock { $0.machine.set(reason) }
         settle()
     }
 
-    func release(_ brake: ExchangeBrakes) { perform(state.withLock { $0.machine.release(brake) }) }
+    func release(_ reason: ExchangeHoldReasons) { perform(state.withLock { $0.machine.release(reason) }) }
 
     func perform(_ release: ExchangeMachine<ResponseSource, NextStep, CacheTee>.Release) {
         switch release {
@@ -98,9 +98,9 @@ extension ExchangeTask {
             pump()
         case .answer:
             settle()
-            // The thread that released the brake may hold a lock that the receiver takes, or be inside a call of the
+            // The thread that ended the pause may hold a lock that the receiver takes, or be inside a call of the
             // receiver.
-            session.tellLater { self.tellKeptHead() }
+            session.deliverLater { self.deliverKeptHead() }
         }
     }
 
@@ -113,12 +113,12 @@ extension ExchangeTask {
         start(hop, proof: nil)
     }
 
-    /// Passes the wanted state of the brakes to the present task of the session.
+    /// Passes the wanted pause order to the present task of the session.
     ///
     /// Two threads may do so in the wrong order. The number of the order tells the task which one is newer.
     func settle() {
         guard let (source, order) = state.withLock({ $0.machine.wanted }) else { return }
-        source.brakes?.pass(order)
+        source.orderTarget?.pass(order)
     }
 
     /// The phase that an error from outside the exchange reports.
@@ -170,10 +170,10 @@ extension ExchangeTask {
         close(left, isComplete: error == nil)
         var error = error
         if left.wasAnswered { error?.isUnsent = false }
-        let tell: @Sendable () -> Void = { [self, error] in
+        let notify: @Sendable () -> Void = { [self, error] in
             calls.end { $0.task(self, didEndWith: error) }
         }
-        if isAbrupt { DispatchQueue.global().async(execute: tell) } else { tell() }
+        if isAbrupt { DispatchQueue.global().async(execute: notify) } else { notify() }
     }
 
     private func close(_ left: ExchangeMachine<ResponseSource, NextStep, CacheTee>.Left, isComplete: Bool) {
@@ -208,7 +208,7 @@ extension ExchangeTask {
         case .drop:
             tee?.end(isComplete: false)
             discard(source)
-        case .goOn:
+        case .startNext:
             tee?.end(isComplete: false)
             discard(source)
             // The session ignored the hold, so the task may still be running.
@@ -249,7 +249,7 @@ extension ExchangeTask {
         switch next {
         case .redirect(let hop): start(hop, proof: nil, isRedirect: true)
         case .proof(let hop, let proof): start(hop, proof: proof)
-        case .anew(let prepared):
+        case .startOver(let prepared):
             guard let step = nextStep() else { return }
             // The queue of the cache first removes the outdated responses.
             configuration.cache?.perform { [self] disk, _ in send(prepared, kept: nil, from: disk, step: step) }
@@ -294,11 +294,11 @@ final class HopReceiver: NetworkReceiver {
     }
 
     func task(_ task: any NetworkTask, didReceiveInformational head: ResponseHead) {
-        exchange.handOn(step: step) { $0.task($1, didReceiveInformational: head) }
+        exchange.forward(step: step) { $0.task($1, didReceiveInformational: head) }
     }
 
     func task(_ task: any NetworkTask, didReceiveTrailers fields: HeaderFields) {
-        exchange.handOn(step: step) { $0.task($1, didReceiveTrailers: fields) }
+        exchange.forward(step: step) { $0.task($1, didReceiveTrailers: fields) }
     }
 
     func task(_ task: any NetworkTask, didSend count: Int64, of total: Int64?) {
@@ -309,7 +309,7 @@ final class HopReceiver: NetworkReceiver {
         exchange.collected(metrics, step: step)
     }
 
-    func taskMayLeave(_ task: any NetworkTask) -> Bool { exchange.mayLeave(step: step) }
+    func taskMayLeave(_ task: any NetworkTask) -> Bool { exchange.maySend(step: step) }
 }
 
 /// An observer of each request that an exchange sends, in addition to the receiver of the final response.

@@ -308,7 +308,7 @@ extension LogRedaction {
         let hidesValue = parts.contains { part in
             guard let equals = part.unicodeScalars.firstIndex(of: "=") else { return false }
             let value = Substring(part.unicodeScalars[equals...].dropFirst())
-            return hidesNeighbours(Self.meant(part[..<equals]), Self.meant(value))
+            return hidesNeighbours(Self.decoded(part[..<equals]), Self.decoded(value))
         }
         return parts.map { field($0, hidesValue) }
     }
@@ -316,22 +316,22 @@ extension LogRedaction {
     private func field(_ part: Substring, _ hidesValue: Bool) -> FormField {
         let equals = part.unicodeScalars.firstIndex(of: "=")
         let name = part[..<(equals ?? part.endIndex)]
-        let value = equals.map { Self.meant(Substring(part.unicodeScalars[$0...].dropFirst())) }
+        let value = equals.map { Self.decoded(Substring(part.unicodeScalars[$0...].dropFirst())) }
         if keepsSecrets || part.isEmpty {
-            return FormField(shown: String(part), name: Self.meant(name), value: value)
+            return FormField(shown: String(part), name: Self.decoded(name), value: value)
         }
         // The whole part may be a secret.
         guard RequestSummary.name(ofPart: part, self) != nil else {
             return FormField(shown: Self.stars, name: Self.stars, value: nil)
         }
-        let plain = Self.meant(name)
+        let plain = Self.decoded(name)
         guard let value, !shows(value, of: plain) || hidesValue && Self.isValue(plain) else {
             return FormField(shown: String(part), name: plain, value: value)
         }
         return FormField(shown: "\(name)=\(Self.stars)", name: plain, value: Self.stars)
     }
 
-    private static func meant(_ text: Substring) -> String {
+    private static func decoded(_ text: Substring) -> String {
         let text = text.replacing("+", with: " ")
         return text.removingPercentEncoding ?? String(text)
     }

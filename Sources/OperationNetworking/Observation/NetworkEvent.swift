@@ -224,7 +224,7 @@ extension NetworkEvent {
             (self.reason, self.note) = (reason, note)
         }
 
-        init(_ answer: AttemptAnswer) {
+        init(_ answer: AttemptPolicyDecision) {
             let (kind, pause, wait): (Kind, Duration?, WaitReason?) =
                 switch answer.decision {
                 case .fail: (.fail, nil, nil)

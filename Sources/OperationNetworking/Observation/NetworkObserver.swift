@@ -120,7 +120,7 @@ final class NetworkObservation: AttemptObservation {
     /// Delivers the events of a step now, or after the events that are being delivered.
     ///
     /// - Parameter operation: The operation of the step, which may be about to be deallocated.
-    func note(_ step: AttemptStep, _ number: Int, by operation: any AnyNetworkOperation) {
+    func record(_ step: AttemptStep, _ number: Int, by operation: any AnyNetworkOperation) {
         // The name and the clock may call code of the app.
         let name = state.withLock({ $0.name }) ?? operation.displayName
         let now = operation.clock.now
@@ -129,7 +129,7 @@ final class NetworkObservation: AttemptObservation {
         let (tells, left) = state.withLock { state in
             let left = state.machine.request
             if state.name == nil { state.name = name }
-            let events = state.machine.note(step, number, at: now) { kind, attempt, hop, moment in
+            let events = state.machine.record(step, number, at: now) { kind, attempt, hop, moment in
                 NetworkEvent(kind, attempt, hop, moment, by: self, name)
             }
             var tells = false
@@ -224,7 +224,7 @@ package struct ObservationMachine: Sendable {
     package init() {}
 
     /// Returns the events for a step, in their order.
-    package mutating func note(
+    package mutating func record(
         _ step: AttemptStep, _ number: Int, at now: OperationInstant, _ make: Make
     ) -> [NetworkEvent] {
         guard !isEnded else { return [] }
@@ -259,7 +259,7 @@ package struct ObservationMachine: Sendable {
         case .held, .sends, .hopBegins, .left, .hopIsOver, .measured, .bodySent, .takenBack, .received, .evaluated,
             .failed:
             guard attempt?.number == number else { return [] }
-            noteInAttempt(step, now, make, &events)
+            recordInAttempt(step, now, make, &events)
         }
         return events
     }
@@ -278,7 +278,7 @@ package struct ObservationMachine: Sendable {
         events.append(event(.attemptBegan, now, make))
     }
 
-    private mutating func noteInAttempt(
+    private mutating func recordInAttempt(
         _ step: AttemptStep, _ now: OperationInstant, _ make: Make, _ events: inout [NetworkEvent]
     ) {
         switch step {

@@ -78,31 +78,31 @@ extension AnyNetworkOperation {
     public var attemptCount: Int { networkAttempts.count }
 
     /// The progress of sending the request body.
-    public var uploadProgress: TransferProgress { networkAttempts.teller.upload }
+    public var uploadProgress: TransferProgress { networkAttempts.reporter.upload }
 
     /// The progress of receiving the response body.
-    public var downloadProgress: TransferProgress { networkAttempts.teller.download }
+    public var downloadProgress: TransferProgress { networkAttempts.reporter.download }
 
     /// A closure that the operation calls on its callback queue with the progress of sending the request body.
     ///
     /// After a cancellation, the operation does not call the closure.
     public var uploadProgressHandler: (@Sendable (TransferProgress) -> Void)? {
-        get { networkAttempts.teller.listeners { $0.upload } }
-        set { networkAttempts.teller.set(\.upload, newValue) }
+        get { networkAttempts.reporter.listeners { $0.upload } }
+        set { networkAttempts.reporter.set(\.upload, newValue) }
     }
 
     /// A closure that the operation calls on its callback queue with the progress of receiving the response body.
     ///
     /// After a cancellation, the operation does not call the closure.
     public var downloadProgressHandler: (@Sendable (TransferProgress) -> Void)? {
-        get { networkAttempts.teller.listeners { $0.download } }
-        set { networkAttempts.teller.set(\.download, newValue) }
+        get { networkAttempts.reporter.listeners { $0.download } }
+        set { networkAttempts.reporter.set(\.download, newValue) }
     }
 
     /// The minimum number of bytes and the minimum time between progress reports.
     public var progressPacing: ProgressPacing {
-        get { networkAttempts.teller.listeners { $0.pacing } }
-        set { networkAttempts.teller.set(pacing: newValue) }
+        get { networkAttempts.reporter.listeners { $0.pacing } }
+        set { networkAttempts.reporter.set(pacing: newValue) }
     }
 
     /// A Foundation `Progress` object that represents the progress of the operation in bytes.
@@ -111,9 +111,9 @@ extension AnyNetworkOperation {
     /// operation starts. The operation updates the object on its callback queue. If you cancel, pause or resume the
     /// object, the operation is canceled, suspended or resumed.
     public var progress: Progress {
-        if let known = networkAttempts.teller.listeners({ $0.foundation }) { return known.progress }
+        if let known = networkAttempts.reporter.listeners({ $0.foundation }) { return known.progress }
         let made = FoundationProgress(for: self)
-        return networkAttempts.teller.listeners { listeners in
+        return networkAttempts.reporter.listeners { listeners in
             if let known = listeners.foundation { return known.progress }
             listeners.foundation = made
             return made.progress
@@ -125,12 +125,12 @@ extension AnyNetworkOperation {
     /// The operation keeps a weak reference to the delegate. For an object that is isolated to the main actor, such as
     /// a view controller, use ``mainActorDelegate``.
     public var delegate: (any NetworkOperationDelegate)? {
-        get { networkAttempts.teller.listeners { $0.delegate } }
+        get { networkAttempts.reporter.listeners { $0.delegate } }
         set {
             let host = self as? any AttemptHost
-            networkAttempts.teller.set(\.operation, host)
-            networkAttempts.teller.set(delegate: newValue)
-            host?.tellDelegateOfEnd()
+            networkAttempts.reporter.set(\.operation, host)
+            networkAttempts.reporter.set(delegate: newValue)
+            host?.notifyDelegateOfEnd()
         }
     }
 }
@@ -309,20 +309,20 @@ extension AnyNetworkOperation {
     /// }
     /// ```
     @MainActor public var mainActorDelegate: (any MainActorNetworkOperationDelegate)? {
-        get { networkAttempts.teller.mainActorCallbacks?.delegate }
+        get { networkAttempts.reporter.mainActorCallbacks?.delegate }
         set {
             guard let host = self as? any AttemptHost else { return }
-            networkAttempts.teller.mainActorCallbacks(of: host).delegate = newValue
-            if newValue != nil { host.tellDelegateOfEnd() }
+            networkAttempts.reporter.mainActorCallbacks(of: host).delegate = newValue
+            if newValue != nil { host.notifyDelegateOfEnd() }
         }
     }
 
     @discardableResult
     func addOnMainActor(_ callback: @escaping MainActorCallbacks.Callback) -> Self {
         if let host = self as? any AttemptHost {
-            networkAttempts.teller.mainActorCallbacks(of: host).add(callback)
+            networkAttempts.reporter.mainActorCallbacks(of: host).add(callback)
             // After the end, this call releases the closure.
-            host.tellDelegateOfEnd()
+            host.notifyDelegateOfEnd()
         }
         return self
     }

@@ -61,12 +61,12 @@ public final class DefaultNetworkSession: NetworkSession {
     public var session: (any NetworkSession)? {
         get { Self.chosen.withLock { $0 ?? platform } }
         set {
-            var session = newValue.flatMap(withoutCircle)
+            var session = newValue.flatMap(withoutCycle)
             Self.chosen.withLock { swap(&$0, &session) }
         }
     }
 
-    private func withoutCircle(_ session: any NetworkSession) -> (any NetworkSession)? {
+    private func withoutCycle(_ session: any NetworkSession) -> (any NetworkSession)? {
         if session is DefaultNetworkSession { return nil }
         guard let exchange = session as? ExchangeSession, exchange.transport is DefaultNetworkSession else {
             return session
@@ -171,12 +171,12 @@ final class BoundSession: NetworkSession {
     var isOutdated: Bool { receiver.isOver }
 
     func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask {
-        TaskCreation.current?.noteBoundTask()
+        TaskCreation.current?.recordBoundTask()
         return session.makeTask(with: request, receiver: receiver)
     }
 
     func makeBoundTask(with request: NetworkRequest) -> any NetworkTask {
-        TaskCreation.current?.noteBoundTask()
+        TaskCreation.current?.recordBoundTask()
         return session.makeTask(with: request, receiver: receiver)
     }
 }

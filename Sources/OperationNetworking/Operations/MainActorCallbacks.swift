@@ -22,7 +22,7 @@ final class MainActorCallbacks: NetworkOperationDelegate {
         /// The closures of the operation's ``NetworkBase``, which are called first.
         var callbacksOfBase: [Callback] = []
         weak var delegate: (any MainActorNetworkOperationDelegate)?
-        var isDelegateToldOfEnd = false
+        var isDelegateNotifiedOfEnd = false
     }
 
     private let state = Locked(State())
@@ -40,7 +40,7 @@ final class MainActorCallbacks: NetworkOperationDelegate {
             // If nothing else keeps the old delegate, it is freed here, without holding the lock.
             state.release { state in
                 let old = state.delegate
-                if old !== newValue { state.isDelegateToldOfEnd = false }
+                if old !== newValue { state.isDelegateNotifiedOfEnd = false }
                 state.delegate = newValue
                 return old
             }
@@ -50,12 +50,12 @@ final class MainActorCallbacks: NetworkOperationDelegate {
     /// Calls the closures and then the delegate, until one of them cancels the operation.
     private func call(
         _ event: Event, of operation: any AnyNetworkOperation,
-        _ tell: @MainActor (any MainActorNetworkOperationDelegate) -> Void
+        _ body: @MainActor (any MainActorNetworkOperationDelegate) -> Void
     ) {
         MainActor.assumeIsolated {
             let callbacks = state.withLock { $0.callbacksOfBase + $0.callbacks }
             for callback in callbacks where operation.mayCallHandlers { callback(operation, event) }
-            if let delegate, operation.mayCallHandlers { tell(delegate) }
+            if let delegate, operation.mayCallHandlers { body(delegate) }
         }
     }
 
@@ -84,14 +84,14 @@ final class MainActorCallbacks: NetworkOperationDelegate {
     }
 
     /// Notifies the delegate of the end, unless it was notified before.
-    private func end(_ tell: @MainActor (any MainActorNetworkOperationDelegate) -> Void) {
+    private func end(_ body: @MainActor (any MainActorNetworkOperationDelegate) -> Void) {
         MainActor.assumeIsolated {
             let delegate = state.withLock { state in
-                let delegate = state.isDelegateToldOfEnd ? nil : state.delegate
-                if delegate != nil { state.isDelegateToldOfEnd = true }
+                let delegate = state.isDelegateNotifiedOfEnd ? nil : state.delegate
+                if delegate != nil { state.isDelegateNotifiedOfEnd = true }
                 return delegate
             }
-            if let delegate { tell(delegate) }
+            if let delegate { body(delegate) }
         }
     }
 
@@ -110,7 +110,7 @@ extension AttemptHost {
     ///   dropped.
     func notify(
         _ handler: (@Sendable () -> Void)?, unless isTooLate: @escaping @Sendable () -> Bool,
-        _ tell: @escaping @Sendable (any NetworkOperationDelegate) -> Void
+        _ body: @escaping @Sendable (any NetworkOperationDelegate) -> Void
     ) {
         let delegate = delegate
         if handler != nil || delegate != nil {
@@ -118,12 +118,12 @@ extension AttemptHost {
                 guard !isTooLate() else { return }
                 handler?()
                 // The handler may have canceled the operation.
-                if let delegate, self.mayCallHandlers { tell(delegate) }
+                if let delegate, self.mayCallHandlers { body(delegate) }
             }
         }
-        guard let callbacks = networkAttempts.teller.mainActorCallbacks else { return }
+        guard let callbacks = networkAttempts.reporter.mainActorCallbacks else { return }
         enqueueHandler(on: .main) {
-            if !isTooLate() { tell(callbacks) }
+            if !isTooLate() { body(callbacks) }
         }
     }
 }

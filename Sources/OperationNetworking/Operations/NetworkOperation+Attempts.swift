@@ -122,11 +122,11 @@ extension NetworkOperation: AttemptHost {
             && settings.withLock { $0.validators.isEmpty && $0.emptyResult == nil && $0.rules.decodeError == nil }
     }
 
-    package func evaluate(_ answer: Answer) throws -> @Sendable () -> Void {
+    package func evaluate(_ answer: ReceivedResponse) throws -> @Sendable () -> Void {
         try BodyWait.within(self, isHook: true) { try checkAndEvaluate(answer) }
     }
 
-    private func checkAndEvaluate(_ answer: Answer) throws -> @Sendable () -> Void {
+    private func checkAndEvaluate(_ answer: ReceivedResponse) throws -> @Sendable () -> Void {
         let (rules, validators, mayBeEmpty) = settings.withLock { ($0.rules, $0.validators, $0.emptyResult != nil) }
         try rules.check(answer)
         if mayBeEmpty, let emptyResult,
@@ -177,13 +177,13 @@ extension NetworkOperation: AttemptHost {
         }
     }
 
-    package func tellDelegateOfEnd() {
-        guard networkAttempts.teller.hasListenersOfEnd, outcome != nil,
-            let listeners = networkAttempts.teller.takeListenersOfEnd()
+    package func notifyDelegateOfEnd() {
+        guard networkAttempts.reporter.hasListenersOfEnd, outcome != nil,
+            let listeners = networkAttempts.reporter.takeListenersOfEnd()
         else { return }
         let (operation, isCancelled) = (listeners.operation, isCancelled)
         func call(on queue: DispatchQueue, _ delegate: any NetworkOperationDelegate) {
-            let call = { @Sendable in operation.tellOfEnd(delegate) }
+            let call = { @Sendable in operation.notifyOfEnd(delegate) }
             if isCancelled { queue.async(execute: call) } else { operation.enqueueHandler(on: queue, call) }
         }
         if let delegate = listeners.delegate { call(on: callbackQueue, delegate) }
@@ -194,7 +194,7 @@ extension NetworkOperation: AttemptHost {
         }
     }
 
-    package func tellOfEnd(_ delegate: any NetworkOperationDelegate) {
+    package func notifyOfEnd(_ delegate: any NetworkOperationDelegate) {
         switch outcome {
         case .success: delegate.networkOperation(self, didFinishWith: nil)
         case .failure(let error): delegate.networkOperation(self, didFinishWith: error)

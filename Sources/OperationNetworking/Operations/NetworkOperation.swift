@@ -525,8 +525,8 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     @_spi(Subclassing) public final override func outcomeWasTold() {
         networkAttempts.end(of: self) { ending(received: $0) }
         transfersAreOver()
-        tellDelegateOfEnd()
-        networkAttempts.teller.releaseHandlers(on: { callbackQueue })
+        notifyDelegateOfEnd()
+        networkAttempts.reporter.releaseHandlers(on: { callbackQueue })
         releaseRules()
     }
 

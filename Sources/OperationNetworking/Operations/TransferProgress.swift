@@ -53,8 +53,8 @@ public struct ProgressPacing: Sendable, Hashable {
 
 /// Reports an operation's progress to its listeners on the callback queue, one report at a time.
 ///
-/// A second teller reports to the main actor's callbacks on the main queue. It is created with the first of these
-/// callbacks, and the teller of the callback queue passes each change to it.
+/// A second reporter reports to the main actor's callbacks on the main queue. It is created with the first of these
+/// callbacks, and the reporter of the callback queue passes each change to it.
 ///
 /// A slow queue gets fewer reports instead of a backlog. At most one report waits in the queue, and it contains the
 /// values at the time when it runs. The next report is enqueued again behind other work, so that a slow listener does
@@ -75,7 +75,7 @@ final class ProgressReporter: Sendable {
         // Sendable: like the delegate. It is formed long before the operation can be freed, and is nil once `deinit`
         // begins.
         nonisolated(unsafe) weak var operation: (any AttemptHost)?
-        var isDelegateToldOfEnd = false
+        var isDelegateNotifiedOfEnd = false
         var pacing = ProgressPacing()
 
         var isAny: Bool { upload != nil || download != nil || foundation != nil || hasDelegate }
@@ -88,18 +88,18 @@ final class ProgressReporter: Sendable {
         /// Whether a block is enqueued on the callback queue, or is about to be.
         var turn = RepeatFlag()
         /// Whether a report is being delivered.
-        var telling = RepeatFlag()
+        var notifying = RepeatFlag()
         var isLast = false
         /// Whether Foundation's progress still has to be finished.
         var owesFinish = false
         /// Whether the operation has ended, and the handlers were released.
         var hasReleasedHandlers = false
-        /// The teller of the main actor.
+        /// The reporter of the main actor.
         var main: ProgressReporter?
     }
 
     private let state: Locked<State>
-    /// The callbacks of the main actor, if this teller reports to them.
+    /// The callbacks of the main actor, if this reporter reports to them.
     private let callbacks: MainActorCallbacks?
 
     init() {
@@ -107,12 +107,12 @@ final class ProgressReporter: Sendable {
         callbacks = nil
     }
 
-    /// Creates the teller of the main actor, with the current progress of the transfer.
+    /// Creates the reporter of the main actor, with the current progress of the transfer.
     private init(_ callbacks: MainActorCallbacks, after other: State) {
         var state = State()
         state.listeners.hasDelegate = true
         state.listeners.pacing = other.listeners.pacing
-        (state.upload, state.download) = (other.upload.untold, other.download.untold)
+        (state.upload, state.download) = (other.upload.unreported, other.download.unreported)
         state.isLast = other.isLast
         self.state = Locked(state)
         self.callbacks = callbacks
@@ -153,7 +153,7 @@ final class ProgressReporter: Sendable {
         // If nothing else keeps the old delegate, it is freed here, without holding the lock.
         let old = listeners { listeners in
             let old = listeners.delegate
-            if old !== delegate { listeners.isDelegateToldOfEnd = false }
+            if old !== delegate { listeners.isDelegateNotifiedOfEnd = false }
             (listeners.delegate, listeners.hasDelegate) = (delegate, delegate != nil)
             return old
         }
@@ -186,7 +186,7 @@ final class ProgressReporter: Sendable {
     var download: TransferProgress { state.withLock { $0.download.progress } }
 
     /// Updates the progress of a direction, and schedules a report.
-    func note(
+    func record(
         _ direction: Direction, _ count: Int64?, of total: Int64?, for operation: any AnyNetworkOperation
     ) {
         schedule(for: operation) { state in
@@ -213,8 +213,8 @@ final class ProgressReporter: Sendable {
         // These may be the last references, so they are released after the lock.
         let (delegate, callbacks, operation) = state.withLock { state in
             let (delegate, operation) = (state.listeners.delegate, state.listeners.operation)
-            let isFirst = !state.listeners.isDelegateToldOfEnd
-            if delegate != nil, operation != nil { state.listeners.isDelegateToldOfEnd = true }
+            let isFirst = !state.listeners.isDelegateNotifiedOfEnd
+            if delegate != nil, operation != nil { state.listeners.isDelegateNotifiedOfEnd = true }
             return (isFirst ? delegate : nil, state.main?.callbacks, operation)
         }
         guard let operation else { return nil }
@@ -237,12 +237,12 @@ final class ProgressReporter: Sendable {
     private func schedule(
         for operation: any AnyNetworkOperation, isLast: Bool = false, _ change: (inout State) -> Void
     ) {
-        let (mayTell, main) = state.withLock { state in
+        let (mayNotify, main) = state.withLock { state in
             change(&state)
             return ((isLast || !state.turn.isRunning) && state.listeners.isAny, state.main)
         }
         main?.schedule(for: operation, isLast: isLast, change)
-        guard mayTell else { return }
+        guard mayNotify else { return }
         let now = operation.clock.now
         let isNeeded = state.withLock { state in
             guard isLast || !state.turn.isRunning, state.hasReport(at: now) else { return false }
@@ -256,16 +256,16 @@ final class ProgressReporter: Sendable {
     private func takeTurn(for operation: any AnyNetworkOperation) {
         let queue = callbacks == nil ? operation.callbackQueueOfAttempts : .main
         operation.enqueueBeforeOutcome(on: queue) { [weak operation] in
-            if let operation { self.tell(operation) }
+            if let operation { self.notify(operation) }
         }
     }
 
     /// Delivers one report, or all remaining ones after the end.
-    private func tell(_ operation: any AnyNetworkOperation) {
+    private func notify(_ operation: any AnyNetworkOperation) {
         while true {
             let now = operation.clock.now
             guard let report = state.withLock({ $0.begin(at: now) }) else { return }
-            tell(report, of: operation)
+            notify(report, of: operation)
             let then = operation.clock.now
             switch state.withLock({ $0.end(at: then) }) {
             case .nothing: return
@@ -275,7 +275,7 @@ final class ProgressReporter: Sendable {
         }
     }
 
-    private func tell(_ report: Report, of operation: any AnyNetworkOperation) {
+    private func notify(_ report: Report, of operation: any AnyNetworkOperation) {
         let listeners = report.listeners
         let delegate = callbacks ?? listeners.delegate
         if let upload = report.upload, operation.mayCallHandlers {
@@ -307,9 +307,9 @@ final class ProgressReporter: Sendable {
 extension ProgressReporter.State {
     /// Begins a report, or returns nil if there is none or if another thread is delivering one.
     fileprivate mutating func begin(at now: OperationInstant) -> ProgressReporter.Report? {
-        guard telling.request() else { return nil }
+        guard notifying.request() else { return nil }
         guard hasReport(at: now) else {
-            telling.stop()
+            notifying.stop()
             turn.stop()
             return nil
         }
@@ -321,7 +321,7 @@ extension ProgressReporter.State {
 
     /// Ends a report.
     fileprivate mutating func end(at now: OperationInstant) -> ProgressReporter.Next {
-        telling.stop()
+        notifying.stop()
         guard hasReport(at: now) else {
             turn.stop()
             return .nothing
@@ -350,14 +350,14 @@ extension ProgressReporter.State {
 struct ProgressTrack: Sendable {
     private(set) var count: Int64 = 0
     private(set) var total: Int64?
-    private var told: Int64 = 0
-    private var toldTotal: Int64?
-    private var toldAt: OperationInstant?
+    private var reported: Int64 = 0
+    private var reportedTotal: Int64?
+    private var reportedAt: OperationInstant?
 
     var progress: TransferProgress { TransferProgress(completedBytes: count, totalBytes: total) }
 
     /// The same count, with nothing reported.
-    var untold: ProgressTrack {
+    var unreported: ProgressTrack {
         var track = ProgressTrack()
         (track.count, track.total) = (count, total)
         return track
@@ -378,15 +378,15 @@ struct ProgressTrack: Sendable {
 
     /// Returns the progress if it should be reported now.
     mutating func report(_ pacing: ProgressPacing, isLast: Bool, now: OperationInstant) -> TransferProgress? {
-        guard count > told || (isLast && count > 0 && total != toldTotal) else { return nil }
+        guard count > reported || (isLast && count > 0 && total != reportedTotal) else { return nil }
         if !isLast {
             let step = pacing.smallestStep > 1 ? max(pacing.smallestStep, (total ?? 0) / 100) : 1
-            guard told == 0 || count - told >= step || count == total else { return nil }
-            if let toldAt, pacing.interval > .zero, toldAt.duration(to: now) < pacing.interval { return nil }
+            guard reported == 0 || count - reported >= step || count == total else { return nil }
+            if let reportedAt, pacing.interval > .zero, reportedAt.duration(to: now) < pacing.interval { return nil }
         }
-        told = count
-        toldTotal = total
-        toldAt = now
+        reported = count
+        reportedTotal = total
+        reportedAt = now
         return progress
     }
 }

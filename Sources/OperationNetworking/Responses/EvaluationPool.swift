@@ -12,22 +12,22 @@ import OperationCore
 /// same reason, the first thread starts only when a busy session has delivered a few responses or becomes idle. A
 /// second thread starts only if the waiting evaluations would take too long, or if the current one takes long.
 ///
-/// The threads are lent to the queues of the operations that end on them (``LentThread``). A thread whose evaluation
+/// The threads are lent to the queues of the operations that end on them (``BorrowedThread``). A thread whose evaluation
 /// waits for an operation does not count, and another thread replaces it. The awaited operation may need an
 /// evaluation too.
-package final class EvaluationPool: ThreadLender {
+package final class EvaluationPool: ThreadOwner {
     static let shared = EvaluationPool()
 
     private static let mostThreads = 64
     /// The number of evaluations that may wait for the existing threads, unless there is a thread for each core.
-    private static let shortLine = 8
+    private static let shortQueue = 8
     /// The number of evaluations that may wait for the first thread while their session is busy.
     private static let fewest = 4
     /// The time in nanoseconds without a new evaluation after which another thread starts.
     ///
     /// The longer time applies if there is a thread for each core.
-    private static let patience: UInt64 = 500_000
-    private static let longPatience: UInt64 = 4_000_000
+    private static let readLimit: UInt64 = 500_000
+    private static let longStallThreshold: UInt64 = 4_000_000
     /// The interval at which the pool checks this time while no evaluations are added.
     private static let watchInterval = DispatchTimeInterval.milliseconds(10)
 
@@ -47,14 +47,14 @@ package final class EvaluationPool: ThreadLender {
 
         /// Reserves one more thread if it seems to be needed.
         mutating func takesThread(at now: UInt64, width: Int) -> Bool {
-            if active > 0, active >= width || waiting.count <= EvaluationPool.shortLine {
+            if active > 0, active >= width || waiting.count <= EvaluationPool.shortQueue {
                 guard !waiting.isEmpty, seen.begun == begun else {
                     seen = (begun, now)
                     return false
                 }
                 // Evaluations may block for any time.
-                let patience = active < width ? EvaluationPool.patience : EvaluationPool.longPatience
-                guard active < EvaluationPool.mostThreads, now >= seen.at + patience else { return false }
+                let readLimit = active < width ? EvaluationPool.readLimit : EvaluationPool.longStallThreshold
+                guard active < EvaluationPool.mostThreads, now >= seen.at + readLimit else { return false }
             }
             threads += 1
             seen = (begun, now)
@@ -74,16 +74,16 @@ package final class EvaluationPool: ThreadLender {
 
     /// Performs an evaluation soon, on a thread of the pool.
     package func run(_ evaluation: @escaping @Sendable () -> Void) {
-        let turn = SessionTurn.current
-        if !add(evaluation, mayPutOff: turn != nil) { turn?.putOff(for: self) { self.begin() } }
+        let turn = SessionDeferredWork.current
+        if !add(evaluation, mayDefer: turn != nil) { turn?.deferWork(for: self) { self.begin() } }
     }
 
     /// Adds an evaluation, and returns false if there is no thread for it and starting one may be deferred.
-    private func add(_ evaluation: @escaping @Sendable () -> Void, mayPutOff: Bool) -> Bool {
+    private func add(_ evaluation: @escaping @Sendable () -> Void, mayDefer: Bool) -> Bool {
         let now = DispatchTime.now().uptimeNanoseconds
         let (threads, takesThread, watches) = state.withLock { state in
             state.waiting.append(evaluation)
-            if mayPutOff, state.active == 0, state.waiting.count < Self.fewest { return (0, false, false) }
+            if mayDefer, state.active == 0, state.waiting.count < Self.fewest { return (0, false, false) }
             let takesThread = state.takesThread(at: now, width: width)
             // Timers are expensive, so this check replaces them as long as evaluations are added.
             let watches = !takesThread && !exchange(&state.isWatched, with: true)
@@ -114,7 +114,7 @@ package final class EvaluationPool: ThreadLender {
     }
 
     private func takeAll() {
-        LentThread.lend(by: self) {
+        BorrowedThread.run(by: self) {
             while let evaluation = next() { autoreleasepool { evaluation() } }
         }
     }
@@ -156,38 +156,40 @@ package final class EvaluationPool: ThreadLender {
     private func watch() {
         watching.asyncAfter(deadline: .now() + Self.watchInterval) { [self] in
             let now = DispatchTime.now().uptimeNanoseconds
-            let (threads, takesThread, goesOn) = state.withLock { state in
+            let (threads, takesThread, continues) = state.withLock { state in
                 let takesThread = !state.waiting.isEmpty && state.takesThread(at: now, width: width)
                 state.isWatched = !state.waiting.isEmpty
                 return (state.threads, takesThread, state.isWatched)
             }
             if takesThread { addThread(threads) }
-            if goesOn { watch() }
+            if continues { watch() }
         }
     }
 }
 
 /// Delivers the second of two notifications after the first, even if another thread has the second one ready earlier.
-final class TurnTaking: Sendable {
+final class NotificationOrder: Sendable {
     private enum State {
         case open
         case waiting(@Sendable () -> Void)
-        case firstIsTold
+        case firstIsNotified
     }
 
     private let state = Locked(State.open)
 
-    func first(_ tell: () -> Void) {
-        tell()
-        if case .waiting(let tellSecond) = state.withLock({ exchange(&$0, with: .firstIsTold) }) { tellSecond() }
+    func first(_ notify: () -> Void) {
+        notify()
+        if case .waiting(let notifySecond) = state.withLock({ exchange(&$0, with: .firstIsNotified) }) {
+            notifySecond()
+        }
     }
 
-    func second(_ tell: @escaping @Sendable () -> Void) {
+    func second(_ notify: @escaping @Sendable () -> Void) {
         let mayTell = state.withLock { state in
-            if case .firstIsTold = state { return true }
-            state = .waiting(tell)
+            if case .firstIsNotified = state { return true }
+            state = .waiting(notify)
             return false
         }
-        if mayTell { tell() }
+        if mayTell { notify() }
     }
 }

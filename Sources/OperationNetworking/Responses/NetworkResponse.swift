@@ -60,7 +60,7 @@ extension ResponseMaker {
 }
 
 /// A response whose transfer is complete.
-package struct Answer: Sendable {
+package struct ReceivedResponse: Sendable {
     package let request: NetworkRequest
     package let head: ResponseHead
     package let collector: AnyResponseCollector

@@ -90,7 +90,7 @@ final class ErrorBodyCollector: AnyResponseCollector, @unchecked Sendable {
     // Sendable: what changes is behind its lock.
 
     /// The number of bytes to read before the transfer is ended.
-    static let patience = 1 << 20
+    static let readLimit = 1 << 20
 
     private let limit: Int
     private let taken = Locked((count: 0, body: Data()))
@@ -113,12 +113,12 @@ final class ErrorBodyCollector: AnyResponseCollector, @unchecked Sendable {
             taken.count += bytes.count
             return taken.count
         }
-        if count > Self.patience { throw EnoughOfBody() }
+        if count > Self.readLimit { throw ReadLimitReached() }
     }
 }
 
 /// An error that ends the transfer and marks it as complete, because no more bytes are needed.
-struct EnoughOfBody: Error {}
+struct ReadLimitReached: Error {}
 
 /// A collector that writes a body to a temporary file, which is removed with the collector unless it is handed over.
 ///

@@ -62,7 +62,7 @@ public struct ResponseRules: Sendable {
     func accepts(_ head: ResponseHead) -> Bool { statuses.accepts(head.status) }
 
     /// Checks a response whose body is complete.
-    func check(_ answer: Answer) throws(NetworkError) {
+    func check(_ answer: ReceivedResponse) throws(NetworkError) {
         guard accepts(answer.head) else {
             let response = decodeError == nil ? nil : answer.response
             throw statusError(answer.head, response, (answer.collector as? ErrorBodyCollector)?.body)
@@ -101,14 +101,14 @@ public struct ResponseRules: Sendable {
     }
 
     /// The number of bytes to keep of the body of an error response.
-    var keptErrorBytes: Int { decodeError == nil ? errorBodyBytes : max(errorBodyBytes, ErrorBodyCollector.patience) }
+    var keptErrorBytes: Int { decodeError == nil ? errorBodyBytes : max(errorBodyBytes, ErrorBodyCollector.readLimit) }
 
     private static func words(_ head: ResponseHead) -> String {
         HTTPURLResponse.localizedString(forStatusCode: head.status)
     }
 }
 
-extension Answer {
+extension ReceivedResponse {
     var mayHaveBody: Bool { head.mayHaveBody(of: request) }
 }
 

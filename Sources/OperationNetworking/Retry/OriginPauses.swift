@@ -81,16 +81,16 @@ public final class OriginPauses: Sendable {
     }
 
     /// Records a pause for an origin.
-    package func note(_ pause: Duration, for origin: RequestOrigin) {
+    package func record(_ pause: Duration, for origin: RequestOrigin) {
         let now = clock.now
-        let waiters = machine.withLock { $0.note(min(pause, longest), for: origin, now: now) }
+        let waiters = machine.withLock { $0.record(min(pause, longest), for: origin, now: now) }
         for askAgain in waiters { askAgain() }
     }
 
     /// Calls a closure when its turn has come, or returns `nil` if there is nothing to wait for.
-    package func wait(for origin: RequestOrigin, _ goOn: @escaping @Sendable () -> Void) -> OriginTicket? {
+    package func wait(for origin: RequestOrigin, _ resume: @escaping @Sendable () -> Void) -> OriginTicket? {
         let now = clock.now
-        let (ticket, due) = machine.withLock { $0.wait(goOn, for: origin, now: now) }
+        let (ticket, due) = machine.withLock { $0.wait(resume, for: origin, now: now) }
         if let due { call(at: due, origin) }
         return ticket
     }
@@ -106,7 +106,7 @@ public final class OriginPauses: Sendable {
         let now = clock.now
         let (waiters, due) = machine.withLock { $0.passTime(for: origin, now: now) }
         if let due { call(at: due, origin) }
-        for goOn in waiters { goOn() }
+        for resume in waiters { resume() }
     }
 }
 
@@ -123,14 +123,14 @@ package struct OriginPauseMachine<Waiter: Sendable>: Sendable {
     private struct Pause: Sendable {
         var until: OperationInstant
         /// The end of the pause that the operations in the line know.
-        var told: OperationInstant
+        var reported: OperationInstant
         var line = ForgettingList<Waiter>()
         /// The time at which the next operations in the line continue, or `nil` if no time is set.
         var nextRelease: OperationInstant?
     }
 
     /// The extension of a pause after which the waiting operations check again whether they still want to wait.
-    private static var worthTelling: Duration { .seconds(1) }
+    private static var leastReportedExtension: Duration { .seconds(1) }
 
     private var pauses: [RequestOrigin: Pause] = [:]
     /// The number of the last ticket, which all origins share.
@@ -162,20 +162,20 @@ package struct OriginPauseMachine<Waiter: Sendable>: Sendable {
     }
 
     /// Records a pause, and returns the waiting operations that must check again because the pause became longer.
-    package mutating func note(_ pause: Duration, for origin: RequestOrigin, now: OperationInstant) -> [Waiter] {
+    package mutating func record(_ pause: Duration, for origin: RequestOrigin, now: OperationInstant) -> [Waiter] {
         // Remove the pauses that have ended and for which no operation waits.
         pauses = pauses.filter { now < $0.value.until || $0.value.nextRelease != nil }
         let until = now.advanced(by: pause)
         guard pause > .zero, pauses[origin].map({ $0.until < until }) ?? true else { return [] }
-        var known = pauses[origin] ?? Pause(until: until, told: until)
+        var known = pauses[origin] ?? Pause(until: until, reported: until)
         known.until = until
         // The timer that is already set finds that it fires too early.
         if known.nextRelease != nil { known.nextRelease = until }
-        let asksAgain = known.told.duration(to: until) > Self.worthTelling
-        if asksAgain { known.told = until }
-        let told = asksAgain ? known.line.takeAll() : []
+        let asksAgain = known.reported.duration(to: until) > Self.leastReportedExtension
+        if asksAgain { known.reported = until }
+        let reported = asksAgain ? known.line.takeAll() : []
         pauses[origin] = known
-        return told
+        return reported
     }
 
     /// Adds a waiting operation, or returns no ticket if there is nothing to wait for.
@@ -214,7 +214,7 @@ package struct OriginPauseMachine<Waiter: Sendable>: Sendable {
 /// A gate that holds the requests of one operation while their origin is paused.
 final class PauseGate: AttemptGate {
     private struct State {
-        var place = LinePlace<OriginTicket>()
+        var place = QueuePosition<OriginTicket>()
         /// The time at which the current attempt was first held.
         var began: (attempt: Int, at: OperationInstant)?
         /// Whether the turn of the operation has come and it asks again.
@@ -236,7 +236,7 @@ final class PauseGate: AttemptGate {
 
     var rank: Int { AttemptRank.pause }
 
-    func clear(_ request: NetworkRequest, for host: any AttemptHost, _ answer: @escaping AttemptClearance.Handler) {
+    func clear(_ request: NetworkRequest, for host: any AttemptHost, _ answer: @escaping AttemptGateDecision.Handler) {
         let hasWaited = state.withLock { exchange(&$0.hasWaited, with: false) }
         state.withLock { $0.origin = request.origin }
         guard let left = pauses.left(for: request.origin, hasWaited: hasWaited) else { return answer(.go(request)) }
@@ -246,22 +246,22 @@ final class PauseGate: AttemptGate {
         else {
             return answer(.refuse(.originPaused(left, request.origin)))
         }
-        let turns = TurnTaking()
-        let goOn: @Sendable () -> Void = { [weak self] in
+        let turns = NotificationOrder()
+        let resume: @Sendable () -> Void = { [weak self] in
             self?.state.withLock { state in
                 state.place.clear()
                 state.hasWaited = true
             }
             turns.second { answer(.again) }
         }
-        guard let ticket = pauses.wait(for: request.origin, goOn) else {
+        guard let ticket = pauses.wait(for: request.origin, resume) else {
             return answer(.again)
         }
         if !state.withLock({ $0.place.take(ticket) }) { pauses.leave(ticket) }
         turns.first { answer(.hold(.originPause(left))) }
     }
 
-    func mayLeave(_ number: Int) -> Bool {
+    func maySend(_ number: Int) -> Bool {
         guard let origin = state.withLock({ $0.origin }) else { return true }
         return pauses.left(for: origin, hasWaited: true) == nil
     }

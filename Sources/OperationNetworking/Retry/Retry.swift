@@ -135,11 +135,11 @@ extension NetworkAttempts {
 
 extension RetryEvent {
     init(
-        _ attempt: FailedAttempt, _ weighing: RetryMachine.Weighing, _ moment: RetryMachine.Moment, of retry: Retry
+        _ attempt: FailedAttempt, _ evaluation: RetryMachine.Evaluation, _ moment: RetryMachine.Moment, of retry: Retry
     ) {
         self.init(
-            attempt: attempt.number, error: attempt.error, pause: weighing.pause, reason: weighing.reason,
-            rule: weighing.rule,
+            attempt: attempt.number, error: attempt.error, pause: evaluation.pause, reason: evaluation.reason,
+            rule: evaluation.rule,
             budgetLeft: attempt.request.flatMap { request in retry.budget.map { $0.left(for: request.origin) } },
             timeLeft: retry.policy.window.map { max($0 - moment.elapsed, .zero) },
             deadlineLeft: moment.left.map { max($0, .zero) })

@@ -19,7 +19,7 @@ final class RetryAgent: AttemptPolicy {
         /// Whether the window had ended when the next attempt was prepared.
         var isTooLate = false
         /// The last attempt whose response was recorded in the origin pauses.
-        var heeded = 0
+        var respected = 0
         /// The origin whose budget paid for the next attempt.
         var paid: RequestOrigin?
         /// The values of `failure` and `paid` before that attempt began, because the attempt may be taken back.
@@ -73,13 +73,13 @@ final class RetryAgent: AttemptPolicy {
     func refuses(_ head: ResponseHead, of request: NetworkRequest, _ number: Int) -> Bool {
         guard [429, 503].contains(head.status), let pauses = retry.originPauses,
             let pause = RetryAfter.pause(in: head, now: Date()), RequestOrigin(of: head.url) == request.origin,
-            state.withLock({ exchange(&$0.heeded, with: number) }) != number
+            state.withLock({ exchange(&$0.respected, with: number) }) != number
         else { return false }
-        pauses.note(pause, for: request.origin)
+        pauses.record(pause, for: request.origin)
         return false
     }
 
-    func decide(_ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping AttemptAnswer.Handler) {
+    func decide(_ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping AttemptPolicyDecision.Handler) {
         let attempt = FailedAttempt(report)
         // A task of another kind of session reports its headers only at its end.
         if let head = report.head, let request = report.request { _ = refuses(head, of: request, report.number) }
@@ -92,9 +92,9 @@ final class RetryAgent: AttemptPolicy {
         }
         // The attempts keep the operation alive until it ends, and its end also cancels this task.
         let question = Task { [weak host] in
-            let said = await rule(attempt)
+            let ruleAnswer = await rule(attempt)
             guard let host, !Task.isCancelled else { return }
-            answer(conclude(attempt, said, for: host))
+            answer(conclude(attempt, ruleAnswer, for: host))
         }
         let isForgotten = state.withLock { state in
             // The closure may already have answered, and the next attempt may already have failed.
@@ -104,43 +104,47 @@ final class RetryAgent: AttemptPolicy {
         if isForgotten { question.cancel() }
     }
 
-    private func conclude(_ attempt: FailedAttempt, _ said: RetryAnswer, for host: any AttemptHost) -> AttemptAnswer {
+    private func conclude(_ attempt: FailedAttempt, _ ruleAnswer: RetryAnswer, for host: any AttemptHost)
+        -> AttemptPolicyDecision
+    {
         let (retry, now) = (retry, host.clock.now)
         let moment = RetryMachine.Moment(
             elapsed: host.networkAttempts.elapsed(at: now), left: host.timeLeft(at: now), chance: retry.chance())
-        var weighing = state.withLock { $0.machine.weigh(attempt, said, of: retry, moment) }
+        var evaluation = state.withLock { $0.machine.evaluate(attempt, ruleAnswer, of: retry, moment) }
         giveBack()
         let origin = attempt.request?.origin
-        if weighing.pause != nil, let origin, retry.budget?.spend(for: origin) == false {
-            weighing = .init(pause: nil, reason: .budgetUsedUp, rule: weighing.rule)
+        if evaluation.pause != nil, let origin, retry.budget?.spend(for: origin) == false {
+            evaluation = .init(pause: nil, reason: .budgetUsedUp, rule: evaluation.rule)
         }
         let isForgotten = state.withLock { state in
-            state.machine.note(weighing)
+            state.machine.record(evaluation)
             state.decided = max(state.decided, attempt.number)
             if state.question?.number == attempt.number { state.question = nil }
-            if weighing.pause != nil { (state.failure, state.paid) = (attempt.error, origin) }
+            if evaluation.pause != nil { (state.failure, state.paid) = (attempt.error, origin) }
             return state.isForgotten
         }
         if isForgotten { giveBack() }
-        let event = RetryEvent(attempt, weighing, moment, of: retry)
-        host.tell(event)
-        guard let pause = weighing.pause else {
-            let error = Self.error(attempt.error, weighing.reason)
-            return AttemptAnswer(.fail, note: "\(event)", error: error, reason: weighing.reason)
+        let event = RetryEvent(attempt, evaluation, moment, of: retry)
+        host.report(event)
+        guard let pause = evaluation.pause else {
+            let error = Self.error(attempt.error, evaluation.reason)
+            return AttemptPolicyDecision(.fail, note: "\(event)", error: error, reason: evaluation.reason)
         }
-        return AttemptAnswer(.again(after: pause), note: "\(event)", reason: weighing.reason)
+        return AttemptPolicyDecision(.again(after: pause), note: "\(event)", reason: evaluation.reason)
     }
 
     /// Fails the operation with its earlier error, because the window ended before the next attempt could begin.
-    private func end(_ attempt: FailedAttempt, _ failure: NetworkError, for host: any AttemptHost) -> AttemptAnswer {
+    private func end(_ attempt: FailedAttempt, _ failure: NetworkError, for host: any AttemptHost)
+        -> AttemptPolicyDecision
+    {
         giveBack()
         let now = host.clock.now
         let moment = RetryMachine.Moment(
             elapsed: host.networkAttempts.elapsed(at: now), left: host.timeLeft(at: now), chance: 0)
         let event = RetryEvent(attempt, .init(pause: nil, reason: .windowOver, rule: nil), moment, of: retry)
-        host.tell(event)
+        host.report(event)
         let error = Self.error(failure, .windowOver)
-        return AttemptAnswer(.fail, note: "\(event)", error: error, reason: .windowOver)
+        return AttemptPolicyDecision(.fail, note: "\(event)", error: error, reason: .windowOver)
     }
 
     /// Returns the error with which the operation fails.
@@ -182,7 +186,7 @@ final class RetryAgent: AttemptPolicy {
 
 extension AttemptHost {
     /// Notifies the handler and the delegates of a decision, unless the operation is canceled first.
-    fileprivate func tell(_ event: RetryEvent) {
+    fileprivate func report(_ event: RetryEvent) {
         var call: (@Sendable () -> Void)?
         if let handler = retryHandler { call = { handler(event) } }
         notify(call, unless: { [self] in isCancelled }) { [self] delegate in
@@ -213,7 +217,7 @@ package struct RetryMachine: Sendable {
     }
 
     /// The result of a decision.
-    package struct Weighing: Sendable, Equatable {
+    package struct Evaluation: Sendable, Equatable {
         /// The pause before the next attempt, or `nil` if there is none.
         package let pause: Duration?
         package let reason: RetryReason
@@ -227,11 +231,11 @@ package struct RetryMachine: Sendable {
     package init() {}
 
     /// Decides about a failed attempt, without its budget.
-    package func weigh(
+    package func evaluate(
         _ attempt: FailedAttempt, _ answer: RetryAnswer, of retry: Retry, _ moment: Moment
-    ) -> Weighing {
+    ) -> Evaluation {
         let rule = retry.policy.rule(for: attempt.error)
-        func stop(_ reason: RetryReason) -> Weighing { Weighing(pause: nil, reason: reason, rule: rule) }
+        func stop(_ reason: RetryReason) -> Evaluation { Evaluation(pause: nil, reason: reason, rule: rule) }
         guard !attempt.error.isFinal else { return stop(.notWorthwhile) }
         switch answer.kind {
         case .fail: return stop(.userSaidSo)
@@ -245,7 +249,7 @@ package struct RetryMachine: Sendable {
         case .success(let pause):
             // Check the body last, because its error replaces the failure.
             guard attempt.request?.body.canBeSentNow != false else { return stop(.bodyNotRepeatable) }
-            return Weighing(pause: pause, reason: answer.kind == .asPolicySays ? .mayPass : .userSaidSo, rule: rule)
+            return Evaluation(pause: pause, reason: answer.kind == .asPolicySays ? .mayPass : .userSaidSo, rule: rule)
         }
     }
 
@@ -289,9 +293,9 @@ package struct RetryMachine: Sendable {
     private static let leastTime = Duration.seconds(1)
 
     /// Records the decision about a failed attempt.
-    package mutating func note(_ weighing: Weighing) {
-        if let rule = weighing.rule, weighing.pause != nil { uses[rule, default: 0] += 1 }
-        lastPause = weighing.pause
+    package mutating func record(_ evaluation: Evaluation) {
+        if let rule = evaluation.rule, evaluation.pause != nil { uses[rule, default: 0] += 1 }
+        lastPause = evaluation.pause
     }
 }
 

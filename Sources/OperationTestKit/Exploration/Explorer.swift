@@ -433,7 +433,7 @@ extension ExplorationFailure: CustomStringConvertible, LocalizedError {
         let isSame = shortest == met
         var lines = [
             reason, "  round \(round) of \(rounds), with seed \(met.seed)",
-            "  order: \(order.isEmpty ? "no actor had a turn" : told)",
+            "  order: \(order.isEmpty ? "no actor had a turn" : summary)",
             "  to replay it: Explorer.replay(\"\(shortest)\"), or "
                 + "\(Explorer.scheduleVariable)=\(shortest) in the environment",
         ]
@@ -442,7 +442,7 @@ extension ExplorationFailure: CustomStringConvertible, LocalizedError {
     }
 
     /// The order, with consecutive turns of one actor combined.
-    private var told: String {
+    private var summary: String {
         var rows: [(name: String, count: Int)] = []
         for name in order {
             if rows.last?.name == name { rows[rows.count - 1].count += 1 } else { rows.append((name, 1)) }

@@ -74,7 +74,7 @@ final class LoopbackConnection {
     }
 
     /// Continues the script after a gate or a pause, unless it is waiting for something else.
-    func goOn(after number: Int) {
+    func resume(after number: Int) {
         guard case .event = wait, number == waitNumber, !isClosed else { return }
         wait = .none
         waitTimer = nil
@@ -373,7 +373,7 @@ extension LoopbackConnection {
         wait = .event
         waitNumber += 1
         let (mailbox, connection, wait) = (loop.mailbox, number, waitNumber)
-        return { mailbox.post(.goOn(connection: connection, wait: wait)) }
+        return { mailbox.post(.resume(connection: connection, wait: wait)) }
     }
 
     private func finishAnswer(closes: Bool) {

@@ -82,7 +82,7 @@ final class LoopbackLoop {
 
     private func handle(_ message: LoopbackInbox.Message) {
         switch message {
-        case .goOn(let number, let wait): connection(number)?.goOn(after: wait)
+        case .resume(let number, let wait): connection(number)?.resume(after: wait)
         case .readOn(let number, let wait): connection(number)?.readOn(after: wait)
         case .setAccepting(let accepts):
             self.accepts = accepts
@@ -123,7 +123,7 @@ final class LoopbackLoop {
 final class LoopbackInbox: Sendable {
     enum Message: Sendable {
         /// A connection may continue after a gate or a pause.
-        case goOn(connection: Int, wait: Int)
+        case resume(connection: Int, wait: Int)
         /// A connection may read again.
         case readOn(connection: Int, wait: Int)
         case setAccepting(Bool)

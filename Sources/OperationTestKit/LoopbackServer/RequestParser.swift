@@ -221,8 +221,8 @@ struct RequestHead {
 
     /// Whether the client will not use the connection again.
     var closes: Bool {
-        let wishes = fields.values("Connection").joined(separator: ",").lowercased()
-        return wishes.contains("close") || (version == "HTTP/1.0" && !wishes.contains("keep-alive"))
+        let connectionTokens = fields.values("Connection").joined(separator: ",").lowercased()
+        return connectionTokens.contains("close") || (version == "HTTP/1.0" && !connectionTokens.contains("keep-alive"))
     }
 
     /// Whether the client waits for `100 Continue` before it sends the body.

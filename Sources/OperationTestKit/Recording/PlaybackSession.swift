@@ -45,7 +45,7 @@ public final class PlaybackSession: NetworkSession {
     private let bodyLimit: Int
     private let stub: StubSession
     private let book: Locked<PlaybackIndex>
-    private let strangers = EventRecorder<String>()
+    private let unmatched = EventRecorder<String>()
 
     /// Creates a session that responds from a recording.
     ///
@@ -93,20 +93,20 @@ public final class PlaybackSession: NetworkSession {
     }
 
     /// The methods and URLs of the requests for which no exchange matched.
-    public var unmatchedRequests: [String] { strangers.events }
+    public var unmatchedRequests: [String] { unmatched.events }
 
     /// Checks that the session has used all exchanges and that all requests matched an exchange.
     ///
     /// - Throws: An ``UnmetExpectation`` that lists the unused exchanges and the unmatched requests, if there are any.
     public func expectAllUsed(fileID: String = #fileID, line: Int = #line) throws(UnmetExpectation) {
-        let (unused, strangers) = (unusedExchanges, unmatchedRequests)
-        guard !unused.isEmpty || !strangers.isEmpty else { return }
+        let (unused, unmatched) = (unusedExchanges, unmatchedRequests)
+        guard !unused.isEmpty || !unmatched.isEmpty else { return }
         throw UnmetExpectation(
             "\(name) was not played as recorded",
             expected: "all of its \(recording.exchanges.count) exchanges, and no other request",
             found:
-                "\(unused.count) exchanges that were not requested, \(strangers.count) requests that are not recorded",
-            details: unused.map { "not requested: \($0)" } + strangers.map { "not recorded: \($0)" }, fileID: fileID,
+                "\(unused.count) exchanges that were not requested, \(unmatched.count) requests that are not recorded",
+            details: unused.map { "not requested: \($0)" } + unmatched.map { "not recorded: \($0)" }, fileID: fileID,
             line: line)
     }
 
@@ -123,7 +123,7 @@ public final class PlaybackSession: NetworkSession {
         if let number = book.withLock({ $0.take(keys) }) {
             return StubAnswer(steps: steps(of: recording.exchanges[number], number))
         }
-        strangers.record("\(request.method) \(redactor.url(request.url))")
+        unmatched.record("\(request.method) \(redactor.url(request.url))")
         return StubAnswer(.fail(refusal(of: request, keys[0])))
     }
 

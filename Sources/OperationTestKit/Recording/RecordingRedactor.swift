@@ -162,25 +162,25 @@ struct RecordedAddresses {
         // An item may indicate that another one is secret, as in name=password&value=…
         let hidesValue = pairs.contains { pair in
             pair.firstIndex(of: "=").map {
-                redaction.hidesNeighbours(meant(pair[..<$0]), meant(pair[$0...].dropFirst()))
+                redaction.hidesNeighbours(decoded(pair[..<$0]), decoded(pair[$0...].dropFirst()))
             }
                 ?? false
         }
         return pairs.map { pair in
             guard let equals = pair.firstIndex(of: "=") else {
-                let isHidden = hidesNameless && !pair.isEmpty || hidesPart(of: meant(pair))
+                let isHidden = hidesNameless && !pair.isEmpty || hidesPart(of: decoded(pair))
                 return isHidden ? RecordingRedactor.stars : String(pair)
             }
             // A fragment may contain a path and a query, as in `#/signed-in?code=1`.
-            let plain = pair[..<equals].split(separator: "?").last.map(meant) ?? ""
+            let plain = pair[..<equals].split(separator: "?").last.map(decoded) ?? ""
             let isHidden =
                 redaction.hides(plain) || hidesValue && LogRedaction.isValue(plain)
-                || hidesPart(of: meant(pair[equals...].dropFirst()))
+                || hidesPart(of: decoded(pair[equals...].dropFirst()))
             return isHidden ? String(pair[...equals]) + RecordingRedactor.stars : String(pair)
         }.joined(separator: "&")
     }
 
-    private func meant(_ text: Substring.UnicodeScalarView) -> String {
+    private func decoded(_ text: Substring.UnicodeScalarView) -> String {
         let text = Substring(text).replacing("+", with: " ")
         return text.removingPercentEncoding ?? String(text)
     }

@@ -197,13 +197,13 @@ final class ExchangeTap: NetworkReceiver {
 
     private let receiver: any NetworkReceiver
     private let seen: Locked<Seen>
-    private let tell: @Sendable (Seen) -> Void
+    private let report: @Sendable (Seen) -> Void
 
     init(
         _ request: NetworkRequest, _ body: BodyTap, _ receiver: any NetworkReceiver, limit: Int,
-        _ tell: @escaping @Sendable (Seen) -> Void
+        _ report: @escaping @Sendable (Seen) -> Void
     ) {
-        (self.receiver, self.tell) = (receiver, tell)
+        (self.receiver, self.report) = (receiver, report)
         seen = Locked(Seen(request: request, body: body, received: BodyTally(limit: limit)))
     }
 
@@ -228,7 +228,7 @@ final class ExchangeTap: NetworkReceiver {
             return seen
         }
         // This precedes the end of the operation, so that the recording already contains the exchange.
-        tell(seen)
+        report(seen)
         receiver.task(task, didEndWith: error)
     }
 
@@ -286,7 +286,7 @@ final class BodyTap: Sendable {
     fileprivate func note(_ bytes: UnsafeRawBufferPointer) { produced.withLock { $0.tally.take(bytes) } }
 
     /// Records the end of a producer.
-    fileprivate func noteEnd() { produced.withLock { $0.isAtEnd = true } }
+    fileprivate func recordEnd() { produced.withLock { $0.isAtEnd = true } }
 
     /// Returns the sent body with its secrets, for which a file is read.
     ///
@@ -325,7 +325,7 @@ private final class TappedProducer: BodyProducer {
         let portion = try producer.produce(into: buffer, waker: waker)
         switch portion {
         case .bytes(let count): tap.note(UnsafeRawBufferPointer(rebasing: buffer[..<min(max(count, 0), buffer.count)]))
-        case .end: tap.noteEnd()
+        case .end: tap.recordEnd()
         case .notYet: break
         }
         return portion

@@ -55,25 +55,25 @@ final class StubTask: NetworkTask {
     private func perform(_ action: StubTaskState.Action) {
         switch action {
         case .send: send()
-        case .tell(let step): tell(step)
-        case .awaitGate(let gate, let wait): gate.whenOpen { [self] in goOn(after: wait) }
+        case .report(let step): report(step)
+        case .awaitGate(let gate, let wait): gate.whenOpen { [self] in resume(after: wait) }
         case .awaitTime(let duration, let wait):
-            _ = session.clock.schedule(after: duration) { [self] in goOn(after: wait) }
-        case .end(let end): tellEnd(end)
+            _ = session.clock.schedule(after: duration) { [self] in resume(after: wait) }
+        case .end(let end): reportEnd(end)
         }
     }
 
-    private func goOn(after wait: StubTaskState.Wait) {
-        life.withLock { $0.goOn(after: wait) }
+    private func resume(after wait: StubTaskState.Wait) {
+        life.withLock { $0.resume(after: wait) }
         play()
     }
 
     private func send() {
         do {
-            let waker = BodyWaker { [self] in goOn(after: .body) }
+            let waker = BodyWaker { [self] in resume(after: .body) }
             guard let portion = try upload.read(waker) else { return }
-            if let count = portion.count { tellSent(count) }
-            guard portion.isLast else { return life.withLock { $0.goOn(after: .body) } }
+            if let count = portion.count { reportSent(count) }
+            guard portion.isLast else { return life.withLock { $0.resume(after: .body) } }
             guard !life.withLock({ $0.isStopped }) else { return }
             let seen = StubRequest(
                 method: request.method, url: request.url, headers: request.headers, body: upload.bytes,
@@ -85,12 +85,12 @@ final class StubTask: NetworkTask {
         }
     }
 
-    private func tellSent(_ count: Int64) {
+    private func reportSent(_ count: Int64) {
         guard !life.withLock({ $0.isStopped }) else { return }
         receiver.withLock { $0 }?.task(self, didSend: count, of: request.body.length)
     }
 
-    private func tell(_ step: StubAnswer.Step) {
+    private func report(_ step: StubAnswer.Step) {
         guard let receiver = receiver.withLock({ $0 }) else { return }
         switch step.kind {
         case .head(let status, let headers):
@@ -108,7 +108,7 @@ final class StubTask: NetworkTask {
         }
     }
 
-    private func tellEnd(_ end: StubEnd?) {
+    private func reportEnd(_ end: StubEnd?) {
         session.end(self)
         let receiver = receiver.withLock { exchange(&$0, with: nil) }
         let phase = life.withLock { $0.phase }
@@ -150,7 +150,7 @@ struct StubTaskState {
     enum Action {
         /// Read a part of the request's body, and request the response after the last part.
         case send
-        case tell(StubAnswer.Step)
+        case report(StubAnswer.Step)
         case awaitGate(Gate, Wait)
         case awaitTime(Duration, Wait)
         case end(StubEnd?)
@@ -197,7 +197,7 @@ struct StubTaskState {
     }
 
     /// Ends a wait, and does nothing if the event is late.
-    mutating func goOn(after wait: Wait) {
+    mutating func resume(after wait: Wait) {
         if self.wait == wait { self.wait = nil }
     }
 
@@ -252,7 +252,7 @@ struct StubTaskState {
         case .wholeHead: phase = .receiving
         case .bytes, .trailers, .failure, .error: break
         }
-        return .tell(step)
+        return .report(step)
     }
 
     private mutating func beginWait() -> Wait {

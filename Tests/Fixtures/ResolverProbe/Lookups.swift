@@ -27,7 +27,7 @@
             var configuration = CurlSession.Configuration()
             configuration.proxy = .none
             configuration.maximumNameLookups = lookups
-            session = CurlSession(configuration: configuration, lead: { [clock] in clock.lead.withLock { $0 } })
+            session = CurlSession(configuration: configuration, clockOffset: { [clock] in clock.lead.withLock { $0 } })
         }
 
         private func expect(_ isTrue: Bool, _ what: @autoclosure () -> String) {

@@ -12,13 +12,13 @@ struct SharedOperationTests {
 
     @Test func `operations with equal keys share one run and its result`() {
         let runs = Runs()
-        let askers = (0..<3).map { _ in flights.operation(for: "a") { runs.make() } }
+        let participants = (0..<3).map { _ in flights.operation(for: "a") { runs.make() } }
         let other = flights.operation(for: "b") { runs.make() }
         #expect(runs.all.isEmpty)
-        for asker in askers + [other] { asker.start() }
+        for participant in participants + [other] { participant.start() }
         #expect(runs.all.count == 2)
         runs.all[0].finish(withResult: 7)
-        #expect(askers.allSatisfy { $0.outcome == .success(7) && $0.isFinished })
+        #expect(participants.allSatisfy { $0.outcome == .success(7) && $0.isFinished })
         #expect(other.state == .executing)
         runs.all[1].finish(withError: .first)
         #expect(other.outcome == .failure(.first))
@@ -29,10 +29,10 @@ struct SharedOperationTests {
         let first = flights.operation(for: "a") { runs.make() }, second = flights.operation(for: "a") { runs.make() }
         let queues = [MarkedQueue(), MarkedQueue()]
         let told = EventRecorder<String>()
-        for (number, asker) in [first, second].enumerated() {
-            asker.callbackQueue = queues[number].queue
-            asker.successHandler = { told.record("\(number) \($0) \(queues[number].isCurrent)") }
-            asker.start()
+        for (number, participant) in [first, second].enumerated() {
+            participant.callbackQueue = queues[number].queue
+            participant.successHandler = { told.record("\(number) \($0) \(queues[number].isCurrent)") }
+            participant.start()
         }
         runs.all[0].finish(withResult: 5)
         #expect(try await first.value == 5)
@@ -42,13 +42,13 @@ struct SharedOperationTests {
 
     @Test func `canceling one asker ends only its share, and canceling the last one cancels the run`() {
         let runs = Runs()
-        let askers = (0..<3).map { _ in flights.operation(for: "a") { runs.make() } }
-        for asker in askers { asker.start() }
-        askers[0].cancel()
-        askers[2].cancel()
-        #expect(askers[0].isFinished && askers[2].isFinished)
-        #expect(runs.all[0].state == .executing && askers[1].state == .executing)
-        askers[1].cancel(because: .requested("enough"))
+        let participants = (0..<3).map { _ in flights.operation(for: "a") { runs.make() } }
+        for participant in participants { participant.start() }
+        participants[0].cancel()
+        participants[2].cancel()
+        #expect(participants[0].isFinished && participants[2].isFinished)
+        #expect(runs.all[0].state == .executing && participants[1].state == .executing)
+        participants[1].cancel(because: .requested("enough"))
         #expect(runs.all[0].cancellationCause?.code == .allAskersLeft)
         #expect(runs.all[0].cancellationCause?.underlyingCause == .requested("enough"))
         #expect(runs.all[0].isFinished)
@@ -56,24 +56,24 @@ struct SharedOperationTests {
 
     @Test func `a run that limits its own priority is not raised repeatedly`() {
         let run = Capped()
-        let askers = [Operation.QueuePriority.high, .veryHigh, .veryHigh].map { priority in
-            let asker = flights.operation(for: "a") { run }
-            asker.queuePriority = priority
-            return asker
+        let participants = [Operation.QueuePriority.high, .veryHigh, .veryHigh].map { priority in
+            let participant = flights.operation(for: "a") { run }
+            participant.queuePriority = priority
+            return participant
         }
-        for asker in askers { asker.start() }
+        for participant in participants { participant.start() }
         #expect(run.queuePriority == .normal)
         #expect(run.sets.value == 2)
         run.finish(withResult: 1)
-        for asker in askers { #expect(asker.isFinished) }
+        for participant in participants { #expect(participant.isFinished) }
     }
 
     @Test func `an asker canceled before its start creates no run`() {
         let runs = Runs()
-        let asker = flights.operation(for: "a") { runs.make() }
-        asker.cancel()
-        asker.start()
-        #expect(asker.isFinished && runs.all.isEmpty)
+        let participant = flights.operation(for: "a") { runs.make() }
+        participant.cancel()
+        participant.start()
+        #expect(participant.isFinished && runs.all.isEmpty)
     }
 
     @Test func `the timeout of one asker does not affect the others`() {
@@ -82,7 +82,7 @@ struct SharedOperationTests {
         let hasty = flights.operation(for: "a") { runs.make() }, patient = flights.operation(for: "a") { runs.make() }
         hasty.clock = clock
         hasty.timeout = .seconds(1)
-        for asker in [hasty, patient] { asker.start() }
+        for participant in [hasty, patient] { participant.start() }
         clock.advance(by: .seconds(1))
         #expect(hasty.cancellationCause?.code == .timedOut)
         runs.all[0].finish(withResult: 1)
@@ -91,24 +91,24 @@ struct SharedOperationTests {
 
     @Test func `canceling the run cancels all of its askers with the same cause`() {
         let runs = Runs()
-        let askers = (0..<2).map { _ in flights.operation(for: "a") { runs.make() } }
-        for asker in askers { asker.start() }
+        let participants = (0..<2).map { _ in flights.operation(for: "a") { runs.make() } }
+        for participant in participants { participant.start() }
         runs.all[0].cancel(because: .requested("no more"))
-        #expect(askers.allSatisfy { $0.cancellationCause == .requested("no more") && $0.isFinished })
+        #expect(participants.allSatisfy { $0.cancellationCause == .requested("no more") && $0.isFinished })
     }
 
     @Test func `an asker that starts after the end begins a new run, whatever the outcome was`() {
         let runs = Runs()
         for number in 0..<4 {
-            let asker = flights.operation(for: "a") { runs.make() }
-            asker.start()
+            let participant = flights.operation(for: "a") { runs.make() }
+            participant.start()
             #expect(runs.all.count == number + 1)
             switch number {
             case 0: runs.all[number].finish(withResult: 1)
             case 1: runs.all[number].finish(withError: .first)
-            default: asker.cancel()
+            default: participant.cancel()
             }
-            #expect(asker.isFinished)
+            #expect(participant.isFinished)
         }
     }
 
@@ -135,9 +135,9 @@ struct SharedOperationTests {
     @Test func `the run has the highest priority of its askers`() {
         let runs = Runs()
         func ask(_ priority: Operation.QueuePriority) {
-            let asker = flights.operation(for: "a") { runs.make() }
-            asker.queuePriority = priority
-            asker.start()
+            let participant = flights.operation(for: "a") { runs.make() }
+            participant.queuePriority = priority
+            participant.start()
         }
         ask(.normal)
         #expect(runs.all[0].queuePriority == .normal)
@@ -156,7 +156,7 @@ struct SharedOperationTests {
         let gate = Gate()
         let plain = OperationQueue()
         let own = QueueManager("askers", width: 2)
-        let askers = (0..<4).map { _ in
+        let participants = (0..<4).map { _ in
             flights.operation(for: "a") {
                 ClosureOperation { () throws(Flaw) -> Int in
                     gate.wait()
@@ -164,12 +164,12 @@ struct SharedOperationTests {
                 }
             }
         }
-        for asker in askers[0..<2] { plain.addOperation(asker) }
-        for asker in askers[2..<4] { try own.add(asker) }
-        // All four askers have begun before the closure continues.
-        for asker in askers { for await state in asker.states where state == .executing { break } }
+        for participant in participants[0..<2] { plain.addOperation(participant) }
+        for participant in participants[2..<4] { try own.add(participant) }
+        // All four participants have begun before the closure continues.
+        for participant in participants { for await state in participant.states where state == .executing { break } }
         gate.open()
-        for asker in askers { #expect(try await asker.value >= 1) }
+        for participant in participants { #expect(try await participant.value >= 1) }
         #expect(bodies.value <= 4)
     }
 
@@ -179,11 +179,11 @@ struct SharedOperationTests {
             options.place = isOurs ? .queue(QueueManager("runs", width: 1)) : .queue(OperationQueue())
             let flights = SharedOperations<Int, Int, Flaw>(options)
             let runs = Runs()
-            let askers = (0..<2).map { _ in flights.operation(for: 1) { runs.make() } }
-            for asker in askers { asker.start() }
+            let participants = (0..<2).map { _ in flights.operation(for: 1) { runs.make() } }
+            for participant in participants { participant.start() }
             #expect(await runs.all[0].calls.events(atLeast: 1) == ["main"])
             runs.all[0].finish(withResult: 4)
-            for asker in askers { #expect(try await asker.value == 4) }
+            for participant in participants { #expect(try await participant.value == 4) }
             let left = flights.operation(for: 1) { runs.make() }
             left.start()
             left.cancel()
@@ -198,26 +198,26 @@ struct SharedOperationTests {
         options.place = .queue(queue)
         let flights = SharedOperations<Int, Int, Flaw>(options)
         let runs = Runs()
-        let askers = (0..<3).map { _ in flights.operation(for: 1) { runs.make() } }
-        try queue.add(askers)
-        for asker in askers { for await state in asker.states where state == .executing { break } }
+        let participants = (0..<3).map { _ in flights.operation(for: 1) { runs.make() } }
+        try queue.add(participants)
+        for participant in participants { for await state in participant.states where state == .executing { break } }
         #expect(await runs.all[0].calls.events(atLeast: 1) == ["main"])
-        #expect(askers[0].waitReason?.kind == .sharedRun)
+        #expect(participants[0].waitReason?.kind == .sharedRun)
         runs.all[0].finish(withResult: 4)
         await queue.drained()
-        #expect(askers.map(\.outcome) == [.success(4), .success(4), .success(4)])
+        #expect(participants.map(\.outcome) == [.success(4), .success(4), .success(4)])
     }
 
     @Test func `the last canceled asker ends after the run has wound down, and others end immediately`() async {
         let runs = Runs(windsDown: true)
-        let askers = (0..<2).map { _ in flights.operation(for: "a") { runs.make() } }
-        for asker in askers { asker.start() }
-        askers[0].cancel()
-        #expect(Look(askers[0]) == .cancelled)
-        askers[1].cancel()
-        #expect(Look(askers[1]) == .windingDown)
+        let participants = (0..<2).map { _ in flights.operation(for: "a") { runs.make() } }
+        for participant in participants { participant.start() }
+        participants[0].cancel()
+        #expect(Look(participants[0]) == .cancelled)
+        participants[1].cancel()
+        #expect(Look(participants[1]) == .windingDown)
         runs.all[0].finish(withResult: 0)
-        #expect(Look(askers[1]) == .cancelled)
+        #expect(Look(participants[1]) == .cancelled)
         let after = flights.operation(for: "a") { runs.make() }
         after.start()
         runs.all[1].cancel()
@@ -236,23 +236,23 @@ struct SharedOperationTests {
                 options.place = .queue(queue)
                 return options
             }())
-        let askers = [
+        let participants = [
             flights.operation(for: "dependency") {
                 let run = runs.make()
                 run.addDependency(login)
                 return run
             },
-            // The run of this asker shares another run, which needs a slot of the same queue.
+            // The run of this participant shares another run, which needs a slot of the same queue.
             flights.operation(for: "share") { inner.operation(for: 1) { runs.make() } },
         ]
-        try queue.add([askers[0], login])
+        try queue.add([participants[0], login])
         #expect(await eventually { login.isFinished && runs.all.first?.isExecuting == true })
-        try queue.add(askers[1])
+        try queue.add(participants[1])
         #expect(await eventually { runs.all.count == 2 && runs.all[1].isExecuting })
-        #expect(askers.allSatisfy { $0.waitReason?.kind == .sharedRun })
+        #expect(participants.allSatisfy { $0.waitReason?.kind == .sharedRun })
         for run in runs.all { run.finish(withResult: 4) }
         await queue.drained()
-        #expect(askers.map(\.outcome) == [.success(4), .success(4)])
+        #expect(participants.map(\.outcome) == [.success(4), .success(4)])
     }
 
     @Test(arguments: [false, true])
@@ -260,13 +260,13 @@ struct SharedOperationTests {
         let queue = QueueManager("shared group", width: 1)
         let flights = SharedOperations<Int, Int, GroupFailure>()
         let children = (0..<3).map { HandDriven("\($0)") }
-        let asker = flights.operation(for: 1) {
+        let participant = flights.operation(for: 1) {
             GroupOperation(on: isGivenTheQueue ? queue : nil) { scope in
                 try scope.add(children[0])
                 return try await scope.run(children[1]) + scope.run(children[2])
             }
         }
-        try queue.add(asker)
+        try queue.add(participant)
         for child in children {
             #expect(await child.calls.events(atLeast: 1) == ["main"])
             // The children count against the width of the queue, as if the group ran in the queue.
@@ -279,7 +279,7 @@ struct SharedOperationTests {
                 queue.isSuspended = false
             }
         }
-        #expect(await asker.finalOutcome.result == 2)
+        #expect(await participant.finalOutcome.result == 2)
         await queue.drained()
     }
 
@@ -329,24 +329,24 @@ struct SharedOperationTests {
 
     @Test func `an asker canceled while another is notified of the end still ends with the run`() {
         let runs = Runs(windsDown: true)
-        let askers = (0..<3).map { _ in flights.operation(for: "a") { runs.make() } }
-        for asker in askers { asker.start() }
-        askers[0].addObserver(isWaiter: true) { _ in askers[1].cancel() }
+        let participants = (0..<3).map { _ in flights.operation(for: "a") { runs.make() } }
+        for participant in participants { participant.start() }
+        participants[0].addObserver(isWaiter: true) { _ in participants[1].cancel() }
         runs.all[0].cancel(because: .requested("no more"))
-        #expect(askers[1].cancellationCause == .requested)
-        for asker in askers { #expect(Look(asker) == .windingDown) }
+        #expect(participants[1].cancellationCause == .requested)
+        for participant in participants { #expect(Look(participant) == .windingDown) }
         runs.all[0].finish(withResult: 0)
-        for asker in askers { #expect(Look(asker) == .cancelled) }
+        for participant in participants { #expect(Look(participant) == .cancelled) }
     }
 
     @Test func `a dependent of an asker begins after the run has ended`() async throws {
         for _ in 0..<100 {
             let run = SyncProbe { $0.finish(withResult: 1) }
-            let asker = flights.operation(for: "ended") { run }
+            let participant = flights.operation(for: "ended") { run }
             let after = SyncProbe { $0.finish(withResult: run.isFinished ? 1 : 0) }
-            try after.depend(on: asker, otherwise: .cancel)
+            try after.depend(on: participant, otherwise: .cancel)
             let queue = QueueManager("order", width: 2)
-            try queue.add([after, asker])
+            try queue.add([after, participant])
             #expect(try await after.value == 1)
             await queue.drained()
         }
@@ -355,26 +355,26 @@ struct SharedOperationTests {
     @Test func `a run may itself share another run`() {
         let runs = Runs()
         let outer = SharedOperations<Int, Int, Flaw>()
-        let askers = (0..<3).map { number in
+        let participants = (0..<3).map { number in
             outer.operation(for: number % 2) { [flights] in flights.operation(for: "a") { runs.make() } }
         }
-        for asker in askers { asker.start() }
+        for participant in participants { participant.start() }
         #expect(runs.all.count == 1)
         runs.all[0].finish(withResult: 9)
-        #expect(askers.allSatisfy { $0.outcome == .success(9) })
+        #expect(participants.allSatisfy { $0.outcome == .success(9) })
     }
 
     @Test func `a run ends without its body if its only asker is canceled while the run is created`() {
         let runs = Runs()
-        let asker = Locked<SharedOperation<Int, Flaw>?>(nil)
+        let participant = Locked<SharedOperation<Int, Flaw>?>(nil)
         let shared = flights.operation(for: "a") {
-            asker.withLock { $0 }?.cancel()
+            participant.withLock { $0 }?.cancel()
             return runs.make()
         }
-        asker.withLock { $0 = shared }
+        participant.withLock { $0 = shared }
         shared.start()
         #expect(shared.isCancelled && runs.all[0].isFinished && runs.all[0].calls.events.isEmpty)
-        asker.withLock { $0 = nil }
+        participant.withLock { $0 = nil }
     }
 }
 

@@ -33,9 +33,9 @@ struct SharingModelTests {
 /// One schedule on one thread, together with the expected state.
 private struct SharingSchedule {
     private struct Line {
-        /// The run for which the askers wait.
+        /// The run for which the participants wait.
         var run: Int?
-        var askers: [Int] = []
+        var participants: [Int] = []
         /// The canceled runs that have not ended.
         var winding: Set<Int> = []
         var kept: (value: Int, until: Int)?
@@ -48,11 +48,11 @@ private struct SharingSchedule {
     private let timeToLive: Int
     private let windsDown: Bool
     private var seconds = 0
-    private var askers: [(operation: SharedOperation<Int, Flaw>, key: Int)] = []
+    private var participants: [(operation: SharedOperation<Int, Flaw>, key: Int)] = []
     private var expected: [String?] = []
     private var expectedRuns: [String?] = []
     private var lines = [Line](repeating: Line(), count: 2)
-    /// The canceled askers that end when their run has wound down.
+    /// The canceled participants that end when their run has wound down.
     private var lasting: [Int: (run: Int, key: Int)] = [:]
     private var history: [String] = []
 
@@ -72,7 +72,7 @@ private struct SharingSchedule {
             step()
             if let failure = failure { return "\(failure) after \(history.joined(separator: ", "))" }
         }
-        for index in askers.indices { askers[index].operation.cancel() }
+        for index in participants.indices { participants[index].operation.cancel() }
         for run in runs.all { runs.conclude(run, with: .success(0)) }
         flights.forgetAll()
         if clock.pendingCount != 0 { return "a timer was left" }
@@ -84,7 +84,7 @@ private struct SharingSchedule {
         let key = Int.random(in: 0..<2, using: &random)
         switch Int.random(in: 0..<12, using: &random) {
         case 0..<5: ask(key)
-        case 5..<8: if let index = askers.indices.randomElement(using: &random) { cancel(index) }
+        case 5..<8: if let index = participants.indices.randomElement(using: &random) { cancel(index) }
         case 8: end(key, failing: random.chance(1, in: 3))
         case 9: windDown(key)
         case 10: cancelRun(key)
@@ -94,29 +94,29 @@ private struct SharingSchedule {
 
     private mutating func ask(_ key: Int) {
         history.append("ask \(key)")
-        let index = askers.count
+        let index = participants.count
         let runs = runs
-        let asker = flights.operation(for: key) { runs.make() }
-        askers.append((asker, key))
+        let participant = flights.operation(for: key) { runs.make() }
+        participants.append((participant, key))
         expected.append(nil)
-        asker.start()
+        participant.start()
         if let kept = lines[key].kept, kept.until > seconds { return expected[index] = "success \(kept.value)" }
         lines[key].kept = nil
         if lines[key].run == nil {
             lines[key].run = expectedRuns.count
             expectedRuns.append(nil)
         }
-        lines[key].askers.append(index)
+        lines[key].participants.append(index)
     }
 
     private mutating func cancel(_ index: Int) {
         history.append("cancel \(index)")
-        askers[index].operation.cancel()
+        participants[index].operation.cancel()
         guard expected[index] == nil else { return }
         expected[index] = "cancelled requested"
-        let key = askers[index].key
-        lines[key].askers.removeAll { $0 == index }
-        guard lines[key].askers.isEmpty, let run = lines[key].run else { return }
+        let key = participants[index].key
+        lines[key].participants.removeAll { $0 == index }
+        guard lines[key].participants.isEmpty, let run = lines[key].run else { return }
         expectedRuns[run] = "cancelled allAskersLeft"
         leave(run, key, with: [index])
     }
@@ -128,7 +128,7 @@ private struct SharingSchedule {
         lines[key].run = nil
         guard windsDown, lines[key].winding.isEmpty else { return }
         lines[key].winding.insert(run)
-        for asker in last { lasting[asker] = (run, key) }
+        for participant in last { lasting[participant] = (run, key) }
     }
 
     private mutating func end(_ key: Int, failing: Bool) {
@@ -137,9 +137,9 @@ private struct SharingSchedule {
         let word = failing ? "failure first" : "success \(run)"
         runs.conclude(runs.all[run], with: failing ? .failure(.first) : .success(run))
         expectedRuns[run] = word
-        for asker in lines[key].askers { expected[asker] = word }
+        for participant in lines[key].participants { expected[participant] = word }
         lines[key].run = nil
-        lines[key].askers = []
+        lines[key].participants = []
         if !failing, timeToLive > 0 { lines[key].kept = (run, seconds + timeToLive) }
     }
 
@@ -156,9 +156,9 @@ private struct SharingSchedule {
         history.append("cancel run \(run)")
         runs.all[run].cancel(because: .requested("run"))
         expectedRuns[run] = "cancelled requested"
-        let last = lines[key].askers
-        lines[key].askers = []
-        for asker in last { expected[asker] = "cancelled requested" }
+        let last = lines[key].participants
+        lines[key].participants = []
+        for participant in last { expected[participant] = "cancelled requested" }
         leave(run, key, with: last)
     }
 
@@ -173,12 +173,12 @@ private struct SharingSchedule {
     }
 
     private var failure: String? {
-        let words = askers.map { $0.operation.outcome?.word }
+        let words = participants.map { $0.operation.outcome?.word }
         if words != expected { return "askers: \(words), expected \(expected)" }
-        for (index, asker) in askers.enumerated() {
+        for (index, participant) in participants.enumerated() {
             let windsDown = lasting[index].map { lines[$0.key].winding.contains($0.run) } ?? false
-            if asker.operation.isFinished != (expected[index] != nil && !windsDown) {
-                return "\(asker.operation.state), ended: \(asker.operation.isFinished)"
+            if participant.operation.isFinished != (expected[index] != nil && !windsDown) {
+                return "\(participant.operation.state), ended: \(participant.operation.isFinished)"
             }
         }
         let runWords = runs.all.map { $0.outcome?.word }

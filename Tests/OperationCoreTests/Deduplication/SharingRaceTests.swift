@@ -36,15 +36,17 @@ struct SharingRaceTests {
             for round in 0..<rounds {
                 let flights = SharedOperations<Int, Int, Flaw>()
                 let runs = Runs()
-                let askers = (0..<8).map { _ in flights.operation(for: 0) { runs.make() } }
+                let participants = (0..<8).map { _ in flights.operation(for: 0) { runs.make() } }
                 team.run(
-                    askers.map { asker in
+                    participants.map { participant in
                         {
-                            asker.start()
-                            asker.cancel()
+                            participant.start()
+                            participant.cancel()
                         }
                     })
-                if let open = askers.first(where: { !$0.isFinished }) { return "round \(round): asker \(open.state)" }
+                if let open = participants.first(where: { !$0.isFinished }) {
+                    return "round \(round): asker \(open.state)"
+                }
                 for run in runs.all where !run.isFinished || run.cancellationCause?.code != .allAskersLeft {
                     return "round \(round): run \(run.state)"
                 }
@@ -55,28 +57,28 @@ struct SharingRaceTests {
     }
 }
 
-/// Plays one round, in which four threads start askers, two cancel askers and two end runs.
+/// Plays one round, in which four threads start participants, two cancel participants and two end runs.
 @available(*, noasync)
 private func race(_ windsDown: Bool, _ team: ThreadTeam, _ census: LiveObjects) -> String? {
     let flights = census.track(SharedOperations<Int, Int, Flaw>())
     let runs = Runs(windsDown: windsDown, census: census)
     let told = Tally()
-    let askers = (0..<24).map { _ in census.track(flights.operation(for: 0) { runs.make() }) }
-    for asker in askers { asker.addObserverForTest { told.add() } }
-    let ask = { (range: Range<Int>) in { @Sendable in for asker in askers[range] { asker.start() } } }
+    let participants = (0..<24).map { _ in census.track(flights.operation(for: 0) { runs.make() }) }
+    for participant in participants { participant.addObserverForTest { told.add() } }
+    let ask = { (range: Range<Int>) in { @Sendable in for participant in participants[range] { participant.start() } } }
     let end = { @Sendable in
         for _ in 0..<6 { for (number, run) in runs.all.enumerated() { runs.conclude(run, with: .success(number)) } }
     }
     team.run([
         ask(0..<6), ask(6..<12), ask(12..<18), ask(18..<24),
-        { for asker in askers[3..<15] { asker.cancel() } },
-        { for asker in askers[9..<21].reversed() { asker.cancel() } },
+        { for participant in participants[3..<15] { participant.cancel() } },
+        { for participant in participants[9..<21].reversed() { participant.cancel() } },
         end, end,
     ])
     while let run = runs.all.first(where: { !$0.isFinished }) { runs.conclude(run, with: .success(99)) }
-    for asker in askers { asker.waitUntilFinished() }
+    for participant in participants { participant.waitUntilFinished() }
     if runs.active.peak > 1 { return "\(runs.active.peak) runs at once" }
-    if told.value != askers.count { return "\(told.value) of \(askers.count) were told" }
+    if told.value != participants.count { return "\(told.value) of \(participants.count) were told" }
     runs.forget()
     return nil
 }

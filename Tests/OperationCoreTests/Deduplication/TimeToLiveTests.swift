@@ -20,9 +20,9 @@ struct TimeToLiveTests {
     }
 
     private func ask(_ key: String = "a") -> SharedOperation<Int, Flaw> {
-        let asker = flights.operation(for: key) { [runs] in runs.make() }
-        asker.start()
-        return asker
+        let participant = flights.operation(for: key) { [runs] in runs.make() }
+        participant.start()
+        return participant
     }
 
     @Test func `a kept result is used within the time to live, and a new run begins afterward`() {
@@ -102,11 +102,11 @@ struct TimeToLiveTests {
             options.timeToLive = .seconds(10)
             options.clock = clock
             let flights = census.track(SharedOperations<String, Int, Flaw>(options))
-            let asker = census.track(
+            let participant = census.track(
                 flights.operation(for: "a") {
                     census.track(HandDriven(hooks: .init(main: { $0.finish(withResult: 1) })))
                 })
-            asker.start()
+            participant.start()
             #expect(clock.pendingCount == 1)
         }
         #expect(clock.pendingCount == 0)
@@ -119,10 +119,10 @@ struct TimeToLiveTests {
         options.clock = clock
         let flights = SharedOperations<Int, Int, Flaw>(options)
         for _ in 0..<2 {
-            let asker = flights.operation(for: 1) { [runs] in runs.make() }
-            asker.start()
+            let participant = flights.operation(for: 1) { [runs] in runs.make() }
+            participant.start()
             runs.all[0].finishIfNeeded()
-            #expect(asker.outcome == .success(1))
+            #expect(participant.outcome == .success(1))
             clock.advance(by: .seconds(1_000_000))
         }
         #expect(runs.all.count == 1 && clock.pendingCount == 0)

@@ -121,7 +121,7 @@ struct RemovedDependencyTests {
     }
 
     @Test("L7: an edge that would close a cycle is refused, and all operations run")
-    func circle() async throws {
+    func cycle() async throws {
         NoticeHub.install()
         let operations = ["A", "B", "C"].map { name in
             let operation = QuickWork()

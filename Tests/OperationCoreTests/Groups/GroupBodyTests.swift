@@ -133,7 +133,7 @@ struct GroupBodyTests {
             ? GroupOperation(synchronous: { group in try group.perform(other) })
             : GroupOperation { group in try await group.run(other) }
         group.startOnThread()
-        while group.strangerCount == 0 { await Task.yield() }
+        while group.externalWaitCount == 0 { await Task.yield() }
         group.cancel()
         await group.ended()
         #expect(group.isCancelled && !other.isCancelled && !other.isFinished)

@@ -169,9 +169,9 @@ struct GroupCancellationTests {
             got.withLock { $0 = number }
         }
         group.start()
-        while group.strangerCount == 0 { await Task.yield() }
+        while group.externalWaitCount == 0 { await Task.yield() }
         group.cancel()
-        #expect(group.strangerCount == 1 && !group.isFinished)
+        #expect(group.externalWaitCount == 1 && !group.isFinished)
         stranger.finish(withResult: 4)
         await group.ended()
         #expect(got.withLock { $0 } == 4 && group.isCancelled)

@@ -47,7 +47,7 @@ struct GroupCourse {
             }
             if isPulling {
                 isPulling = false
-                machine.endPull(.nothingMore)
+                machine.endPull(.noMore)
             }
             for slot in blocked { machine.becameReady(slot) }
             waiting.formUnion(blocked)
@@ -56,8 +56,8 @@ struct GroupCourse {
             if let slot = active.min() { end(slot, .success) }
             if let slot = recovering.min() { end(slot, .failure) }
             mayPull = min(mayPull, 0)
-            machine.sourceHasNews()
-            if machine.beginPull() { machine.endPull(.nothingMore) }
+            machine.sourceDidChange()
+            if machine.beginPull() { machine.endPull(.noMore) }
             collect()
             if let flaw = check() { return flaw }
         }
@@ -68,7 +68,7 @@ struct GroupCourse {
 
     private mutating func step() -> String? {
         switch Int.random(in: 0..<16, using: &random) {
-        case 14: machine.sourceHasNews()
+        case 14: machine.sourceDidChange()
         case 15: if mayPull >= 0, random.chance(1, in: 8) { _ = machine.sourceFailed() }
         case 12: recover()
         case 13: answer()
@@ -77,7 +77,7 @@ struct GroupCourse {
             let before = machine.isOver
             switch machine.add(isShielded: isShielded, isReady: isReady) {
             case .refused: return before ? nil : "refused though it is not over"
-            case .doomed(let slot): active.insert(slot)
+            case .toCancel(let slot): active.insert(slot)
             case .taken(let slot):
                 if isReady { waiting.insert(slot) } else { blocked.insert(slot) }
                 if isShielded { shielded.insert(slot) }
@@ -120,12 +120,12 @@ struct GroupCourse {
                 mayPull -= 1
                 switch machine.add(isMade: true) {
                 case .taken(let slot): waiting.insert(slot)
-                case .doomed(let slot): active.insert(slot)
+                case .toCancel(let slot): active.insert(slot)
                 case .refused: break
                 }
                 machine.endPull(.child)
             } else {
-                machine.endPull(mayPull > 0 ? .nothingNow : .nothingMore)
+                machine.endPull(mayPull > 0 ? .notNow : .noMore)
             }
         } else {
             isPulling = machine.beginPull()
@@ -155,7 +155,7 @@ struct GroupCourse {
     }
 
     private mutating func collect() {
-        for slot in machine.takeDoomed() {
+        for slot in machine.takeChildrenToCancel() {
             // The recovery is abandoned.
             if recovering.contains(slot) {
                 end(slot, .failure)
@@ -176,10 +176,10 @@ struct GroupCourse {
         let present = blocked.count + waiting.count + active.count + recovering.count
         if machine.present != present { return "\(machine.present) present instead of \(present)" }
         if machine.active != active.count { return "\(machine.active) active instead of \(active.count)" }
-        if !machine.isDooming, active.count > width, width < 3 { return "more active than the width" }
+        if !machine.isCancellingChildren, active.count > width, width < 3 { return "more active than the width" }
         if !overs.isEmpty, present > 0 || hasBody || isPulling { return "over before all had ended" }
         if overs.count > 1 { return "over twice" }
-        if machine.isDooming, !blocked.union(waiting).union(recovering).isSubset(of: shielded) {
+        if machine.isCancellingChildren, !blocked.union(waiting).union(recovering).isSubset(of: shielded) {
             return "a doomed child waits"
         }
         return nil

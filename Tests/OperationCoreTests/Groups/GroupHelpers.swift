@@ -19,7 +19,7 @@ extension ManagedOperation {
 extension GroupOperation {
     var engineIsRunningBody: Bool { groupEngine?.isRunningBody ?? false }
     var presentCount: Int { groupEngine?.presentCount ?? 0 }
-    var strangerCount: Int { groupEngine?.strangerCount ?? 0 }
+    var externalWaitCount: Int { groupEngine?.externalWaitCount ?? 0 }
 }
 
 extension OperationFailure {

@@ -57,9 +57,10 @@ struct GroupMachineTests {
     @Test func `fail fast: the first child without a result cancels the others`() {
         var (machine, slots) = started(.failFast, children: 3)
         _ = machine.ended(slots[0], .success)
-        #expect(machine.takeDoomed() == [])
+        #expect(machine.takeChildrenToCancel() == [])
         _ = machine.ended(slots[1], .failure)
-        #expect(machine.takeDoomed() == [2] && machine.takeDoomed() == [] && machine.takeOver() == nil)
+        #expect(
+            machine.takeChildrenToCancel() == [2] && machine.takeChildrenToCancel() == [] && machine.takeOver() == nil)
         _ = machine.ended(slots[2], .cancelled)
         #expect(machine.takeOver() == .failure && machine.takeOver() == nil)
     }
@@ -67,15 +68,15 @@ struct GroupMachineTests {
     @Test func `collect all: a failure cancels no child, and fails the group at the end`() {
         var (machine, slots) = started(.collectAll, children: 2)
         _ = machine.ended(slots[0], .failure)
-        #expect(machine.takeDoomed() == [] && machine.takeOver() == nil)
+        #expect(machine.takeChildrenToCancel() == [] && machine.takeOver() == nil)
         _ = machine.ended(slots[1], .success)
         #expect(machine.takeOver() == .failure)
     }
 
     @Test func `first success: failures count only if no child succeeds`() {
         var (machine, slots) = started(.firstSuccess, children: 3)
-        #expect(!machine.ended(slots[0], .failure) && machine.takeDoomed() == [])
-        #expect(machine.ended(slots[1], .success) && machine.takeDoomed() == [2])
+        #expect(!machine.ended(slots[0], .failure) && machine.takeChildrenToCancel() == [])
+        #expect(machine.ended(slots[1], .success) && machine.takeChildrenToCancel() == [2])
         _ = machine.ended(slots[2], .success)
         #expect(machine.takeOver() == .success)
         var (hopeless, all) = started(.firstSuccess, children: 2)
@@ -87,14 +88,16 @@ struct GroupMachineTests {
         var (machine, slots) = started(.quorum(2), children: 4)
         _ = machine.ended(slots[0], .success)
         _ = machine.ended(slots[1], .failure)
-        #expect(machine.takeDoomed() == [])
-        #expect(machine.ended(slots[2], .success) && machine.takeDoomed() == [3])
+        #expect(machine.takeChildrenToCancel() == [])
+        #expect(machine.ended(slots[2], .success) && machine.takeChildrenToCancel() == [3])
         var (hopeless, all) = started(.quorum(3), children: 4)
         _ = hopeless.ended(all[0], .failure)
-        #expect(hopeless.takeDoomed() == [])
+        #expect(hopeless.takeChildrenToCancel() == [])
         _ = hopeless.ended(all[1], .failure)
-        #expect(hopeless.takeDoomed() == [2, 3])
-        #expect(started(.quorum(5), children: 4).0.isDooming && started(.quorum(0), children: 4).0.isDooming)
+        #expect(hopeless.takeChildrenToCancel() == [2, 3])
+        #expect(
+            started(.quorum(5), children: 4).0.isCancellingChildren
+                && started(.quorum(0), children: 4).0.isCancellingChildren)
     }
 
     @Test(arguments: [
@@ -103,7 +106,7 @@ struct GroupMachineTests {
     ])
     func `a group without children is over at its start`(policy: GroupPolicy, isSuccess: Bool) {
         var (machine, _) = started(policy, children: 0)
-        #expect(machine.takeDoomed() == [] && machine.takeOver() == (isSuccess ? .success : .failure))
+        #expect(machine.takeChildrenToCancel() == [] && machine.takeOver() == (isSuccess ? .success : .failure))
         #expect(machine.add() == .refused)
     }
 
@@ -112,8 +115,8 @@ struct GroupMachineTests {
         _ = machine.start()
         _ = (machine.add(), machine.add(isShielded: true), machine.add())
         #expect(machine.takeNext() == 0 && machine.cancel() && !machine.cancel())
-        #expect(machine.takeDoomed() == [0, 2])
-        #expect(machine.add() == .doomed(3) && machine.add(isShielded: true) == .taken(4))
+        #expect(machine.takeChildrenToCancel() == [0, 2])
+        #expect(machine.add() == .toCancel(3) && machine.add(isShielded: true) == .taken(4))
         for slot in [0, 2, 3] as [GroupMachine.Slot] { _ = machine.ended(slot, .cancelled) }
         #expect(machine.takeNext() == 1 && machine.takeNext() == nil && machine.takeOver() == nil)
         _ = machine.ended(1, .success)
@@ -125,8 +128,8 @@ struct GroupMachineTests {
     @Test func `a group canceled before its start cancels shielded children, too`() {
         var machine = GroupMachine(policy: .failFast, width: 1)
         _ = (machine.add(), machine.add(isShielded: true))
-        #expect(machine.cancel() && machine.takeDoomed() == [0, 1])
-        #expect(machine.add(isShielded: true) == .doomed(2) && !machine.start() && machine.takeNext() == nil)
+        #expect(machine.cancel() && machine.takeChildrenToCancel() == [0, 1])
+        #expect(machine.add(isShielded: true) == .toCancel(2) && !machine.start() && machine.takeNext() == nil)
         for slot in [0, 1, 2] as [GroupMachine.Slot] { _ = machine.ended(slot, .cancelled) }
         #expect(machine.takeOver() == .cancelled)
     }
@@ -163,7 +166,7 @@ struct GroupMachineTests {
         let isEarly = machine.beginRecovery(0)
         #expect(!isEarly && machine.start())
         while machine.takeNext() != nil {}
-        #expect(machine.beginRecovery(0) && machine.cancel() && machine.takeDoomed() == [0, 1])
+        #expect(machine.beginRecovery(0) && machine.cancel() && machine.takeChildrenToCancel() == [0, 1])
         #expect(machine.isRecovering(0) && !machine.beginRecovery(1) && machine.beginRecovery(2))
         for slot in [0, 1, 2] as [GroupMachine.Slot] { _ = machine.ended(slot, .failure) }
         #expect(machine.takeOver() == .cancelled && !machine.beginRecovery(0))
@@ -184,14 +187,14 @@ struct GroupMachineTests {
         var machine = GroupMachine(policy: .failFast, width: 1, hasSource: true)
         _ = machine.start()
         let (isFirst, isOver) = (machine.beginPull(), machine.takeOver() != nil)
-        machine.endPull(.nothingNow)
+        machine.endPull(.notNow)
         let isAskedWithoutNews = machine.beginPull()
-        machine.sourceHasNews()
+        machine.sourceDidChange()
         let isAskedAfterNews = machine.beginPull()
-        machine.sourceHasNews()
-        machine.endPull(.nothingNow)
+        machine.sourceDidChange()
+        machine.endPull(.notNow)
         let isAskedAfterNewsInBetween = machine.beginPull()
-        machine.endPull(.nothingMore)
+        machine.endPull(.noMore)
         #expect(isFirst && !isOver && !isAskedWithoutNews && isAskedAfterNews && isAskedAfterNewsInBetween)
         #expect(machine.takeOver() == .success)
     }
@@ -202,7 +205,7 @@ struct GroupMachineTests {
         (.quorum(2), [], .failure),
     ])
     func `a failing source counts like a failing child`(
-        policy: GroupPolicy, doomed: [GroupMachine.Slot], verdict: GroupMachine.Verdict
+        policy: GroupPolicy, toCancel: [GroupMachine.Slot], verdict: GroupMachine.Verdict
     ) {
         var machine = GroupMachine(policy: policy, hasSource: true)
         _ = machine.start()
@@ -210,10 +213,10 @@ struct GroupMachineTests {
         _ = machine.add(isMade: true)
         machine.endPull(.child)
         let (isFirst, counts) = (machine.takeNext(), machine.sourceFailed())
-        #expect(isFirst == 0 && counts && machine.takeDoomed() == doomed && machine.takeOver() == nil)
-        if machine.beginPull() { machine.endPull(.nothingMore) }
+        #expect(isFirst == 0 && counts && machine.takeChildrenToCancel() == toCancel && machine.takeOver() == nil)
+        if machine.beginPull() { machine.endPull(.noMore) }
         _ = machine.ended(0, .success)
-        #expect(machine.takeDoomed() == [] && machine.takeOver() == verdict)
+        #expect(machine.takeChildrenToCancel() == [] && machine.takeOver() == verdict)
         let isLate = !machine.sourceFailed()
         #expect(isLate)
     }

@@ -120,10 +120,10 @@ struct GroupMomentTests {
             return nil
         }
         group.start()
-        while group.strangerCount == 0 { await Task.yield() }
+        while group.externalWaitCount == 0 { await Task.yield() }
         waits.withLock { $0 }?.cancel()
         #expect(try await group.value?.code == .taskCancelled)
-        #expect(!other.isCancelled && group.strangerCount == 0)
+        #expect(!other.isCancelled && group.externalWaitCount == 0)
         other.finish(withResult: 1)
     }
 

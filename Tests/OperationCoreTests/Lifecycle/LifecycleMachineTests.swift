@@ -9,7 +9,7 @@ private enum Event: CaseIterable {
     case startReady, startUnready, startDelayed, startPreparing, startUnadmitted, enterBody
     case dependenciesEnded, turnCame, turnCameDelayed, turnCameUnadmitted, delayEnded
     case admitted, admittedAtOnce, admittedAtOnceDelayed
-    case succeed, fail, failByRule, cancel, cancellationTold
+    case succeed, fail, failByRule, cancel, cancellationNotified
     case bodyReturned, end, suspend, resume
 }
 
@@ -27,9 +27,13 @@ struct LifecycleMachineTests {
             if let ending = before.ending {
                 #expect(after.ending == ending, "\(event) changed \(before) to \(after)")
             }
-            if before.isTold { #expect(after.isTold, "\(event) took back a reported outcome: \(before)") }
+            if before.isOutcomeReported {
+                #expect(after.isOutcomeReported, "\(event) took back a reported outcome: \(before)")
+            }
             if before.isFinished { #expect(after == before, "\(event) moved a finished machine: \(after)") }
-            if after.isFinished { #expect(after.isTold && after.isStarted, "\(event) ended \(before) early") }
+            if after.isFinished {
+                #expect(after.isOutcomeReported && after.isStarted, "\(event) ended \(before) early")
+            }
         }
     }
 
@@ -53,11 +57,11 @@ struct LifecycleMachineTests {
         for machine in states(style: style) where machine.ending == nil {
             var cancelled = machine
             let action = cancelled.cancel(style: style)
-            #expect(action != .refuse && cancelled.isTold && cancelled.state == .cancelled)
+            #expect(action != .refuse && cancelled.isOutcomeReported && cancelled.state == .cancelled)
             var finished = machine
             let finish = finished.finish(.success, style: style)
-            #expect(finish == .tellAndEnd || finish == .keep)
-            #expect(finished.isTold == (finish == .tellAndEnd))
+            #expect(finish == .notifyAndEnd || finish == .keep)
+            #expect(finished.isOutcomeReported == (finish == .notifyAndEnd))
         }
     }
 
@@ -78,9 +82,9 @@ struct LifecycleMachineTests {
         for (before, event, after) in transitions(style: .atOnce)
         where event == .failByRule && before.ending == nil && !before.isExecuting {
             #expect(after.ending == .failure && after.ignoresDependencies, "\(before) became \(after)")
-            #expect(after.isTold == before.isStartAwaited, "\(before) became \(after)")
+            #expect(after.isOutcomeReported == before.isStartAwaited, "\(before) became \(after)")
             var started = after
-            #expect(after.isTold || started.start(isReady: false, hasDelay: false) == .tellAndEnd)
+            #expect(after.isOutcomeReported || started.start(isReady: false, hasDelay: false) == .notifyAndEnd)
         }
     }
 
@@ -162,7 +166,7 @@ struct LifecycleMachineTests {
         case .fail: _ = machine.finish(.failure, style: style)
         case .failByRule: _ = machine.failByRule()
         case .cancel: _ = machine.cancel(style: style)
-        case .cancellationTold: _ = machine.cancellationTold()
+        case .cancellationNotified: _ = machine.cancellationNotified()
         // Only the body of a synchronous operation reports that it returned.
         case .bodyReturned: if style == .whenBodyReturns { _ = machine.bodyReturned() }
         case .end: _ = machine.end()

@@ -75,7 +75,7 @@ struct OperationModel: Hashable {
         /// Whether the test released it, so that commands and views no longer include it.
         var isDropped = false
         var ending: ModelEnding?
-        var isTold = false
+        var isOutcomeReported = false
         var isEnded = false
         var dependencies: Set<Int> = []
         var handlers = 0
@@ -121,16 +121,16 @@ struct OperationModel: Hashable {
             all[index].dependencies.remove(other)
             resume(index)
         case .setHandlers(let index):
-            guard all[index].isTold else { return all[index].handlers = 1 }
+            guard all[index].isOutcomeReported else { return all[index].handlers = 1 }
             callHandlers(index, 1)
         case .observe(let index):
-            guard let ending = all[index].ending, all[index].isTold else { return all[index].observers += 1 }
+            guard let ending = all[index].ending, all[index].isOutcomeReported else { return all[index].observers += 1 }
             all[index].told.append(ending)
         }
     }
 
     private func state(of one: One) -> OperationState {
-        guard one.isTold else { return one.isBegun ? .executing : .notStarted }
+        guard one.isOutcomeReported else { return one.isBegun ? .executing : .notStarted }
         return one.ending == .cancelled ? .cancelled : .finished
     }
 
@@ -147,7 +147,7 @@ struct OperationModel: Hashable {
     private mutating func advance(_ index: Int) {
         guard all[index].isStartAsked, !all[index].isBegun, !all[index].isEnded, isReady(index) else { return }
         if all[index].ending != nil {
-            tell(index)
+            notify(index)
             end(index)
             return
         }
@@ -183,7 +183,7 @@ struct OperationModel: Hashable {
             if all[index].ending == nil { all[index].ending = .success(index) }
             return
         }
-        tell(index)
+        notify(index)
         end(index)
     }
 
@@ -199,7 +199,7 @@ struct OperationModel: Hashable {
         } else {
             guard all[index].isBegun, all[index].kind != .sync else { return }
         }
-        tell(index)
+        notify(index)
         end(index)
     }
 
@@ -210,7 +210,7 @@ struct OperationModel: Hashable {
         }
         all[index].ending = .cancelled
         all[index].hasTurn = false
-        tell(index)
+        notify(index)
         if all[index].isBegun {
             if all[index].kind == .atOnce { end(index) }
         } else if all[index].isStartAsked {
@@ -218,9 +218,9 @@ struct OperationModel: Hashable {
         }
     }
 
-    private mutating func tell(_ index: Int) {
-        guard let ending = all[index].ending, !all[index].isTold else { return }
-        all[index].isTold = true
+    private mutating func notify(_ index: Int) {
+        guard let ending = all[index].ending, !all[index].isOutcomeReported else { return }
+        all[index].isOutcomeReported = true
         all[index].told += Array(repeating: ending, count: all[index].observers)
         callHandlers(index, all[index].handlers)
     }

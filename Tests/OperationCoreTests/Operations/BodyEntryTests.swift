@@ -61,8 +61,8 @@ struct BodyEntryTests {
         var machine = begun()
         if isSuspended { _ = machine.suspend() }
         let action = machine.cancel(style: style)
-        #expect(action == (style == .atOnce ? .tellAndEnd : .tell))
-        let told = machine.cancellationTold()
+        #expect(action == (style == .atOnce ? .notifyAndEnd : .notify))
+        let told = machine.cancellationNotified()
         #expect(told == (style == .atOnce ? .none : .awaitEntry))
         let isEntered = machine.enterBody()
         #expect(!isEntered)
@@ -78,15 +78,15 @@ struct BodyEntryTests {
         let action = machine.cancel(style: style)
         let isEntered = machine.enterBody()
         let returned = machine.bodyReturned()
-        let told = machine.cancellationTold()
-        #expect(action == .tell && !isEntered && returned == nil && told == .end)
+        let told = machine.cancellationNotified()
+        #expect(action == .notify && !isEntered && returned == nil && told == .end)
     }
 
     @Test func `the machine stops a body that has begun`() {
         var machine = begun()
         let isEntered = machine.enterBody()
         let action = machine.cancel(style: .atOnce)
-        #expect(isEntered && action == .tellStopAndEnd)
+        #expect(isEntered && action == .notifyStopAndEnd)
     }
 
     /// A started machine that has to prepare before the body.

@@ -143,12 +143,12 @@ struct SuspensionTests {
     }
 
     @Test func `a timeout that begins during didSuspend is paused as well`() async throws {
-        let clock = HookClock(), told = Gate(), goesOn = Gate(), done = Gate()
+        let clock = HookClock(), told = Gate(), continues = Gate(), done = Gate()
         let operation = HandDriven(
             hooks: .init(suspend: { operation in
                 operation.resume()
                 told.open()
-                goesOn.wait()
+                continues.wait()
             }))
         operation.setTimeout(.seconds(10), on: clock)
         // The clock is read while the operation executes and before its timer is scheduled.
@@ -162,7 +162,7 @@ struct SuspensionTests {
         try await TestThread.run {
             operation.start()
             #expect(operation.suspend())
-            goesOn.open()
+            continues.open()
             done.wait()
         }
         #expect(operation.state == .suspended)

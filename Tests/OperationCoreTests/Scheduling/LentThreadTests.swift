@@ -36,10 +36,10 @@ struct LentThreadTests {
         let row = (0..<3).map { made("\($0)") }
         let queue = try makeQueue(row)
         for index in 0..<2 {
-            LentThread.lend { row[index].finish(withResult: 0) }
+            BorrowedThread.run { row[index].finish(withResult: 0) }
             #expect(row[index + 1].state == .executing && workers.count == 0)
         }
-        LentThread.lend { row[2].finish(withResult: 0) }
+        BorrowedThread.run { row[2].finish(withResult: 0) }
         #expect(order.events == ["0", "1", "2"] && queue.counts.finished == 3 && workers.count == 0)
     }
 
@@ -47,7 +47,7 @@ struct LentThreadTests {
         let row = [made("first"), made("next")]
         let queue = try makeQueue(row)
         row[0].whenEnded { [order] in order.record("told") }
-        LentThread.lend { row[0].finish(withResult: 0) }
+        BorrowedThread.run { row[0].finish(withResult: 0) }
         #expect(order.events == ["first", "next", "told"])
         row[1].finish(withResult: 0)
         #expect(queue.counts.finished == 2)
@@ -67,11 +67,11 @@ struct LentThreadTests {
     @Test func `operations that may take long, and those after them, start on a queue thread`() throws {
         let row = [made("first"), made("long", isBrief: false), made("last")]
         let queue = try makeQueue(row)
-        LentThread.lend { row[0].finish(withResult: 0) }
+        BorrowedThread.run { row[0].finish(withResult: 0) }
         #expect(order.events == ["first"] && workers.count == 1)
         workers.runAll()
         #expect(order.events == ["first", "long"])
-        LentThread.lend { row[1].finish(withResult: 0) }
+        BorrowedThread.run { row[1].finish(withResult: 0) }
         #expect(order.events == ["first", "long", "last"])
         row[2].finish(withResult: 0)
         #expect(queue.counts.finished == 3)
@@ -89,7 +89,7 @@ struct LentThreadTests {
             let first = made("first"), queue = workers.makeQueue("lent", width: 1)
             try queue.add([first, next])
             workers.runAll()
-            LentThread.lend { first.finish(withResult: 0) }
+            BorrowedThread.run { first.finish(withResult: 0) }
             #expect(next.state == .notStarted, "\(next.name ?? "")")
             next.cancel()
             workers.runAll()
@@ -104,7 +104,7 @@ struct LentThreadTests {
         workers.runAll()
         try queue.add(
             (0..<20_000).map { HandDriven("\($0)", isBrief: true, hooks: .init { $0.finish(withResult: 0) }) })
-        LentThread.lend { first.finish(withResult: 0) }
+        BorrowedThread.run { first.finish(withResult: 0) }
         // The second operation ended on this thread. The others are left for a thread of the queue.
         #expect(queue.counts.finished == 2 && workers.count == 1)
         workers.runAll()
@@ -115,7 +115,7 @@ struct LentThreadTests {
         let row = (0..<3).map { made("\($0)") }
         let queue = try makeQueue(row)
         queue.isSuspended = true
-        LentThread.lend { row[0].finish(withResult: 0) }
+        BorrowedThread.run { row[0].finish(withResult: 0) }
         #expect(order.events == ["0"] && workers.count == 0)
         queue.isSuspended = false
         workers.runAll()

@@ -32,7 +32,7 @@ struct QueueDealingTests {
         let queue = workers.makeQueue("dealt", width: 1), operations = names(0..<count).map { made($0) }
         try queue.add(operations)
         while order.count < begun { workers.step() }
-        #expect(queue.engine.dealtCount > 0)
+        #expect(queue.engine.assignedCount > 0)
         return (queue, operations)
     }
 
@@ -87,7 +87,7 @@ struct QueueDealingTests {
         let (queue, operations) = try dealtQueue(40, begun: 10)
         // The thread has not reported the last operation that ended.
         #expect(queue.counts.finished == 9 && queue.counts.running == 1 && queue.counts.ready == 30)
-        #expect(queue.engine.dealtCount == 0)
+        #expect(queue.engine.assignedCount == 0)
         while order.count < 15 { workers.step() }
         let snapshot = queue.snapshot
         #expect(Set(snapshot.entries(.ready).compactMap(\.name)) == Set(names(15..<40)))
@@ -103,11 +103,11 @@ struct QueueDealingTests {
     @Test func `recording a queue stops batching and records each remaining operation`() async throws {
         let (queue, _) = try dealtQueue(40, begun: 10)
         queue.recording = QueueRecording()
-        #expect(queue.engine.dealtCount == 0)
+        #expect(queue.engine.assignedCount == 0)
         workers.runAll()
         // The last operation that ran was not reported.
         #expect(queue.record.runs.count == 31)
-        #expect(queue.engine.dealtCount == 0)
+        #expect(queue.engine.assignedCount == 0)
     }
 
     @Test func `a failure of a batched operation is reported`() throws {
@@ -133,10 +133,10 @@ struct QueueDealingTests {
         let queue = workers.makeQueue("freed", width: 2), slow = HandDriven("slow")
         try addClosures(0..<12, to: queue)
         try queue.add(slow)
-        while queue.engine.dealtCount == 0 || queue.engine.ticketCount > 1 { workers.step(0) }
+        while queue.engine.assignedCount == 0 || queue.engine.ticketCount > 1 { workers.step(0) }
         // The second thread takes the slow operation, which keeps its slot, and leaves.
         for _ in 0..<5 where workers.count > 1 { workers.step(1) }
-        #expect(slow.state == .executing && workers.count == 1 && queue.engine.dealtCount > 0)
+        #expect(slow.state == .executing && workers.count == 1 && queue.engine.assignedCount > 0)
         slow.finish(withResult: 1)
         #expect(workers.count == 2)
         workers.runAll()
@@ -155,7 +155,7 @@ struct QueueDealingTests {
         try queue.addBarrier(barrier)
         try queue.add(priority: .veryHigh) { [order] in order.record("behind") }
         while order.count < 20 { workers.step() }
-        #expect(queue.engine.dealtCount > 0)
+        #expect(queue.engine.assignedCount > 0)
         barrier.cancel()
         workers.runAll()
         #expect(place(of: "behind") <= 21)
@@ -165,7 +165,7 @@ struct QueueDealingTests {
         let (queue, _) = try dealtQueue(60, begun: 10)
         queue.ageing = 1
         while order.count < 20 { workers.step() }
-        #expect(queue.engine.dealtCount > 0)
+        #expect(queue.engine.assignedCount > 0)
         try queue.add(priority: .low) { [order] in order.record("low") }
         workers.runAll()
         #expect(place(of: "low") <= 22)
@@ -174,7 +174,7 @@ struct QueueDealingTests {
     @Test func `batched operations are not stuck behind a body that blocks`() throws {
         let queue = workers.makeQueue("stuck", width: 2)
         try addClosures(0..<40, to: queue)
-        while queue.engine.dealtCount < 2 || order.count < 6 { workers.step(0) }
+        while queue.engine.assignedCount < 2 || order.count < 6 { workers.step(0) }
         workers.step(0)
         // From now on, its body blocks, so it takes no step.
         for number in 40..<600 {
@@ -205,7 +205,7 @@ struct QueueDealingTests {
         }
         while workers.count < 2 { await Task.yield() }
         while order.count < 10 { workers.step(1) }
-        #expect(queue.engine.dealtCount > 0)
+        #expect(queue.engine.assignedCount > 0)
         never.startAndFinish(withResult: 1)
         while queue.engine.returningCount == 0 { await Task.yield() }
         for _ in 0..<10 where queue.engine.returningCount > 0 { workers.step(1) }

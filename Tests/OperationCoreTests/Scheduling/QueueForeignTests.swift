@@ -141,7 +141,7 @@ struct QueueForeignTests {
         _ width: Int
     ) async throws {
         let queue = QueueManager("chain", width: width), order = EventRecorder<Int>()
-        queue.engine.stopPatrol()
+        queue.engine.stopPolling()
         queue.isSuspended = true
         var last: Operation?
         for number in 0..<400 {
@@ -157,7 +157,7 @@ struct QueueForeignTests {
 
     @Test func `a graph of plain and own operations runs without the polling timer`() async throws {
         let queue = QueueManager("graph", width: 2), count = Tally()
-        queue.engine.stopPatrol()
+        queue.engine.stopPolling()
         queue.isSuspended = true
         var layer: [Operation] = []
         for number in 0..<60 {

@@ -128,9 +128,9 @@ struct QueueSettingTests {
         #expect(a.dependencies + b.dependencies == [])
         #expect(!a.isCancelled && !b.isCancelled)
         try a.depend(on: b, otherwise: .cancel)
-        let circle = error { () throws(QueueError) in try queue.addChain([a, b]) }
-        #expect(circle?.code == .chain)
-        #expect(circle?.message.contains("a") == true)
+        let cycle = error { () throws(QueueError) in try queue.addChain([a, b]) }
+        #expect(cycle?.code == .chain)
+        #expect(cycle?.message.contains("a") == true)
         a.removeDependency(b)
         #expect(queue.engine.operations == [])
         try queue.addChain([a, b])
@@ -272,7 +272,7 @@ struct QueueSettingTests {
             adding.cancel()
             await adding.value
         }
-        #expect(queue.engine.drainerCount <= 64 && queue.engine.roomWaiterCount <= 64)
+        #expect(queue.engine.drainWaiterCount <= 64 && queue.engine.roomWaiterCount <= 64)
         queue.isSuspended = false
         await queue.drained()
     }

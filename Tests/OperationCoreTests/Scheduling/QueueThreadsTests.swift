@@ -45,7 +45,7 @@ struct QueueThreadsTests {
                 if count % startingEach == 0 { starts += 1 }
                 _ = threads.look(.init(starts: starts, usedTime: usedTime, now: now), canStart: true)
                 // Surplus threads leave after they have run their operation.
-                if count % startingEach == 0, !threads.mayGoOn { threads.leave() }
+                if count % startingEach == 0, !threads.mayContinue { threads.leave() }
             }
         }
     }

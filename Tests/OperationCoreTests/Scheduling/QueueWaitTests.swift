@@ -259,7 +259,7 @@ struct QueueWaitTests {
     }
 
     @Test func `a body whose operation ended resumes without waiting for a slot`() async throws {
-        let queue = QueueManager("ended", width: 1), order = EventRecorder<String>(), goesOn = Gate()
+        let queue = QueueManager("ended", width: 1), order = EventRecorder<String>(), continues = Gate()
         let (first, second) = (HandDriven("first"), HandDriven("second"))
         let blocked = HandDriven(
             "blocked",
@@ -271,7 +271,7 @@ struct QueueWaitTests {
             hooks: .init(main: { _ in
                 second.waitUntilFinished()
                 order.record("ended")
-                goesOn.open()
+                continues.open()
             }))
         let holder = HandDriven("holder")
         try queue.add([blocked, ended, holder])
@@ -281,7 +281,7 @@ struct QueueWaitTests {
             while queue.engine.returningCount <= number { await Task.yield() }
         }
         ended.finish(withResult: 1)
-        await goesOn.passage()
+        await continues.passage()
         #expect(order.events == ["ended"])
         holder.finish(withResult: 1)
         while order.count < 2 { await Task.yield() }

@@ -153,7 +153,7 @@ extension SchedulerScenario {
         history.append("finishes \(member.number)")
         let finish = { (member.operation as? HandDriven)?.finish(withResult: member.number) ?? () }
         // The next operation may start on the same thread before the end is reported to all.
-        if generator.chance(1, in: 2) { LentThread.lend(finish) } else { finish() }
+        if generator.chance(1, in: 2) { BorrowedThread.run(finish) } else { finish() }
         return true
     }
 

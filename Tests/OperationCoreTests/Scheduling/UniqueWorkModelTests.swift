@@ -83,7 +83,7 @@ struct UniqueWorkModelTests {
         switch departure {
         case .nothing: return next == nil ? nil : "no turn came"
         case .opens(let turn): return position == 0 && turn === next?.turn ? nil : "the wrong turn came"
-        case .closesUp(let gone, let turn, let ahead):
+        case .closesGap(let gone, let turn, let ahead):
             guard position > 0, gone === left.turn, turn === next?.turn else { return "the wrong one closed up" }
             let expected = line[position - 1]
             return ahead.work === expected.work && ahead.turn === expected.openTurn ? nil : "closed up behind another"

@@ -86,7 +86,7 @@ struct CategoryQueueModelTests {
                 let queue = random.chance(3, in: 4) ? Int.random(in: 0..<3, using: &random) : nil
                 var party = Known.Party(number: step, keys: keys, queue: queue, isImmediate: queue == nil)
                 if let queue {
-                    machine.lineUp(step, for: demands(keys), in: ObjectIdentifier(sources[queue]))
+                    machine.enqueue(step, for: demands(keys), in: ObjectIdentifier(sources[queue]))
                 } else if machine.ask(step, for: demands(keys)) {
                     party.standing = .held
                 }

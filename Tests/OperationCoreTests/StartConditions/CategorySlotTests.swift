@@ -35,10 +35,10 @@ struct CategorySlotTests {
     func noDeadlock() async throws {
         let narrow = QueueManager("narrow", width: 1), other = QueueManager("other")
         let awaited = closure(1), behind = closure(2)
-        let hasBegun = Gate(), mayGoOn = Gate()
+        let hasBegun = Gate(), mayContinue = Gate()
         let body = TaskOperation<Int, any Error> {
             hasBegun.open()
-            await mayGoOn.passage()
+            await mayContinue.passage()
             try other.add(awaited)
             return try await awaited.value
         }
@@ -47,7 +47,7 @@ struct CategorySlotTests {
         try narrow.add(behind)
         #expect(await eventually { category.waiters == [behind] })
         #expect(category.holders.isEmpty)
-        mayGoOn.open()
+        mayContinue.open()
         #expect(try await body.value == 1)
         #expect(try await behind.value == 2)
     }

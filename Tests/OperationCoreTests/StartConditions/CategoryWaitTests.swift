@@ -59,7 +59,7 @@ private struct Traffic {
         let demands = keys.map { CategoryMachine<Int, Int>.Demand($0, limit: 1) }
         if let queue {
             lines[queue].append(next)
-            machine.lineUp(next, for: demands, in: ObjectIdentifier(sources[queue]))
+            machine.enqueue(next, for: demands, in: ObjectIdentifier(sources[queue]))
         } else if machine.ask(next, for: demands) {
             hold(next)
         }
@@ -97,7 +97,7 @@ private struct Traffic {
         parties[number]?.called = nil
         let demands = party.keys.map { CategoryMachine<Int, Int>.Demand($0, limit: 1) }
         if machine.ask(number, for: demands, in: ObjectIdentifier(sources[queue])) { return hold(number) }
-        guard let time = machine.patience(of: number) else { return }
+        guard let time = machine.slotWaitLimit(of: number) else { return }
         parties[number]?.seatedUntil = self.time + Int(time / .milliseconds(1))
         hold(machine.promote(number))
     }

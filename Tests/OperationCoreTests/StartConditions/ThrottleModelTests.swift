@@ -47,7 +47,7 @@ struct ThrottleModelTests {
                 if reply.granted != model.wake(now) {
                     return "step \(step): granted \(String(describing: reply.granted))"
                 }
-                var answer = ThrottleMachine<Int>.Answer.waits
+                var answer = ThrottleMachine<Int>.Decision.waits
                 var replaced: [Int] = []
                 if model.runner == nil, model.restEnd <= now {
                     answer = .granted

@@ -64,8 +64,8 @@ struct FileWriteFolderTests {
                     FileWriteOperation(Data(), to: folder["\(round)/sub/\(number)"], options: options)
                         .intercepted { call in
                             // Half of the writes fail as late as possible, and remove their directories.
-                            let isDoomed = number % 2 == 0 && call.kind == .rename
-                            return isDoomed ? .fail(EIO) : .proceed
+                            let isCancelledByGroup = number % 2 == 0 && call.kind == .rename
+                            return isCancelledByGroup ? .fail(EIO) : .proceed
                         }
                 }
                 team.run(operations.map { operation in { operation.start() } })

@@ -43,7 +43,7 @@ extension AttemptWorld {
             actors[index].hasPlace = false
             actors[index].pauseEnds = now.advanced(by: pause)
         case .rest: actors[index].hasPlace = false
-        case .takePlace:
+        case .takeSlot:
             actors[index].hasPlace = true
             move(index) { $0.returned($0.attempt) }
         case .conclude: end(index, actors[index].used == nil ? .failure("no credential") : .success)
@@ -112,7 +112,7 @@ extension AttemptWorld {
         guard let version = actors[index].used, actors[index].outcome == nil else { return }
         let isSecond = actors[index].rejectedAt.map { version > $0 } ?? false
         actors[index].rejectedAt = actors[index].rejectedAt ?? realm.version
-        if !isSecond { perform(realm.noteRejected(version, now: now)) }
+        if !isSecond { perform(realm.recordRejection(version, now: now)) }
     }
 
     mutating func decide(_ index: Int) {

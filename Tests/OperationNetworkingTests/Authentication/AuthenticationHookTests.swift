@@ -119,11 +119,11 @@ struct AuthenticationHookTests {
 
     @Test("A task that outlives its refresh gets credentials like any other task")
     func taskLeftBehind() async throws {
-        let bench = try TokenBench(), goesOn = Gate(), left = Shared<Task<String, any Error>?>(nil)
+        let bench = try TokenBench(), continues = Gate(), left = Shared<Task<String, any Error>?>(nil)
         let later = Shared<Authenticator<String>?>(nil)
         let authenticator = bench.authenticator(refresh: {
             left.value = Task {
-                await goesOn.passage()
+                await continues.passage()
                 guard let authenticator = later.value else { throw Refusal() }
                 return try await bench.operation(authenticator).run()
             }
@@ -131,7 +131,7 @@ struct AuthenticationHookTests {
         })
         later.value = authenticator
         #expect(try await bench.operation(authenticator).run() == "Hello")
-        goesOn.open()
+        continues.open()
         #expect(try await left.value?.value == "Hello")
         #expect(bench.server.requests.map { $0["Authorization"] } == ["Bearer old", "Bearer new", "Bearer new"])
         later.value = nil

@@ -97,7 +97,7 @@ struct LateRejectionTests {
 private final class SlowReader: AttemptPolicy {
     let entered = Gate(), leave = Gate(), left = Gate()
 
-    var rank: Int { AttemptRank.hand }
+    var rank: Int { AttemptRank.manual }
 
     func refuses(_ head: ResponseHead, of request: NetworkRequest, _ number: Int) -> Bool {
         guard number == 1 else { return false }
@@ -106,7 +106,7 @@ private final class SlowReader: AttemptPolicy {
         return false
     }
 
-    func decide(_ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping AttemptAnswer.Handler) {
+    func decide(_ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping AttemptPolicyDecision.Handler) {
         answer(nil)
     }
 

@@ -29,7 +29,7 @@ struct PostponementMachineTests {
             ("another refresh", { $0.refreshed(7, "C") + "; " + $0.failed(7) }),
             ("set", { $0.set("D") }),
             ("signed out of", { Play.text($0.machine.signOut()) }),
-            ("given up", { $0.giveUp() }), ("noted", { $0.noteRejected($0.machine.version) }),
+            ("given up", { $0.giveUp() }), ("noted", { $0.recordRejection($0.machine.version) }),
         ]
         let wanted: [String: [String]] = [
             "absent": [
@@ -136,7 +136,7 @@ struct PostponementMachineTests {
         #expect(play.giveUp() == "fail [1] failed")
         #expect(play.want() == "wait 2, refresh 2 of nothing")
         #expect(play.set("A") == "drop 2, release [2]")
-        #expect(play.noteRejected(1) == "refresh 3 of A")
+        #expect(play.recordRejection(1) == "refresh 3 of A")
         #expect(play.giveUp() == "")
         #expect(play.reject(1) == "wait 3, refresh 4 of A")
     }

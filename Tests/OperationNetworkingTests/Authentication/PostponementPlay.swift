@@ -46,7 +46,7 @@ final class PostponementPlay {
         Self.text(machine.refreshFailed(number, Machine.Failure(kind, mayPass: mayPass, pause: pause), now: now))
     }
     func giveUp() -> String { Self.text(machine.failWaiting(Machine.Failure(.failed), now: now)) }
-    func noteRejected(_ version: Int) -> String { Self.text(machine.noteRejected(version, now: now)) }
+    func recordRejection(_ version: Int) -> String { Self.text(machine.recordRejection(version, now: now)) }
     func pass(_ time: Duration) -> String {
         now = now.advanced(by: time)
         return Self.text(machine.passTime(now))

@@ -68,8 +68,8 @@ struct PostponementRefreshTests {
             for _ in 0..<3 { _ = play.want() }
             #expect(play.failed(1, mayPass: true) == "release [1], call at 1041")
             if isNoted {
-                #expect(play.noteRejected(0) == "", "an older version says nothing about this credential")
-                #expect(play.noteRejected(1) == "fail [2, 3] failed")
+                #expect(play.recordRejection(0) == "", "an older version says nothing about this credential")
+                #expect(play.recordRejection(1) == "fail [2, 3] failed")
             } else {
                 #expect(play.reject(1) == "fail failed, fail [2, 3] failed")
             }
@@ -109,8 +109,8 @@ struct PostponementRefreshTests {
         for isNoted in [true, false] {
             let play = Play.refreshingEarly()
             _ = play.failed(1, mayPass: true, pause: .seconds(30))
-            #expect((isNoted ? play.noteRejected(1) : play.reject(1)) == (isNoted ? "" : "fail failed"))
-            #expect(play.want() == "fail failed" && !play.machine.mayLeave(1))
+            #expect((isNoted ? play.recordRejection(1) : play.reject(1)) == (isNoted ? "" : "fail failed"))
+            #expect(play.want() == "fail failed" && !play.machine.maySend(1))
             _ = play.pass(.seconds(30))
             #expect(play.want() == "wait 2, refresh 2 of A")
         }
@@ -123,14 +123,14 @@ struct PostponementRefreshTests {
             _ = play.set("A", lifetime: .seconds(100))
             _ = play.pass(.seconds(40))
             #expect(play.want() == "wait 1, refresh 1 of A")
-            #expect((isNoted ? play.noteRejected(1) : play.reject(1)) == (isNoted ? "" : "wait 2"))
+            #expect((isNoted ? play.recordRejection(1) : play.reject(1)) == (isNoted ? "" : "wait 2"))
             #expect(play.failed(1, mayPass: true) == (isNoted ? "fail [1] failed" : "fail [1, 2] failed"))
             #expect(play.want() == "fail failed")
             // The rejection of an older version has no effect.
             _ = play.set("B", lifetime: .seconds(100))
             _ = play.pass(.seconds(40))
             _ = play.want()
-            _ = play.noteRejected(1)
+            _ = play.recordRejection(1)
             #expect(play.failed(2, mayPass: true).hasPrefix("release"))
         }
     }

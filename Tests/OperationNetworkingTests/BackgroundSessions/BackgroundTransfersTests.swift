@@ -201,11 +201,11 @@ struct BackgroundTransfersTests {
     @Test func `closing the session waits for a transfer that another thread creates`() async throws {
         let bench = BackgroundBench(), recorder = TransferRecorder()
         defer { bench.remove() }
-        let (isMaking, mayGoOn, order) = (Gate(), Gate(), EventRecorder<String>())
+        let (isMaking, mayContinue, order) = (Gate(), Gate(), EventRecorder<String>())
         bench.system.whenMade.withLock {
             $0 = {
                 isMaking.open()
-                mayGoOn.wait()
+                mayContinue.wait()
                 order.record("made")
             }
         }
@@ -216,7 +216,7 @@ struct BackgroundTransfersTests {
             order.record("closed")
         }.start()
         try await waitUntil("the closing") { [session = bench.session] in session.isClosed }
-        mayGoOn.open()
+        mayContinue.open()
         #expect(await order.events(atLeast: 2) == ["made", "closed"])
         #expect(await recorder.ended().code == .sessionClosed)
     }

@@ -50,32 +50,32 @@ struct KernelModel {
             if running.remove(link) != nil {
                 // The kernel reports no message for the removed routes.
                 routes.remove(link)
-                tell(writer.link(link, "eth\(link)", flags: 0x1002))
+                notify(writer.link(link, "eth\(link)", flags: 0x1002))
             } else {
                 running.insert(link)
-                tell(writer.link(link, "eth\(link)", flags: 0x1043))
+                notify(writer.link(link, "eth\(link)", flags: 0x1043))
             }
         case 2: add(UInt8.random(in: 1...2, using: &generator), to: link, writer)
         case 3:
             guard let last = addresses[link]?.randomElement(using: &generator) else { return }
             addresses[link]?.remove(last)
             if addresses[link]?.isEmpty == true { routes.remove(link) }
-            tell(writer.address(link, [192, 0, UInt8(link), last], isGone: true))
+            notify(writer.address(link, [192, 0, UInt8(link), last], isGone: true))
         case 4:
             guard running.contains(link), addresses[link]?.isEmpty == false else { return }
             routes.insert(link)
-            tell(writer.route(link: link))
+            notify(writer.route(link: link))
         default:
-            if routes.remove(link) != nil { tell(writer.route(link: link, isGone: true)) }
+            if routes.remove(link) != nil { notify(writer.route(link: link, isGone: true)) }
         }
     }
 
     private mutating func add(_ number: UInt8, to link: Int32, _ writer: NetlinkWriter) {
         addresses[link, default: []].insert(number)
-        tell(writer.address(link, [192, 0, UInt8(link), number]))
+        notify(writer.address(link, [192, 0, UInt8(link), number]))
     }
 
-    private mutating func tell(_ message: [UInt8]) {
+    private mutating func notify(_ message: [UInt8]) {
         if !isCongested, waiting.count < room { return waiting.append(message) }
         if !isCongested { isOverrun = true }
         isCongested = true

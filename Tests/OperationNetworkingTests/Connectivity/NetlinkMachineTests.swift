@@ -40,10 +40,10 @@ struct NetlinkMachineTests {
         #expect(requests(actions) == [22])
         for datagram in NetlinkRecording.addresses { actions += machine.receive(datagram[...]) }
         #expect(requests(actions) == [22, 26])
-        #expect(!actions.contains(.tell(.unsatisfied)))
+        #expect(!actions.contains(.notify(.unsatisfied)))
         actions = []
         for datagram in NetlinkRecording.routes { actions += machine.receive(datagram[...]) }
-        #expect(actions == [.tell(Connectivity(.satisfied, interfaces: [.wired]))])
+        #expect(actions == [.notify(Connectivity(.satisfied, interfaces: [.wired]))])
         #expect(machine.isSettled)
     }
 
@@ -60,7 +60,7 @@ struct NetlinkMachineTests {
             #expect(requests(actions) == [26])
             #expect(actions.count == 1, "nothing was reported")
             #expect(
-                machine.receive(NetlinkWriter(sequence: 4, port: port).done()[...]) == [.tell(.unsatisfied)])
+                machine.receive(NetlinkWriter(sequence: 4, port: port).done()[...]) == [.notify(.unsatisfied)])
         }
     }
 
@@ -68,8 +68,8 @@ struct NetlinkMachineTests {
         var machine = settled()
         let silent = NetlinkWriter()
         let wired = Connectivity(.satisfied, interfaces: [.wired])
-        #expect(machine.receive(silent.address(2, [192, 0, 2, 2])[...]) == [.tell(wired)])
-        #expect(machine.receive(silent.link(2, "eth0", flags: 0x11043)[...]) == [.tell(wired)])
+        #expect(machine.receive(silent.address(2, [192, 0, 2, 2])[...]) == [.notify(wired)])
+        #expect(machine.receive(silent.link(2, "eth0", flags: 0x11043)[...]) == [.notify(wired)])
         // This route is not a default route.
         #expect(machine.receive(silent.route(prefixLength: 24, link: 2)[...]) == [])
         #expect(machine.receive(silent.route(table: 255, link: 2)[...]) == [])
@@ -177,12 +177,12 @@ struct NetlinkMachineTests {
         }
         #expect(requests(answer()) == [26])
         let actions = answer()
-        #expect(actions == [.tell(.unsatisfied), .pause] && !machine.isSettled)
+        #expect(actions == [.notify(.unsatisfied), .pause] && !machine.isSettled)
         #expect(machine.wasReadEmpty() == [], "no query before the pause ends")
         machine.pauseIsOver()
         #expect(requests(machine.wasReadEmpty()) == [18])
         for _ in 0..<2 { _ = answer() }
-        #expect(answer() == [.tell(.unsatisfied)])
+        #expect(answer() == [.notify(.unsatisfied)])
         #expect(machine.isSettled)
     }
 
@@ -195,7 +195,7 @@ struct NetlinkMachineTests {
             var isPaused = false
             while !isPaused {
                 asked += requests(actions).count
-                told += actions.count { $0 == .tell(Connectivity(.unsatisfied)) }
+                told += actions.count { $0 == .notify(Connectivity(.unsatisfied)) }
                 isPaused = actions.contains(.pause)
                 guard !isPaused, machine.question != nil else { break }
                 _ = machine.receive(NetlinkWriter().route(link: 3, isGone: asked % 2 == 0)[...])
@@ -231,7 +231,7 @@ struct NetlinkMachineTests {
                 for action in actions {
                     switch action {
                     case .send(let request): kernel.take(request)
-                    case .tell(let connectivity): told.append(connectivity.status)
+                    case .notify(let connectivity): told.append(connectivity.status)
                     case .pause: isPaused = true
                     case .giveUp(let number): Issue.record("seed \(seed): gave up with \(number)")
                     }

@@ -229,16 +229,17 @@ struct DownloadFaultTests {
 
     /// Row 76 of the fault catalogue.
     @Test(arguments: [true, false])
-    func `a wrong checksum is an error, is not tried again, and deletes the partial file`(goesOn: Bool) async throws {
+    func `a wrong checksum is an error, is not tried again, and deletes the partial file`(continues: Bool) async throws
+    {
         let bench = try DownloadBench()
-        if goesOn { try await bench.leavePart() } else { bench.serve(DownloadBench.resource()) }
+        if continues { try await bench.leavePart() } else { bench.serve(DownloadBench.resource()) }
         let before = bench.server.counts.heads
         var options = DownloadOptions()
         options.checksum = FileChecksum(algorithm: .crc32, bytes: [1, 2, 3, 4])
         let conclusion = try await bench.download(to: .file(bench.url("file")), options: options)
         #expect(conclusion.error?.code == .checksumMismatch)
         #expect(bench.server.counts.heads == before + 1)
-        #expect((bench.server.requests.last?["Range"] != nil) == goesOn)
+        #expect((bench.server.requests.last?["Range"] != nil) == continues)
         #expect(bench.names() == [])
         options.checksum = nil
         #expect(try await bench.download(to: .file(bench.url("file")), options: options).file?.resumedBytes == 0)

@@ -70,7 +70,7 @@ struct DownloadMachineTests {
         var (machine, _) = asking(part)
         let action = machine.receive(
             try head(206, ["Content-Range": "bytes 40-99/100", "Content-Length": "60", "ETag": "\"a\""]))
-        guard case .goOn(from: 40, let metadata) = action else { return #expect(Bool(false), "\(action)") }
+        guard case .resume(from: 40, let metadata) = action else { return #expect(Bool(false), "\(action)") }
         #expect(metadata.total == 100)
         #expect(machine.receive(count: 59) == .success(59))
         #expect(machine.receive(count: 1) == .success(1))
@@ -97,9 +97,9 @@ struct DownloadMachineTests {
         ] as [HeaderFields])
     func `a 206 response that does not match is never written`(fields: HeaderFields) throws {
         var (machine, _) = asking(part)
-        #expect(machine.receive(try head(206, fields)) == .askAnew)
+        #expect(machine.receive(try head(206, fields)) == .askFromStart)
         #expect(machine.receive(count: 60) == .success(0))
-        #expect(machine.end(nil) == .askAnew)
+        #expect(machine.end(nil) == .askFromStart)
         #expect(machine.ask(havingPart: nil) == .whole)
     }
 
@@ -109,12 +109,12 @@ struct DownloadMachineTests {
         var (machine, ask) = asking(dated)
         #expect(ask == .rest(from: 40, .date("x")))
         let changed: HeaderFields = ["Content-Range": "bytes 40-99/100", "Last-Modified": "y"]
-        #expect(machine.receive(try head(206, changed)) == .askAnew)
+        #expect(machine.receive(try head(206, changed)) == .askFromStart)
         (machine, _) = asking(dated)
-        #expect(machine.receive(try head(206, ["Content-Range": "bytes 40-99/100"])) == .askAnew)
+        #expect(machine.receive(try head(206, ["Content-Range": "bytes 40-99/100"])) == .askFromStart)
         (machine, _) = asking(dated)
         let same: HeaderFields = ["Content-Range": "bytes 40-99/100", "Last-Modified": "x"]
-        guard case .goOn(from: 40, _) = machine.receive(try head(206, same)) else { return #expect(Bool(false)) }
+        guard case .resume(from: 40, _) = machine.receive(try head(206, same)) else { return #expect(Bool(false)) }
     }
 
     @Test func `a 416 response ends the download only if all bytes are there`() throws {
@@ -132,11 +132,11 @@ struct DownloadMachineTests {
             ["Content-Range": "bytes */100"],
         ] as [HeaderFields] {
             (machine, _) = asking(whole)
-            #expect(machine.receive(try head(416, fields)) == .askAnew)
-            #expect(machine.end(nil) == .askAnew)
+            #expect(machine.receive(try head(416, fields)) == .askFromStart)
+            #expect(machine.end(nil) == .askFromStart)
         }
         (machine, _) = asking(part)
-        #expect(machine.receive(try head(416, ["Content-Range": "bytes */40"])) == .askAnew)
+        #expect(machine.receive(try head(416, ["Content-Range": "bytes */40"])) == .askFromStart)
         (machine, _) = asking(nil)
         #expect(machine.receive(try head(416, [:])) == .leave)
         #expect(machine.end(nil) == .left)
@@ -158,7 +158,7 @@ struct DownloadMachineTests {
             position += count
             piece += 1
             let end = machine.end(nil)
-            if end == .askOn, piece < 1000 { continue }
+            if end == .askForRest, piece < 1000 { continue }
             if size == 1 {
                 guard case .keep(let error) = end else { return #expect(Bool(false), "\(end)") }
                 #expect(error.code == .invalidResponse && piece == 101)
@@ -201,7 +201,7 @@ struct DownloadMachineTests {
         var (machine, _) = asking(part)
         _ = machine.receive(try head(206, ["Content-Range": "bytes 40-59/100", "ETag": "\"a\""]))
         #expect(machine.receive(count: 20) == .success(20))
-        #expect(machine.end(nil) == .askOn)
+        #expect(machine.end(nil) == .askForRest)
         var more = part
         more.length = 60
         #expect(machine.ask(havingPart: more) == .rest(from: 60, .entityTag("\"a\"")))
@@ -285,7 +285,7 @@ struct DownloadMachineTests {
                 }
                 switch machine.receive(try head(status, fields)) {
                 case .begin(let new): (file, metadata) = ([], new)
-                case .goOn(let offset, let new): (file, metadata) = (Array(file[..<Int(offset)]), new)
+                case .resume(let offset, let new): (file, metadata) = (Array(file[..<Int(offset)]), new)
                 default: break
                 }
                 let sends = status == 416 ? 0 : Int64.random(in: 0...(total - first), using: &generator)
@@ -300,8 +300,8 @@ struct DownloadMachineTests {
                     #expect(Set(file).count == 1, "seed \(seed)")
                     #expect(length == Int64(file.count) && length == totals[file[0]], "seed \(seed)")
                     (file, metadata) = ([], nil)
-                case .askAnew, .discard: (file, metadata) = ([], nil)
-                case .askOn, .left, .keep: break
+                case .askFromStart, .discard: (file, metadata) = ([], nil)
+                case .askForRest, .left, .keep: break
                 }
                 #expect(Set(file).count <= 1, "seed \(seed)")
             }

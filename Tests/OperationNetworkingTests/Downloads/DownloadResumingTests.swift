@@ -25,14 +25,14 @@ struct DownloadResumingTests {
     }
 
     @Test func `a file with a Last-Modified date is resumed only if the date is old enough`() async throws {
-        for (sent, goesOn) in [("Sun, 06 Nov 1994 09:49:37 GMT", true), ("Sun, 06 Nov 1994 08:49:38 GMT", false)] {
+        for (sent, continues) in [("Sun, 06 Nov 1994 09:49:37 GMT", true), ("Sun, 06 Nov 1994 08:49:38 GMT", false)] {
             let bench = try DownloadBench()
             var resource = DownloadBench.resource(etag: nil, date: "Sun, 06 Nov 1994 08:49:37 GMT")
             resource.fields = [LoopbackField("Date", sent)]
             let served = resource
             let file = try await bench.resumed(first: served, then: { served.answer(to: $0) }).file
-            #expect((file?.resumedBytes ?? 0 > 0) == goesOn)
-            #expect((bench.server.requests.last?["If-Range"] == "Sun, 06 Nov 1994 08:49:37 GMT") == goesOn)
+            #expect((file?.resumedBytes ?? 0 > 0) == continues)
+            #expect((bench.server.requests.last?["If-Range"] == "Sun, 06 Nov 1994 08:49:37 GMT") == continues)
             #expect(bench.bytes("file").map { TestPattern.matches($0) && $0.count == DownloadBench.size } == true)
         }
     }

@@ -199,12 +199,12 @@ struct DownloadSafetyTests {
         let bench = try DownloadBench(serving: DownloadBench.resource())
         var options = DownloadOptions()
         options.existingItem = .replace
-        let (renamed, ended, goesOn) = (Gate(), Gate(), Gate())
+        let (renamed, ended, continues) = (Gate(), Gate(), Gate())
         let files = FileSystem { call in
             // The call after the final rename.
             if renamed.isOpen, !ended.isOpen {
                 ended.open()
-                goesOn.wait()
+                continues.wait()
             }
             if call.kind == .rename, call.name?.description.hasSuffix(".part") == true { renamed.open() }
             return .proceed
@@ -221,7 +221,7 @@ struct DownloadSafetyTests {
             let part = bench.partURL.flatMap { bench.bytes($0.lastPathComponent) }
             return part?.count ?? 0 >= 64 << 10 && bench.metadataURL != nil
         }
-        goesOn.open()
+        continues.open()
         #expect(await first.conclusion().file != nil)
         #expect(bench.metadataURL != nil)
         second.run.cancel()

@@ -12,7 +12,7 @@ import Testing
 @Suite(.timeLimit(.minutes(3)))
 struct DownloadThreadsTests {
     /// A pool that lends the calling thread.
-    private struct Lender: ThreadLender {
+    private struct Lender: ThreadOwner {
         func threadWillWait() -> Bool { true }
         func threadDidWait() {}
     }
@@ -33,7 +33,7 @@ struct DownloadThreadsTests {
         let bench = try DownloadBench()
         let lent = try await TestThread.run {
             var result: Bool?
-            LentThread.lend(by: Lender()) { result = try? prepare(bench).isInline }
+            BorrowedThread.run(by: Lender()) { result = try? prepare(bench).isInline }
             return result
         }
         #expect(lent == true)
@@ -49,7 +49,7 @@ struct DownloadThreadsTests {
         let bench = try DownloadBench(serving: DownloadBench.resource(10_000))
         let operation = NetworkDownloadOperation<Bool>(
             url: bench.server.url("/file"), urlSession: bench.bench.session
-        ) { [bench] _ in LentThread.mayBlock && bench.holds("file", size: 10_000) }
+        ) { [bench] _ in BorrowedThread.mayBlock && bench.holds("file", size: 10_000) }
         operation.destination = .file(bench.url("file"))
         operation.downloadOptions.isDurable = isDurable
         #expect(try await operation.run())

@@ -23,7 +23,7 @@ final class RunningDownload: Sendable {
             end.conclusion.withLock { $0 = conclusion }
             end.gate.open()
         }
-        callbacks.tellProgress = react
+        callbacks.reportProgress = react
         run = DownloadRun(request, over: session, with: download, callbacks)
     }
 

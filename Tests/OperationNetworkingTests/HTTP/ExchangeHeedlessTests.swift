@@ -13,28 +13,28 @@ import Testing
 private final class HeedlessSession: NetworkSession {
     typealias Tell = @Sendable (any NetworkReceiver, any NetworkTask, URL) -> Void
 
-    private let tell: Tell
+    private let notify: Tell
 
-    init(_ tell: @escaping Tell) { self.tell = tell }
+    init(_ notify: @escaping Tell) { self.notify = notify }
 
     func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask {
-        HeedlessTask(request.url, receiver, tell)
+        HeedlessTask(request.url, receiver, notify)
     }
 
     private final class HeedlessTask: IdleTask {
         private let url: URL
         private let receiver: Locked<(any NetworkReceiver)?>
-        private let tell: Tell
+        private let notify: Tell
 
-        init(_ url: URL, _ receiver: any NetworkReceiver, _ tell: @escaping Tell) {
+        init(_ url: URL, _ receiver: any NetworkReceiver, _ notify: @escaping Tell) {
             self.url = url
             self.receiver = Locked(receiver)
-            self.tell = tell
+            self.notify = notify
         }
 
         func resume() {
             guard let receiver = receiver.withLock({ exchange(&$0, with: nil) }) else { return }
-            tell(receiver, self, url)
+            notify(receiver, self, url)
         }
     }
 }

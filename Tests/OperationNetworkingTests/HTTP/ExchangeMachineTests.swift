@@ -59,13 +59,13 @@ private let events: [(name: String, apply: @Sendable (inout Machine, Int) -> Str
     ("delivers", { machine, step in describe(machine.delivers(.flight, head, nil, step)) }),
     ("delivers kept", { machine, step in describe(machine.delivers(.kept, head, nil, step)) }),
     ("delivers own", { machine, step in describe(machine.delivers(.nowhere, head, nil, step)) }),
-    ("tellsHead", { machine, _ in machine.tellsHead() == nil ? "-" : "yes" }),
+    ("deliversHead", { machine, _ in machine.deliversHead() == nil ? "-" : "yes" }),
     ("leaves", { machine, step in describe(machine.leaves(.flight, for: "x", nil, step)) }),
     ("leaves kept", { machine, step in describe(machine.leaves(.kept, for: "x", nil, step)) }),
     ("bytes", { machine, step in describe(machine.received(5, limit: 10, drainLimit: 10, step)) }),
     ("end", { machine, step in describe(machine.ended(nil, step)) }),
     ("failsOver", { machine, step in machine.failsOver(step) ? "yes" : "-" }),
-    ("handsOn", { machine, step in machine.handsOn(step) ? "yes" : "-" }),
+    ("forwards", { machine, step in machine.forwards(step) ? "yes" : "-" }),
     ("reads", { machine, step in machine.startsReading() == nil ? "-" : "yes" }),
     ("finish", { machine, _ in machine.finish().map { "copy \($0.copy ?? 0) \($0.isAnswer)" } ?? "-" }),
 ]
@@ -73,10 +73,10 @@ private let events: [(name: String, apply: @Sendable (inout Machine, Int) -> Str
 private func describe(_ action: Machine.Delivery) -> String {
     switch action {
     case .drop: "-"
-    case .tellHead(.nothing): "head"
-    case .tellHead(.release): "head, release"
+    case .deliverHead(.nothing): "head"
+    case .deliverHead(.release): "head, release"
     case .keep: "keep"
-    case .tellKept(let error): "tell kept" + (error.map { ", \($0.code)" } ?? "")
+    case .deliverKept(let error): "tell kept" + (error.map { ", \($0.code)" } ?? "")
     case .finish(let error): "\(error.code)"
     }
 }
@@ -97,7 +97,7 @@ private func describe(_ action: Machine.End) -> String {
     switch action {
     case .ignore: "-"
     case .finish: "finish"
-    case .goOn(let next, let copy): "\(next) \(copy ?? 0)"
+    case .startNext(let next, let copy): "\(next) \(copy ?? 0)"
     case .failed(let source): "failed \(source)"
     }
 }
@@ -139,18 +139,20 @@ struct ExchangeMachineTests {
             "-", "head, release > delivering", "head, release > delivering", "tell kept > answering",
             "tell kept, connectionLost > answering", "-", "-", "-", "-", "-",
         ],
-        "tellsHead": ["-", "-", "-", "-", "-", "-", "-", "-", "-", "-"],
+        "deliversHead": ["-", "-", "-", "-", "-", "-", "-", "-", "-", "-"],
         "leaves": [
-            "-", "drain > draining", "drain > draining", "drain > draining", "goOn > preparing", "-", "-", "-", "-",
+            "-", "drain > draining", "drain > draining", "drain > draining", "startNext > preparing", "-", "-", "-",
+            "-",
             "-",
         ],
         "leaves kept": [
-            "-", "goOn", "goOn > preparing", "goOn > preparing", "goOn > preparing", "-", "-", "-", "-", "-",
+            "-", "startNext", "startNext > preparing", "startNext > preparing", "startNext > preparing", "-", "-", "-",
+            "-", "-",
         ],
         "bytes": ["-", "-", "-", "-", "-", "discard 7 false", "too soon", "hand over 7", "hand over 0", "-"],
         "end": ["-", "-", "failed flight", "-", "-", "next 7 > preparing", "finish", "finish", "finish", "-"],
         "failsOver": ["-", "-", "yes > preparing", "-", "-", "-", "-", "-", "-", "-"],
-        "handsOn": ["-", "-", "yes", "-", "-", "-", "-", "yes", "yes", "-"],
+        "forwards": ["-", "-", "yes", "-", "-", "-", "-", "yes", "yes", "-"],
         "reads": ["-", "-", "-", "-", "-", "-", "-", "-", "yes", "-"],
         "finish": [
             "copy 0 false > ended", "copy 0 false > ended", "copy 0 false > ended", "copy 0 false > ended",
@@ -179,7 +181,7 @@ struct ExchangeMachineTests {
     @Test func `an event of an earlier step changes nothing`() {
         let bound: Set = [
             "asked", "answered", "asksRule", "delivers", "delivers kept", "delivers own", "leaves", "leaves kept",
-            "bytes", "end", "failsOver", "handsOn",
+            "bytes", "end", "failsOver", "forwards",
         ]
         for event in events where bound.contains(event.name) {
             for place in Place.allCases {
@@ -228,19 +230,19 @@ struct ExchangeMachineTests {
     }
 
     @Test func `an order that arrives late changes nothing`() {
-        func order(_ number: Int, isSuspended: Bool, isHeld: Bool? = nil) -> BrakeOrder {
-            BrakeOrder(number: number, isSuspended: isSuspended, isHeld: isHeld)
+        func order(_ number: Int, isSuspended: Bool, isHeld: Bool? = nil) -> PauseOrder {
+            PauseOrder(number: number, isSuspended: isSuspended, isHeld: isHeld)
         }
         var machine = Machine()
-        expect(machine.obey(order(2, isSuspended: true)) == .settle)
-        expect(machine.obey(order(1, isSuspended: false)) == nil)
-        expect(machine.obey(order(3, isSuspended: false)) == .start)
+        expect(machine.follow(order(2, isSuspended: true)) == .settle)
+        expect(machine.follow(order(1, isSuspended: false)) == nil)
+        expect(machine.follow(order(3, isSuspended: false)) == .start)
         machine = Place.delivering.machine
         machine.set(.receiver)
-        expect(machine.obey(order(1, isSuspended: false)) == .settle && machine.wanted?.order.isHeld == true)
-        expect(machine.obey(order(2, isSuspended: false, isHeld: false)) == .settle)
+        expect(machine.follow(order(1, isSuspended: false)) == .settle && machine.wanted?.order.isHeld == true)
+        expect(machine.follow(order(2, isSuspended: false, isHeld: false)) == .settle)
         expect(machine.wanted?.order.isHeld == false)
-        expect(machine.obey(order(3, isSuspended: true, isHeld: true)) == .settle)
+        expect(machine.follow(order(3, isSuspended: true, isHeld: true)) == .settle)
         expect(machine.wanted?.order.isSuspended == true && machine.wanted?.order.isHeld == true)
     }
 
@@ -250,9 +252,9 @@ struct ExchangeMachineTests {
         expect(machine.beingDecided(1) == .flight && machine.beingDecided(2) == nil)
         var other = machine
         expect(describe(machine.delivers(.flight, head, nil, 1)) == "tell kept")
-        expect(machine.wanted?.order.isHeld == true && machine.headWasTold() == nil)
-        expect(machine.tellsHead() != nil && machine.wanted?.order.isHeld == true)
-        expect(machine.headWasTold() == .settle && machine.headWasTold() == nil)
+        expect(machine.wanted?.order.isHeld == true && machine.headWasDelivered() == nil)
+        expect(machine.deliversHead() != nil && machine.wanted?.order.isHeld == true)
+        expect(machine.headWasDelivered() == .settle && machine.headWasDelivered() == nil)
         expect(machine.wanted?.order.isHeld == false)
         _ = other.leaves(.flight, for: "x", nil, 1)
         expect(other.wanted?.order.isHeld == false)
@@ -267,13 +269,13 @@ struct ExchangeMachineTests {
                 machine.set(.receiver)
                 expect(describe(machine.delivers(source, head, nil, 1)) == "keep")
                 expect(machine.startsReading() == nil && machine.phase == .receiving)
-                expect(machine.release(.receiver) == .answer && machine.tellsHead() == nil)
+                expect(machine.release(.receiver) == .answer && machine.deliversHead() == nil)
                 expect(machine.resume() == .answer)
                 // The body is held until the headers were delivered.
                 if source == .flight { expect(machine.wanted?.order.isHeld == true) }
-                expect(machine.tellsHead() != nil && machine.tellsHead() == nil)
+                expect(machine.deliversHead() != nil && machine.deliversHead() == nil)
                 expect(machine.startsReading() == nil)
-                expect(machine.headWasTold() == (source == .flight ? .settle : .read))
+                expect(machine.headWasDelivered() == (source == .flight ? .settle : .read))
                 expect((machine.startsReading() != nil) == (source != .flight))
             }
         }
@@ -285,9 +287,9 @@ struct ExchangeMachineTests {
             expect(machine.asksRule(source, 1))
             expect(describe(machine.delivers(source, head, nil, 1)) == "tell kept")
             machine.set(.receiver)
-            expect(machine.tellsHead() == nil && machine.headWasTold() == nil)
+            expect(machine.deliversHead() == nil && machine.headWasDelivered() == nil)
             expect(machine.release(.receiver) == .answer)
-            expect(machine.tellsHead() != nil && machine.headWasTold() != nil)
+            expect(machine.deliversHead() != nil && machine.headWasDelivered() != nil)
         }
     }
 

@@ -41,7 +41,7 @@ struct ExchangeOrderTests {
             let session = ExchangeSession(over: transport, configuration: ExchangeConfiguration()) { work in
                 later.withLock { $0.append(work) }
             }
-            @Sendable func tell() -> Bool {
+            @Sendable func notify() -> Bool {
                 let work = later.withLock { $0.isEmpty ? nil : $0.removeFirst() }
                 work?()
                 return work != nil
@@ -77,7 +77,7 @@ struct ExchangeOrderTests {
                 return true
             }
             explorer.add("network") { _ in transport.step() ? true : nil }
-            explorer.add("teller") { _ in tell() ? true : nil }
+            explorer.add("teller") { _ in notify() ? true : nil }
             explorer.run()
             demands.withLock { demands in
                 demands.isSuspended = false
@@ -85,7 +85,7 @@ struct ExchangeOrderTests {
             }
             task.proceed()
             task.resume()
-            while tell() || transport.step() {}
+            while notify() || transport.step() {}
             let seen = await probe.ended()
             let end = demands.withLock { $0 }
             #expect(seen.isOrderly && end.faults.isEmpty, "seed \(seed): \(seen.faults) \(end.faults)")
@@ -134,10 +134,10 @@ struct ExchangeOrderTests {
             let url = try #require(URL(string: "https://h.com/z"))
             let task = session.makeTask(with: try NetworkRequest(url: url), receiver: probe)
             task.resume()
-            // Another thread is delivering headers when the brake is set, before the scripted session knows of it.
+            // Another thread is delivering headers when delivery is paused, before the scripted session knows of it.
             let inner = try #require(transport.lastTask)
             if isHeld { task.hold() } else { task.suspend() }
-            inner.tellHead(200)
+            inner.deliverHead(200)
             #expect(probe.seen.heads.isEmpty)
             if isHeld { task.proceed() } else { task.resume() }
             #expect(probe.seen.heads.isEmpty)

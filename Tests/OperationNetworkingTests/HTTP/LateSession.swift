@@ -72,9 +72,9 @@ private final class LateOrderedTask: OrderedTask {
         self.task = task
     }
 
-    func obey(_ order: BrakeOrder) {
-        guard !order.isSuspended else { return task.obey(order) }
-        plain.moment.pass { task.obey(order) }
+    func follow(_ order: PauseOrder) {
+        guard !order.isSuspended else { return task.follow(order) }
+        plain.moment.pass { task.follow(order) }
     }
 
     func resume() { plain.resume() }

@@ -390,11 +390,11 @@ private final class RefusesFirst: AttemptGate {
 
     func pass(_ request: NetworkRequest, for host: any AttemptHost) -> NetworkRequest? { request }
 
-    func clear(_ request: NetworkRequest, for host: any AttemptHost, _ answer: @escaping AttemptClearance.Handler) {
+    func clear(_ request: NetworkRequest, for host: any AttemptHost, _ answer: @escaping AttemptGateDecision.Handler) {
         answer(.go(request))
     }
 
-    func mayLeave(_ number: Int) -> Bool { refused.withLock { exchange(&$0, with: true) } }
+    func maySend(_ number: Int) -> Bool { refused.withLock { exchange(&$0, with: true) } }
 
     func forget() {}
 }

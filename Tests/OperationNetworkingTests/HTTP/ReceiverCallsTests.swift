@@ -12,11 +12,11 @@ struct ReceiverCallsTests {
     @Test func `dropRest discards waiting calls, but the final call is still made`() async throws {
         let told = EventRecorder<String>()
         let calls = ReceiverCalls(ExchangeProbe())
-        let (isInside, goesOn) = (Gate(), Gate())
+        let (isInside, continues) = (Gate(), Gate())
         async let first: Void = TestThread.run {
             calls.make { _ in
                 isInside.open()
-                goesOn.wait()
+                continues.wait()
                 told.record("first")
             }
         }
@@ -24,7 +24,7 @@ struct ReceiverCallsTests {
         calls.make { _ in told.record("waits") }
         calls.dropRest()
         calls.make { _ in told.record("too late") }
-        goesOn.open()
+        continues.open()
         try await first
         calls.end { _ in told.record("last") }
         calls.end { _ in told.record("after the last") }
@@ -36,11 +36,11 @@ struct ReceiverCallsTests {
     {
         let told = EventRecorder<String>()
         let calls = ReceiverCalls(ExchangeProbe())
-        let (isInside, goesOn) = (Gate(), Gate())
+        let (isInside, continues) = (Gate(), Gate())
         async let first: Void = TestThread.run {
             calls.make { _ in
                 isInside.open()
-                goesOn.wait()
+                continues.wait()
                 told.record("first")
             } after: {
                 // No call is in progress, so this call is made immediately.
@@ -52,7 +52,7 @@ struct ReceiverCallsTests {
         calls.make({ _ in told.record("second") }, after: { told.record("after the second") })
         calls.make { _ in told.record("third") }
         #expect(told.events.isEmpty)
-        goesOn.open()
+        continues.open()
         try await first
         #expect(told.events == ["first", "second", "third", "after the second", "at once", "after the first"])
     }

@@ -58,8 +58,8 @@ final class ScriptedTask: NetworkTask {
         state = Locked(State(events: events[...], receiver: receiver))
     }
 
-    /// Delivers headers regardless of the brakes, as if they were already in delivery.
-    func tellHead(_ status: Int) {
+    /// Delivers headers regardless of pauses, as if they were already in delivery.
+    func deliverHead(_ status: Int) {
         guard let receiver = state.withLock({ $0.receiver }) else { return }
         receiver.task(self, didReceive: ResponseHead(url: request.url, status: status, headers: [:]))
     }

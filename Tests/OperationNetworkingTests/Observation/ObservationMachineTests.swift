@@ -33,15 +33,15 @@ struct ObservationMachineTests {
         case 10: .received(head)
         case 11: .evaluated(body: nil, count: 1)
         case 12: .failed(NetworkError(code: .timedOut, phase: .receiving, message: "Late."), count: 0)
-        case 13: .decided(AttemptAnswer(.again(after: .zero)))
+        case 13: .decided(AttemptPolicyDecision(.again(after: .zero)))
         default: .suspended(generator.chance(1, in: 2))
         }
     }
 
-    private func note(
+    private func record(
         _ machine: inout ObservationMachine, _ step: AttemptStep, _ number: Int, _ moment: Int
     ) -> [NetworkEvent] {
-        machine.note(step, number, at: OperationInstant(offset: .seconds(moment))) { kind, attempt, hop, moment in
+        machine.record(step, number, at: OperationInstant(offset: .seconds(moment))) { kind, attempt, hop, moment in
             NetworkEvent(kind, attempt: attempt, hop: hop, moment: moment)
         }
     }
@@ -60,13 +60,13 @@ struct ObservationMachineTests {
                 if number > 1, generator.chance(1, in: 5) { present -= 1 }
                 let step = moment == 0 ? AttemptStep.started : step(&generator)
                 // The thread read the clock before it reported the step.
-                let told = note(&machine, step, present, moment - Int.random(in: 0...3, using: &generator))
+                let told = record(&machine, step, present, moment - Int.random(in: 0...3, using: &generator))
                 events += told
                 if told.contains(where: { $0.kind == .attemptEnded }) { number += 1 }
             }
-            events += note(&machine, .ended(.cancelled, nil, .requested), 0, 60)
-            events += note(&machine, .ended(.success, nil, nil), 0, 61)
-            events += note(&machine, .begins, number, 62)
+            events += record(&machine, .ended(.cancelled, nil, .requested), 0, 60)
+            events += record(&machine, .ended(.success, nil, nil), 0, 61)
+            events += record(&machine, .begins, number, 62)
             let problem = EventLog.problem(in: events)
             #expect(problem == nil, "seed \(seed): \(problem ?? ""), \(events.map(\.kind))")
         }
@@ -77,8 +77,8 @@ struct ObservationMachineTests {
         var machine = ObservationMachine()
         let steps: [AttemptStep] = [.started, .begins, .sends(request), .hopBegins(request)]
         var events: [NetworkEvent] = []
-        for (moment, step) in steps.enumerated() { events += note(&machine, step, 1, moment) }
-        events += note(&machine, .ended(.cancelled, nil, .requested), 0, 10)
+        for (moment, step) in steps.enumerated() { events += record(&machine, step, 1, moment) }
+        events += record(&machine, .ended(.cancelled, nil, .requested), 0, 10)
         #expect(
             events.map(\.kind) == [
                 .operationBegan, .attemptBegan, .sending, .hopBegan, .hopEnded, .attemptEnded, .operationEnded,

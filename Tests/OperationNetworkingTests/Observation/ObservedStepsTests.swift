@@ -234,8 +234,8 @@ struct ObservedStepsTests {
 private struct RefusingFirst: AttemptPolicy {
     func refuses(_ head: ResponseHead, of request: NetworkRequest, _ number: Int) -> Bool { number == 1 }
 
-    func decide(_ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping AttemptAnswer.Handler) {
-        answer(AttemptAnswer(report.number < 2 ? .again(after: .zero) : .fail))
+    func decide(_ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping AttemptPolicyDecision.Handler) {
+        answer(AttemptPolicyDecision(report.number < 2 ? .again(after: .zero) : .fail))
     }
 
     func forget() {}

@@ -64,7 +64,7 @@ struct AttemptMachineTests {
             "prepared, gated": [.preparing: (.clearing, .clear)],
             "cleared": [.clearing: (.creating, .createTask)],
             "held": [.clearing: (.holding, .rest(Self.reason)), .holding: (.holding, .rest(Self.reason))],
-            "released": [.clearing: (.returning, .takePlace), .holding: (.returning, .takePlace)],
+            "released": [.clearing: (.returning, .takeSlot), .holding: (.returning, .takeSlot)],
             "refused": [.clearing: (.deciding, .decide), .holding: (.deciding, .decide)],
             "created": [.creating: (.transferring, .settleTask)],
             "transferred": [.creating: (.evaluating, .evaluate), .transferring: (.evaluating, .evaluate)],
@@ -75,11 +75,11 @@ struct AttemptMachineTests {
             ],
             "transferFailed": [.creating: (.deciding, .decide), .transferring: (.deciding, .decide)],
             "fail": [.deciding: (.concluding, .conclude), .paused: (.concluding, .conclude)],
-            "again": [.deciding: (.returning, .takePlace), .paused: (.returning, .takePlace)],
+            "again": [.deciding: (.returning, .takeSlot), .paused: (.returning, .takeSlot)],
             "later": [.deciding: (.waiting, .wait(.seconds(1))), .paused: (.waiting, .wait(.seconds(1)))],
-            "replay": [.deciding: (.returning, .takePlace), .paused: (.returning, .takePlace)],
+            "replay": [.deciding: (.returning, .takeSlot), .paused: (.returning, .takeSlot)],
             "pause": [.deciding: (.paused, .rest(Self.reason)), .paused: (.paused, .rest(Self.reason))],
-            "waited": [.waiting: (.returning, .takePlace)],
+            "waited": [.waiting: (.returning, .takeSlot)],
             "returned": [.returning: (.preparing, .prepare)],
             "takenBack": [.creating: (.preparing, .prepare), .transferring: (.preparing, .prepare)],
         ]
@@ -135,7 +135,7 @@ struct AttemptMachineTests {
         #expect(action == .prepare && machine.attempt == 2 && machine.replays == 1)
         // Later reports of its task are ignored.
         let late = machine.transferFailed(1)
-        #expect(late == .none && !machine.mayBeTold(1) && !machine.wantsTask(1))
+        #expect(late == .none && !machine.acceptsEvents(1) && !machine.needsTask(1))
     }
 
     @Test("A task that is created during a suspension is settled immediately, and again afterwards")
@@ -182,7 +182,7 @@ struct AttemptMachineTests {
         let got4 = machine.decided(.again(after: .seconds(3)), 1)
         #expect(got4 == .wait(.seconds(3)))
         let got5 = machine.waited(1)
-        #expect(got5 == .takePlace)
+        #expect(got5 == .takeSlot)
         #expect(machine.attempt == 2)
         let got8 = machine.returned(2)
         #expect(got8 == .prepare)
@@ -196,7 +196,7 @@ struct AttemptMachineTests {
     func paused() {
         var machine = machine(at: .paused)
         let steps = [machine.decided(.again(after: .zero), 1), machine.returned(2), machine.prepared(2)]
-        #expect(steps == [.takePlace, .prepare, .createTask])
+        #expect(steps == [.takeSlot, .prepare, .createTask])
         #expect(machine.attempt == 2 && machine.replays == 1)
         _ = machine.failed(2)
         _ = machine.decided(.replay(after: .seconds(1)), 2)
@@ -207,7 +207,7 @@ struct AttemptMachineTests {
     func held() {
         var machine = machine(at: .holding)
         let steps = [machine.released(1), machine.released(1), machine.returned(1), machine.prepared(1, isGated: true)]
-        #expect(steps == [.takePlace, .none, .prepare, .clear])
+        #expect(steps == [.takeSlot, .none, .prepare, .clear])
         #expect(machine.attempt == 1 && machine.round == 2)
         let late = [machine.cleared(1), machine.held(Self.reason, 1), machine.released(1), machine.refused(1)]
         #expect(late.allSatisfy { $0 == .none })

@@ -261,7 +261,7 @@ private struct Telling: AttemptPolicy {
 
     init(_ policy: Again) { self.policy = policy }
 
-    func decide(_ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping AttemptAnswer.Handler) {
+    func decide(_ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping AttemptPolicyDecision.Handler) {
         policy.decide(report, for: host, answer)
         wasAsked.open()
     }

@@ -399,7 +399,7 @@ struct OperationHookTests {
                 let isOnSession = EventRecorder<Bool>()
 
                 override func makeRequest() throws -> NetworkRequest {
-                    isOnSession.record(SessionTurn.current != nil)
+                    isOnSession.record(SessionDeferredWork.current != nil)
                     return try super.makeRequest()
                 }
             }
@@ -484,8 +484,8 @@ struct Again: AttemptPolicy {
     let most: Int
     var pause = Duration.zero
 
-    func decide(_ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping AttemptAnswer.Handler) {
-        answer(AttemptAnswer(report.number < most ? .again(after: pause) : .fail))
+    func decide(_ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping AttemptPolicyDecision.Handler) {
+        answer(AttemptPolicyDecision(report.number < most ? .again(after: pause) : .fail))
     }
 
     func forget() {}

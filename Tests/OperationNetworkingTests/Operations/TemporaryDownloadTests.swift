@@ -31,7 +31,7 @@ struct TemporaryDownloadTests {
     }
 
     @Test("An attempt after an interrupted one resumes from its bytes, and no file is left")
-    func goesOn() async throws {
+    func continues() async throws {
         let resource = resource
         let count = Locked(0)
         bench.server.route("GET", "/file") { request in

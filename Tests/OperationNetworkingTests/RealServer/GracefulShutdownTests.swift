@@ -11,7 +11,7 @@
     /// Tests a server that closes each HTTP/2 connection after 50 requests, while many more are on their way.
     @Suite(
         .enabled(if: ServerPrograms.areThere, "Run Scripts/prepare-servers."),
-        .enabled(if: CurlSession.tellsRefusals, "This libcurl does not report refused requests."),
+        .enabled(if: CurlSession.reportsRefusals, "This libcurl does not report refused requests."),
         .timeLimit(.minutes(2)), .serialized)
     struct GracefulShutdownTests {
         /// The requests of one test.

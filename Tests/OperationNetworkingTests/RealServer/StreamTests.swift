@@ -53,7 +53,7 @@
             session.close()
         }
 
-        @Test(arguments: CurlSession.tellsRefusals ? ["GET", "POST"] : ["GET"])
+        @Test(arguments: CurlSession.reportsRefusals ? ["GET", "POST"] : ["GET"])
         func `requests beyond the last that a connection accepts are sent again`(
             _ method: String
         ) async throws {

@@ -19,8 +19,8 @@ struct EvaluationPoolTests {
     private let done = EventRecorder<Int>()
 
     /// Runs a closure on a thread of a session whose clock does not advance.
-    private func inTurn(_ body: (SessionTurn) -> Void) {
-        let turn = SessionTurn { 0 }
+    private func inTurn(_ body: (SessionDeferredWork) -> Void) {
+        let turn = SessionDeferredWork { 0 }
         body(turn)
         withExtendedLifetime(turn) {}
     }
@@ -33,7 +33,7 @@ struct EvaluationPoolTests {
     func few() async {
         inTurn { turn in
             bring(0..<3)
-            #expect(turn.isOwing && pool.threadCount == 0 && done.count == 0)
+            #expect(turn.hasItems && pool.threadCount == 0 && done.count == 0)
             bring(3..<4)
         }
         #expect(await done.events(atLeast: 4) == [0, 1, 2, 3])
@@ -43,10 +43,10 @@ struct EvaluationPoolTests {
     func nothingElse() async {
         inTurn { turn in
             bring(0..<1)
-            turn.settleIfDue()
-            #expect(turn.isOwing && pool.threadCount == 0)
-            turn.settle()
-            #expect(!turn.isOwing)
+            turn.performIfDue()
+            #expect(turn.hasItems && pool.threadCount == 0)
+            turn.performAll()
+            #expect(!turn.hasItems)
         }
         #expect(await done.events(atLeast: 1) == [0])
     }
@@ -55,13 +55,13 @@ struct EvaluationPoolTests {
     func longAfter() async {
         let clock = Locked<Int64>(0)
         func bringOne() {
-            let turn = SessionTurn { clock.withLock { $0 } }
+            let turn = SessionDeferredWork { clock.withLock { $0 } }
             bring(0..<1)
-            turn.settleIfDue()
-            #expect(turn.isOwing)
+            turn.performIfDue()
+            #expect(turn.hasItems)
             clock.withLock { $0 += 1_000_000 }
-            turn.settleIfDue()
-            #expect(!turn.isOwing)
+            turn.performIfDue()
+            #expect(!turn.hasItems)
         }
         bringOne()
         #expect(await done.events(atLeast: 1) == [0])
@@ -77,7 +77,7 @@ struct EvaluationPoolTests {
                 isBrought.open()
             }
             isBrought.wait()
-            turn.settle()
+            turn.performAll()
         }
         #expect(await done.events(atLeast: 2) == [0, 1])
     }
@@ -154,16 +154,16 @@ struct EvaluationPoolTests {
 
     @Test("A waiting thread is replaced immediately, and too many waits are refused")
     func replaced() async {
-        let (counts, goesOn) = (EventRecorder<Int>(), Gate())
+        let (counts, continues) = (EventRecorder<Int>(), Gate())
         pool.run { [pool, done] in
             // This evaluation occupies the new thread, even if that thread started before the wait.
             pool.run {
-                goesOn.wait()
+                continues.wait()
                 done.record(2)
             }
             #expect(pool.threadWillWait())
             counts.record(pool.threadCount)
-            goesOn.open()
+            continues.open()
             pool.threadDidWait()
             done.record(1)
         }

@@ -43,17 +43,17 @@ struct AttemptTimeTests {
         var machine = AttemptMachine()
         _ = machine.start()
         var early = machine
-        let gotEarly = early.ranOut(1)
+        let gotEarly = early.exceededTimeLimit(1)
         #expect(gotEarly == .decide)
         _ = machine.prepared(1)
         _ = machine.created(1)
         var open = machine
-        let gotOpen = open.ranOut(1)
+        let gotOpen = open.exceededTimeLimit(1)
         #expect(gotOpen == .decide)
-        let gotOther = machine.ranOut(2)
+        let gotOther = machine.exceededTimeLimit(2)
         #expect(gotOther == .none)
         _ = machine.transferred(1)
-        let got = machine.ranOut(1)
+        let got = machine.exceededTimeLimit(1)
         #expect(got == .none && machine.phase == .evaluating)
     }
 

@@ -109,7 +109,7 @@ struct OriginPauseTests {
                     late.withLock { $0 = operation("/late", pauses) }
                     return try await operation("/token", pauses).run()
                 })
-            pauses.note(.seconds(pause), for: origin)
+            pauses.record(.seconds(pause), for: origin)
             let asking = operation("/asking", nil)
             asking.authenticate(by: authenticator)
             asking.start()
@@ -123,7 +123,7 @@ struct OriginPauseTests {
                 #expect(error.map { "\($0.cause as Any)".contains("asked clients to wait") } ?? false)
                 clock.advance(by: .seconds(pause))
             }
-            pauses.note(.seconds(50), for: origin)
+            pauses.record(.seconds(50), for: origin)
             let waiting = try #require(late.withLock { exchange(&$0, with: nil) })
             waiting.start()
             await until { pauses.waitingCount == 1 && waiting.waitReason?.kind == .pause }
@@ -137,16 +137,16 @@ struct OriginPauseTests {
         let pauses = pauses(), url = bench.server.url("/").absoluteString
         let origin = try #require(RequestOrigin(ofPlain: url))
         let early = operation("/early", pauses), late = operation("/late", pauses)
-        pauses.note(.seconds(10), for: origin)
+        pauses.record(.seconds(10), for: origin)
         early.start()
         await until { pauses.waitingCount == 1 }
         clock.advance(by: .seconds(5))
-        pauses.note(.seconds(35), for: origin)
+        pauses.record(.seconds(35), for: origin)
         late.start()
         await until { pauses.waitingCount == 2 }
         clock.advance(by: .seconds(10))
         // This would be 65 seconds after the first operation began to wait.
-        pauses.note(.seconds(50), for: origin)
+        pauses.record(.seconds(50), for: origin)
         await early.ended()
         #expect(early.outcome?.error?.code == .originPaused && early.outcome?.error?.retryAfter == .seconds(50))
         await until { pauses.waitingCount == 1 && late.waitReason?.kind == .pause }
@@ -174,7 +174,7 @@ struct OriginPauseTests {
         var machine = OriginPauseMachine<Int>(pace: PostponementPace(1, every: .seconds(1)))
         let origin = try #require(RequestOrigin(ofPlain: "http://example.com/"))
         func moment(_ seconds: Int) -> OperationInstant { OperationInstant(offset: .seconds(seconds)) }
-        _ = machine.note(.seconds(10), for: origin, now: moment(0))
+        _ = machine.record(.seconds(10), for: origin, now: moment(0))
         let first = machine.wait(1, for: origin, now: moment(0)).ticket
         let second = machine.wait(2, for: origin, now: moment(0)).ticket
         #expect(machine.passTime(for: origin, now: moment(10)).released == [1])
@@ -183,15 +183,15 @@ struct OriginPauseTests {
         let third = machine.wait(3, for: origin, now: moment(10)).ticket
         #expect(machine.passTime(for: origin, now: moment(11)).released == [2])
         #expect(machine.passTime(for: origin, now: moment(12)).released == [3])
-        _ = machine.note(.seconds(10), for: origin, now: moment(20))
+        _ = machine.record(.seconds(10), for: origin, now: moment(20))
         _ = machine.wait(4, for: origin, now: moment(20))
         for old in [first, second, third].compactMap({ $0 }) { _ = machine.leave(old) }
         #expect(machine.passTime(for: origin, now: moment(30)).released == [4])
         // Such a small extension does not make the operations ask again.
-        _ = machine.note(.seconds(10), for: origin, now: moment(40))
+        _ = machine.record(.seconds(10), for: origin, now: moment(40))
         _ = machine.wait(5, for: origin, now: moment(40))
-        #expect(machine.note(.milliseconds(10_500), for: origin, now: moment(40)) == [])
-        #expect(machine.note(.milliseconds(11_500), for: origin, now: moment(40)).count == 1)
+        #expect(machine.record(.milliseconds(10_500), for: origin, now: moment(40)) == [])
+        #expect(machine.record(.milliseconds(11_500), for: origin, now: moment(40)).count == 1)
     }
 
     @Test("A longer pause replaces a shorter one, and an ended pause is forgotten")
@@ -200,16 +200,16 @@ struct OriginPauseTests {
         let origin = try #require(RequestOrigin(ofPlain: "http://example.com/"))
         let other = try #require(RequestOrigin(ofPlain: "http://example.org/"))
         func moment(_ seconds: Int) -> OperationInstant { OperationInstant(offset: .seconds(seconds)) }
-        var told = machine.note(.seconds(10), for: origin, now: moment(0))
+        var told = machine.record(.seconds(10), for: origin, now: moment(0))
         #expect(told == [])
-        told = machine.note(.seconds(5), for: origin, now: moment(1))
+        told = machine.record(.seconds(5), for: origin, now: moment(1))
         #expect(machine.left(for: origin, now: moment(1)) == .seconds(9))
         #expect(machine.wait(1, for: other, now: moment(1)).ticket == nil)
         var waits = (2...3).map { machine.wait($0, for: origin, now: moment($0)) }
         #expect(waits.map(\.due) == [moment(10), nil], "one timer is set for all")
-        told = machine.note(.seconds(5), for: origin, now: moment(4))
+        told = machine.record(.seconds(5), for: origin, now: moment(4))
         #expect(told == [])
-        told = machine.note(.seconds(20), for: origin, now: moment(4))
+        told = machine.record(.seconds(20), for: origin, now: moment(4))
         #expect(told == [2, 3])
         waits = (5...6).map { machine.wait($0, for: origin, now: moment($0)) }
         #expect(waits.map(\.due) == [nil, nil])
@@ -220,8 +220,8 @@ struct OriginPauseTests {
         passed = machine.passTime(for: origin, now: moment(25))
         #expect(passed.released == [6] && passed.due == nil)
         #expect(machine.count == 0 && machine.wait(7, for: origin, now: moment(25)).ticket == nil)
-        _ = machine.note(.seconds(1), for: origin, now: moment(30))
-        _ = machine.note(.seconds(1), for: other, now: moment(40))
+        _ = machine.record(.seconds(1), for: origin, now: moment(30))
+        _ = machine.record(.seconds(1), for: other, now: moment(40))
         #expect(machine.count == 1)
     }
 }

@@ -35,21 +35,21 @@ struct RetryMachineTests {
     func nearTheLimit(asked: Int64) throws {
         let machine = RetryMachine()
         for chance in [0.0, 1.0] {
-            let weighing = machine.weigh(
+            let evaluation = machine.evaluate(
                 try attempt(asks: .seconds(asked)), .asPolicySays, of: retry(), Moment(elapsed: .zero, chance: chance))
-            let pause = try #require(weighing.pause)
+            let pause = try #require(evaluation.pause)
             #expect(pause >= .seconds(asked) && pause <= .seconds(60))
             if chance == 1 { #expect(pause == min(.seconds(60), .seconds(asked) + .milliseconds(asked * 100))) }
         }
         // The window and the deadline take precedence.
-        let late = machine.weigh(
+        let late = machine.evaluate(
             try attempt(asks: .seconds(asked)), .asPolicySays, of: retry(), Moment(elapsed: .seconds(10), chance: 0))
         #expect(late.pause == nil && late.reason == .windowOver)
-        let hurried = machine.weigh(
+        let hurried = machine.evaluate(
             try attempt(asks: .seconds(asked)), .asPolicySays, of: retry(),
             Moment(elapsed: .zero, left: .seconds(asked + 1), chance: 1))
         #expect(hurried.pause == .seconds(asked))
-        let tooHurried = machine.weigh(
+        let tooHurried = machine.evaluate(
             try attempt(asks: .seconds(asked)), .asPolicySays, of: retry(),
             Moment(elapsed: .zero, left: .seconds(asked), chance: 0))
         #expect(tooHurried.reason == .deadlineTooNear)
@@ -60,7 +60,7 @@ struct RetryMachineTests {
         let wide = retry { $0.policy.window = nil }
         let machine = RetryMachine()
         func reason(_ asked: Duration, _ answer: RetryAnswer = .asPolicySays) throws -> RetryReason {
-            machine.weigh(try attempt(asks: asked), answer, of: wide, Moment(elapsed: .zero, chance: 1)).reason
+            machine.evaluate(try attempt(asks: asked), answer, of: wide, Moment(elapsed: .zero, chance: 1)).reason
         }
         #expect(try reason(.seconds(60)) == .mayPass)
         #expect(try reason(.milliseconds(60_001)) == .askedToWaitTooLong)
@@ -70,7 +70,7 @@ struct RetryMachineTests {
         #expect(try reason(.seconds(61), .again(after: .seconds(2))) == .userSaidSo)
         var boundless = wide
         boundless.policy.longestRetryAfter = .seconds(Int64.max)
-        let endless = machine.weigh(
+        let endless = machine.evaluate(
             try attempt(asks: .seconds(Int64.max)), .asPolicySays, of: boundless, Moment(elapsed: .zero, chance: 1))
         #expect((endless.pause ?? .zero) >= .seconds(Int64.max))
     }
@@ -79,7 +79,7 @@ struct RetryMachineTests {
     func usersWord() throws {
         let machine = RetryMachine()
         func pause(_ attempt: FailedAttempt, _ answer: RetryAnswer) -> Duration? {
-            machine.weigh(attempt, answer, of: retry(), Moment(elapsed: .zero, chance: 1)).pause
+            machine.evaluate(attempt, answer, of: retry(), Moment(elapsed: .zero, chance: 1)).pause
         }
         // The policy rejects a POST, but the rule for its status still applies.
         let post = try attempt(status: 503, method: "POST")
@@ -98,10 +98,10 @@ struct RetryMachineTests {
         let machine = RetryMachine()
         for chance in [Double.nan, .infinity, -.infinity, -1, 2, 1e300] {
             let moment = Moment(elapsed: .zero, chance: chance)
-            let asked = machine.weigh(try attempt(asks: .seconds(7)), .asPolicySays, of: retry(), moment)
+            let asked = machine.evaluate(try attempt(asks: .seconds(7)), .asPolicySays, of: retry(), moment)
             let pause = try #require(asked.pause)
             #expect(pause >= .seconds(7) && pause <= .milliseconds(7700))
-            let free = machine.weigh(try attempt(), .asPolicySays, of: retry(), moment)
+            let free = machine.evaluate(try attempt(), .asPolicySays, of: retry(), moment)
             #expect((free.pause ?? .seconds(-1)) >= .zero)
         }
     }
@@ -110,8 +110,8 @@ struct RetryMachineTests {
     func counting() throws {
         let machine = RetryMachine()
         let moment = Moment(elapsed: .zero, chance: 1)
-        #expect(machine.weigh(try attempt(3), .asPolicySays, of: retry(), moment).reason == .attemptsUsedUp)
-        let further = machine.weigh(try attempt(3, replays: 2), .asPolicySays, of: retry(), moment)
+        #expect(machine.evaluate(try attempt(3), .asPolicySays, of: retry(), moment).reason == .attemptsUsedUp)
+        let further = machine.evaluate(try attempt(3, replays: 2), .asPolicySays, of: retry(), moment)
         #expect(further.pause == .seconds(1))
     }
 
@@ -121,9 +121,9 @@ struct RetryMachineTests {
         let moment = Moment(elapsed: .zero, chance: 1)
         for method in ["POST", "PATCH", "REPORT", "PROPFIND"] {
             let failed = try attempt(method: method)
-            #expect(machine.weigh(failed, .asPolicySays, of: retry(), moment).reason == .notIdempotent)
+            #expect(machine.evaluate(failed, .asPolicySays, of: retry(), moment).reason == .notIdempotent)
             let any = retry { $0.policy = .anyMethod }
-            #expect(machine.weigh(failed, .asPolicySays, of: any, moment).reason == .mayPass)
+            #expect(machine.evaluate(failed, .asPolicySays, of: any, moment).reason == .mayPass)
         }
     }
 
@@ -134,10 +134,10 @@ struct RetryMachineTests {
         let own = retry { $0.policy.rules = [rule] }
         var machine = RetryMachine()
         let moment = Moment(elapsed: .zero, chance: 1)
-        let first = machine.weigh(try attempt(status: 418), .asPolicySays, of: own, moment)
+        let first = machine.evaluate(try attempt(status: 418), .asPolicySays, of: own, moment)
         #expect(first.pause == .seconds(1) && first.rule == rule)
-        machine.note(first)
-        #expect(machine.weigh(try attempt(2, status: 418), .asPolicySays, of: own, moment).reason == .notWorthwhile)
+        machine.record(first)
+        #expect(machine.evaluate(try attempt(2, status: 418), .asPolicySays, of: own, moment).reason == .notWorthwhile)
         #expect(RetryRule.status(409, because: "").onlyWithKey().needsKey)
     }
 
@@ -152,7 +152,7 @@ struct RetryMachineTests {
         story.begin(1, now: at(12), isSuspended: false)
         story.fail(1, now: at(15))
         #expect(story.elapsed(at: at(15)) == .seconds(5))
-        story.note(1, error, .again(after: .seconds(3)), now: at(19))
+        story.record(1, error, .again(after: .seconds(3)), now: at(19))
         story.suspend(true, now: at(20))
         story.suspend(true, now: at(25))
         #expect(story.elapsed(at: at(30)) == .seconds(10))
@@ -161,7 +161,7 @@ struct RetryMachineTests {
         story.suspend(false, now: at(41))
         #expect(story.elapsed(at: at(42)) == .seconds(12))
         story.fail(2, now: at(43))
-        story.note(2, error, .fail, now: at(43))
+        story.record(2, error, .fail, now: at(43))
         #expect(story.records.map(\.began) == [.zero, .seconds(21)])
         // The time of the decision is not part of the attempt.
         #expect(story.records.map(\.duration) == [.seconds(5), .seconds(12)])

@@ -205,7 +205,7 @@ struct RetryRequestTests {
     }
 
     /// Calls a closure when it is released, as an object of an app may do.
-    private final class Asker: Sendable {
+    private final class Participant: Sendable {
         let ask: @Sendable () -> Void
         init(_ ask: @escaping @Sendable () -> Void) { self.ask = ask }
         deinit { ask() }
@@ -215,7 +215,7 @@ struct RetryRequestTests {
     func replaced() {
         let operation = bench.text(), asked = Locked(0)
         do {
-            let asker = Asker { [weak operation] in
+            let asker = Participant { [weak operation] in
                 if operation?.retry == nil { asked.withLock { $0 += 1 } }
             }
             var retry = Retry.standard

@@ -58,11 +58,11 @@ struct RetryStormTests {
             var error = NetworkError(code: .unacceptableStatus, phase: .evaluating, message: "")
             error.status = 503
             let failed = FailedAttempt(number: number, error: error)
-            let weighing = machine.weigh(
+            let evaluation = machine.evaluate(
                 failed, .asPolicySays, of: retry, .init(elapsed: begun.duration(to: now), chance: chance))
-            guard let pause = weighing.pause, budget.spend(for: origin) else { return }
+            guard let pause = evaluation.pause, budget.spend(for: origin) else { return }
             var next = machine
-            next.note(weighing)
+            next.record(evaluation)
             let noted = next
             _ = clock.schedule(after: pause) { [self] in attempt(number + 1, noted, begun: begun) }
         }

@@ -147,7 +147,7 @@
             configuration.proxy = .none
             configuration.maximumConnectionsPerHost = 64
             let lead = Locked(Duration.zero)
-            let session = CurlSession(configuration: configuration, lead: { lead.withLock { $0 } })
+            let session = CurlSession(configuration: configuration, clockOffset: { lead.withLock { $0 } })
             var timeouts = TransferTimeouts.none
             // Outside the soak, the clock leaps. A longer limit tolerates a busy machine.
             timeouts.idle = .seconds(Rounds.isSoak ? 5 : 60)

@@ -13,7 +13,7 @@
             configuration.proxy = .none
             change(&configuration)
             guard let clock else { return CurlSession(configuration: configuration) }
-            return CurlSession(configuration: configuration, lead: { clock.lead })
+            return CurlSession(configuration: configuration, clockOffset: { clock.lead })
         }
     }
 #endif

@@ -15,8 +15,8 @@
 
             var listener: BodyIntake.Listener {
                 .init(
-                    mayTell: { self.room > 0 },
-                    tell: {
+                    mayReport: { self.room > 0 },
+                    report: {
                         self.told += $0
                         self.room -= 1
                     })
@@ -40,11 +40,11 @@
             #expect(isEarly && intake.isEndAwaited)
             for _ in 0..<3 {
                 audience.room = 1
-                try intake.goOn(audience.listener)
+                try intake.resume(audience.listener)
                 #expect(intake.hasRest)
             }
             audience.room = .max
-            try intake.goOn(audience.listener)
+            try intake.resume(audience.listener)
             let isSame = audience.told == text
             #expect(isSame && !intake.hasRest)
             let mayEnd = try intake.mayEnd()

@@ -38,9 +38,11 @@ struct CountedSuspensionTests {
     @Test func `a task that was held and suspended resumes after one system resume`() {
         let task = CountingTask()
         var (machine, suspension, demands) = (TaskMachine(), CountedSuspension(), TaskDemands())
-        // Applies the brakes of the machine to the task, like a session.
+        // Applies the pauses of the machine to the task, like a session.
         func follow() {
-            if case .brake(let brakes) = machine.apply(demands.take()) { suspension.set(!brakes.isEmpty, on: task) }
+            if case .pause(let pausedDirections) = machine.apply(demands.take()) {
+                suspension.set(!pausedDirections.isEmpty, on: task)
+            }
         }
         _ = demands.resume(at: 0)
         follow()
@@ -77,18 +79,18 @@ struct CountedSuspensionTests {
         suspensions: Int, twice: Bool
     ) {
         let system = CountingTask(suspensions: suspensions)
-        let relay = BrakeRelay(FoundationTask(system, isSuspended: suspensions > 0, canPause: true))
-        for _ in 0..<(twice ? 2 : 1) { relay.pass(BrakeOrder(number: 1, isSuspended: true)) }
+        let relay = PauseOrderRelay(FoundationTask(system, isSuspended: suspensions > 0, canPause: true))
+        for _ in 0..<(twice ? 2 : 1) { relay.pass(PauseOrder(number: 1, isSuspended: true)) }
         #expect(system.suspensions == 1)
-        for _ in 0..<(twice ? 2 : 1) { relay.pass(BrakeOrder(number: 2, isSuspended: false)) }
+        for _ in 0..<(twice ? 2 : 1) { relay.pass(PauseOrder(number: 2, isSuspended: false)) }
         #expect(system.suspensions == 0)
     }
 
     @Test func `a running task of an older hook stays running if Foundation cannot pause it`() {
         let system = CountingTask()
-        let relay = BrakeRelay(FoundationTask(system, isSuspended: false, canPause: false))
-        relay.pass(BrakeOrder(number: 1, isSuspended: true))
-        relay.pass(BrakeOrder(number: 2, isSuspended: false))
+        let relay = PauseOrderRelay(FoundationTask(system, isSuspended: false, canPause: false))
+        relay.pass(PauseOrder(number: 1, isSuspended: true))
+        relay.pass(PauseOrder(number: 2, isSuspended: false))
         #expect(system.suspensions == 0)
     }
 }

@@ -24,7 +24,7 @@
         @Test func `each libcurl error code has an error code and a sentence`() {
             let known = Dictionary(uniqueKeysWithValues: Self.table.flatMap { row in row.1.map { ($0, row.0) } })
             for code in Int32(1)...110 {
-                let told = CurlErrorMapping(code: code, phase: .receiving, isResponseComplete: true).told
+                let told = CurlErrorMapping(code: code, phase: .receiving, isResponseComplete: true).codeAndMessage
                 #expect(told.0 == known[code] ?? .transferFailed, "\(code)")
                 #expect(told.1.hasSuffix("."), "\(code)")
             }
@@ -37,13 +37,13 @@
                 (101, .notConnected), (113, .notConnected), (111, .cannotConnect), (0, .cannotConnect),
             ] as [(Int, NetworkError.Code)])
         func `the system error determines why a connection failed`(number: Int, code: NetworkError.Code) {
-            #expect(CurlErrorMapping(code: 7, phase: .connecting, systemError: number).told.0 == code)
+            #expect(CurlErrorMapping(code: 7, phase: .connecting, systemError: number).codeAndMessage.0 == code)
         }
 
         @Test func `only an error that ends a stream reports that the server did not process the request`() {
             for code in Int32(0)...110 {
-                let plain = CurlErrorMapping(code: code, phase: .awaitingResponse).told
-                let refused = CurlErrorMapping(code: code, phase: .awaitingResponse, isRefused: true).told
+                let plain = CurlErrorMapping(code: code, phase: .awaitingResponse).codeAndMessage
+                let refused = CurlErrorMapping(code: code, phase: .awaitingResponse, isRefused: true).codeAndMessage
                 let isEnd = CurlErrorMapping.endsOfStreams.contains(code)
                 #expect((plain.1 != refused.1) == isEnd, "\(code)")
                 #expect(refused.0 == (isEnd ? .connectionLost : plain.0), "\(code)")
@@ -54,7 +54,7 @@
             func code(
                 _ code: Int32, _ phase: NetworkError.Phase, _ text: String = "", hasHeaders: Bool = false
             ) -> NetworkError.Code {
-                CurlErrorMapping(code: code, phase: phase, text: text, hasReceivedHeaders: hasHeaders).told.0
+                CurlErrorMapping(code: code, phase: phase, text: text, hasReceivedHeaders: hasHeaders).codeAndMessage.0
             }
             #expect(code(0, .awaitingResponse) == .invalidResponse)
             #expect(code(0, .awaitingResponse, hasHeaders: true) == .connectionLost)

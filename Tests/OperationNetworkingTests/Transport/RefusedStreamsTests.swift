@@ -30,9 +30,9 @@
                     gone.remove(transfer)
                     book.began(transfer, on: connection)
                 case .stream(let transfer, let stream):
-                    book.note(.stream(stream), of: transfer) { !gone.contains($0) }
+                    book.record(.stream(stream), of: transfer) { !gone.contains($0) }
                 case .away(let transfer, let last):
-                    book.note(.goAway(lastStream: last), of: transfer) { !gone.contains($0) }
+                    book.record(.goAway(lastStream: last), of: transfer) { !gone.contains($0) }
                 case .leave(let transfer): gone.insert(transfer)
                 case .end(let transfer): book.ended(transfer)
                 case .close(let connection): book.closed(connection)

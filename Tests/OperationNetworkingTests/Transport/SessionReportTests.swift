@@ -109,14 +109,14 @@
         }
 
         @Test func `an informational response does not end the awaitingResponse phase`() async throws {
-            let isTold = Gate()
+            let isOutcomeReported = Gate()
             server.route("/hints") { _ in LoopbackAnswer(.head(103), .stall(until: Gate())) }
             let receiver = RecordingReceiver { event, _ in
-                if case .informational = event { isTold.open() }
+                if case .informational = event { isOutcomeReported.open() }
             }
             let task = session.makeTask(with: try NetworkRequest(url: server.url("/hints")), receiver: receiver)
             task.resume()
-            await isTold.passage()
+            await isOutcomeReported.passage()
             task.cancel()
             let record = await receiver.end()
             #expect(record.error?.phase == .awaitingResponse && record.error?.isUnsent == false)

@@ -52,9 +52,9 @@
         }
 
         @Test func `a dripping body exceeds the total limit exactly when it is reached`() async throws {
-            let (came, goesOn) = ((0..<4).map { _ in Gate() }, (0..<4).map { _ in Gate() })
+            let (came, continues) = ((0..<4).map { _ in Gate() }, (0..<4).map { _ in Gate() })
             server.route("/drip") { _ in
-                goesOn.reduce(LoopbackAnswer(.head(200, ["Content-Length": "1000"]))) {
+                continues.reduce(LoopbackAnswer(.head(200, ["Content-Length": "1000"]))) {
                     $0.followed(by: .send("x"), .stall(until: $1))
                 }
             }
@@ -64,7 +64,7 @@
             let request = try NetworkRequest(url: server.url("/drip"), options: options(limit))
             session.makeTask(with: request, receiver: recorder).resume()
             // Each leap is shorter than the idle limit.
-            for (cameOne, goOn) in zip(came, goesOn).dropLast() {
+            for (cameOne, goOn) in zip(came, continues).dropLast() {
                 await cameOne.passage()
                 try await leap(.seconds(30))
                 #expect(recorder.now.ends.isEmpty)
@@ -167,7 +167,7 @@
             configuration.maximumConnectionsPerHost = 1_000
             configuration.maximumConnections = 1_000
             let lead = Locked(Duration.zero)
-            let session = CurlSession(configuration: configuration, lead: { lead.withLock { $0 } })
+            let session = CurlSession(configuration: configuration, clockOffset: { lead.withLock { $0 } })
             let limit = TransferTimeouts(firstByte: .seconds(50))
             let recorders = (0..<count).map { _ in TransferRecorder() }
             for recorder in recorders {
@@ -175,17 +175,17 @@
                 session.makeTask(with: request, receiver: recorder).resume()
             }
             _ = await server.heads(atLeast: count)
-            let (isKept, goesOn) = (Gate(), Gate())
+            let (isKept, continues) = (Gate(), Gate())
             let keeper = TransferRecorder(onHead: { _, _ in
                 isKept.open()
-                goesOn.wait()
+                continues.wait()
             })
             session.makeTask(with: try NetworkRequest(url: server.url("/first")), receiver: keeper).resume()
             await isKept.passage()
             gate.open()
             await server.counts { $0.answers == count + 1 }
             lead.withLock { $0 = .seconds(51) }
-            goesOn.open()
+            continues.open()
             for recorder in recorders {
                 let record = await recorder.ended()
                 #expect(record.text == "late" && record.error == nil)

@@ -14,15 +14,15 @@ struct SessionTurnTests {
     @Test func `each deferred action runs once per owner, in order`() async throws {
         let served = Locked<[String]>([])
         try await TestThread.run {
-            let turn = SessionTurn { 0 }
+            let turn = SessionDeferredWork { 0 }
             let (first, second) = (Creditor(), Creditor())
-            turn.putOff(for: first) { served.withLock { $0.append("first") } }
-            turn.putOff(for: second) { served.withLock { $0.append("second") } }
-            turn.putOff(for: first) { served.withLock { $0.append("first again") } }
-            #expect(turn.isOwing)
-            turn.settle()
-            #expect(!turn.isOwing)
-            turn.settle()
+            turn.deferWork(for: first) { served.withLock { $0.append("first") } }
+            turn.deferWork(for: second) { served.withLock { $0.append("second") } }
+            turn.deferWork(for: first) { served.withLock { $0.append("first again") } }
+            #expect(turn.hasItems)
+            turn.performAll()
+            #expect(!turn.hasItems)
+            turn.performAll()
             withExtendedLifetime((first, second)) {}
         }
         #expect(served.withLock { $0 } == ["first", "second"])
@@ -32,15 +32,15 @@ struct SessionTurnTests {
         let served = Locked(0)
         try await TestThread.run {
             let now = Locked<Int64>(0)
-            let turn = SessionTurn { now.withLock { $0 } }
+            let turn = SessionDeferredWork { now.withLock { $0 } }
             let (first, second) = (Creditor(), Creditor())
-            turn.putOff(for: first) { served.withLock { $0 += 1 } }
+            turn.deferWork(for: first) { served.withLock { $0 += 1 } }
             now.withLock { $0 = 60_000 }
-            turn.putOff(for: second) { served.withLock { $0 += 1 } }
-            turn.settleIfDue()
+            turn.deferWork(for: second) { served.withLock { $0 += 1 } }
+            turn.performIfDue()
             #expect(served.withLock { $0 } == 0)
             now.withLock { $0 = 100_000 }
-            turn.settleIfDue()
+            turn.performIfDue()
             #expect(served.withLock { $0 } == 2)
             withExtendedLifetime((first, second)) {}
         }

@@ -165,7 +165,7 @@ final class QueueEventHub: QueueFollower {
     private(set) var feeds = ForgettingList<QueueFeed>()
     private var lastFeed: UInt64 = 0
 
-    func note(_ change: QueueJournal.Change, _ journal: QueueJournal) {
+    func record(_ change: QueueJournal.Change, _ journal: QueueJournal) {
         number += 1
         let event = QueueEvent(number: number, change: QueueEvent.Change(change))
         for feed in feeds.elements { if let call = feed.add(event) { journal.later(call) } }
@@ -182,16 +182,16 @@ final class QueueEventHub: QueueFollower {
 }
 
 extension QueueEngine {
-    var snapshot: QueueSnapshot { applySettled { state, _ in QueueSnapshot(name, state) } }
+    var snapshot: QueueSnapshot { applyAfterReclaiming { state, _ in QueueSnapshot(name, state) } }
 
     /// Whether the queue has an observer, for tests.
     package var isFollowed: Bool { state.withLock { $0.machine.journal != nil } }
 
-    package var counts: QueueCounts { applySettled { state, _ in QueueCounts(state) } }
+    package var counts: QueueCounts { applyAfterReclaiming { state, _ in QueueCounts(state) } }
 
     /// Adds a feed, and returns the number by which it can be removed.
     func subscribe(_ feed: QueueFeed) -> UInt64 {
-        applySettled { state, _ in
+        applyAfterReclaiming { state, _ in
             let hub = state.hub ?? QueueEventHub()
             state.hub = hub
             if hub.feeds.isEmpty { state.machine.add(hub) }
@@ -250,7 +250,7 @@ final class QueueFeed: Sendable {
         var lastRead: UInt64?
         var reader: CheckedContinuation<Step, Never>?
 
-        var mustBeginAnew: Bool { phase == .overflowed && snapshot == nil }
+        var mustStartOver: Bool { phase == .overflowed && snapshot == nil }
 
         mutating func show(_ new: QueueSnapshot) {
             snapshot = lastRead.map { .missed(new.number - $0, new) } ?? .snapshot(new)
@@ -301,7 +301,7 @@ final class QueueFeed: Sendable {
     /// Ends the feed, and passes the last state to a reader that missed events.
     func end(with last: QueueSnapshot?) {
         let (reader, update) = state.withLock { state in
-            if state.mustBeginAnew, let last { state.show(last) }
+            if state.mustStartOver, let last { state.show(last) }
             state.phase = .ended
             let reader = exchange(&state.reader, with: nil)
             return (reader, reader == nil ? nil : state.takeNext())
@@ -315,7 +315,7 @@ final class QueueFeed: Sendable {
     ///   freed.
     func next(refresh: () -> Bool) async -> QueueUpdate? {
         while true {
-            let isStuck = state.withLock { $0.mustBeginAnew } && !refresh()
+            let isStuck = state.withLock { $0.mustStartOver } && !refresh()
             switch await wait(isStuck: isStuck) {
             case .update(let update): return update
             case .again: continue
@@ -331,7 +331,7 @@ final class QueueFeed: Sendable {
                     if let update = state.takeNext() { return .update(update) }
                     if state.phase == .ended { return .update(nil) }
                     // The feed overflowed after the check. A queue that is being freed will end it.
-                    if state.mustBeginAnew, !isStuck { return .again }
+                    if state.mustStartOver, !isStuck { return .again }
                     state.reader = continuation
                     return nil
                 }

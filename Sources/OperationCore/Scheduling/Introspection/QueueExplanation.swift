@@ -166,7 +166,7 @@ extension QueueExplanation.Reason: CustomStringConvertible {
     public var description: String {
         switch self {
         case .dependency(let dependency): "it depends on \(dependency.operation.displayName) (\(dependency.standing))"
-        case .hold(let hold): "\(hold.detail)\(hold.saysWho ? "" : " (held by \(names(of: hold.holders)))")"
+        case .hold(let hold): "\(hold.detail)\(hold.namesHolders ? "" : " (held by \(names(of: hold.holders)))")"
         case .suspended(let reason): "the queue is suspended" + (reason.map { " (\($0))" } ?? "")
         case .threadLimit(let count): "all \(count) threads that the queues of the process may have are busy"
         case .barrier(let wait): wait.description
@@ -187,7 +187,7 @@ extension QueueExplanation.Reason: CustomStringConvertible {
 
 extension QueueExplanation.Hold {
     /// Whether the detail already names all holders.
-    fileprivate var saysWho: Bool { holders.isEmpty || kind == "throttle" }
+    fileprivate var namesHolders: Bool { holders.isEmpty || kind == "throttle" }
 
     /// Creates the hold for a throttle whose key may not run yet.
     static func throttle(_ key: String, until: OperationInstant, _ runner: ManagedOperation?) -> Self {
@@ -250,7 +250,8 @@ extension QueueEngine {
     func explain(_ operation: Operation) -> QueueExplanation {
         var isReadyByItself = true
         if !(operation is ManagedOperation) { isReadyByItself = operation.isReady }
-        let look = applySettled { state, _ -> (stage: QueueMachine.Stage, reasons: [QueueExplanation.Reason])? in
+        let look = applyAfterReclaiming {
+            state, _ -> (stage: QueueMachine.Stage, reasons: [QueueExplanation.Reason])? in
             guard let slot = slot(of: operation, state) else { return nil }
             return (state.machine.entries[Int(slot)].stage, reasonsOfQueue(slot, state))
         }
@@ -309,14 +310,16 @@ extension QueueEngine {
 
     /// Returns the state of an operation, including that of a plain operation in this queue.
     private func standing(ofAny operation: Operation) -> OperationStanding {
-        let stage = applySettled { state, _ in slot(of: operation, state).map { state.machine.entries[Int($0)].stage } }
+        let stage = applyAfterReclaiming { state, _ in
+            slot(of: operation, state).map { state.machine.entries[Int($0)].stage }
+        }
         if let stage, let state = QueueEntry.State(stage) { return .inQueue(name, state) }
         return operation.standing
     }
 
     /// Returns the state of an operation that the queue holds.
     fileprivate func stage(of operation: ManagedOperation) -> QueueEntry.State? {
-        applySettled { state, _ in
+        applyAfterReclaiming { state, _ in
             slot(of: operation, state).flatMap { QueueEntry.State(state.machine.entries[Int($0)].stage) }
         }
     }
@@ -346,7 +349,7 @@ extension QueueEngine {
     private func barrierWait(
         _ entry: QueueMachine.Entry, _ machine: QueueMachine
     ) -> QueueExplanation.BarrierWait? {
-        guard !machine.isFront(entry.epoch) else { return nil }
+        guard !machine.isInFront(entry.epoch) else { return nil }
         let front = machine.front.number
         // Numbers wrap around, so their distances from the front are compared.
         let distance = entry.epoch &- front
@@ -370,7 +373,7 @@ extension QueueEngine {
 extension QueueMachine {
     /// Returns the number of ready entries that have a more urgent level.
     fileprivate func countReady(before entry: Entry) -> Int {
-        entries.count { $0.stage == .ready && isFront($0.epoch) && $0.level > entry.level }
+        entries.count { $0.stage == .ready && isInFront($0.epoch) && $0.level > entry.level }
     }
 }
 

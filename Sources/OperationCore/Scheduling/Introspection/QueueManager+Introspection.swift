@@ -80,20 +80,20 @@ package final class QueueProgressMeter: QueueFollower, Sendable {
         }
     }
 
-    func note(_ change: QueueJournal.Change, _ journal: QueueJournal) {
+    func record(_ change: QueueJournal.Change, _ journal: QueueJournal) {
         switch change {
         case .placed(_, _, from: .entering), .ended: break
         case .placed, .rested, .wentOn, .width, .suspension, .closing: return
         }
-        if noteDue() { journal.later { [self] in publishOnce() } }
+        if requestPublication() { journal.later { [self] in publishOnce() } }
     }
 
     /// Records that the numbers changed, and returns whether the caller must publish them because no other thread does.
-    package func noteDue() -> Bool { publishing.withLock { $0.request() } }
+    package func requestPublication() -> Bool { publishing.withLock { $0.request() } }
 
     /// Publishes the numbers, unless another thread is publishing them and will do so again.
     package func publish() {
-        if noteDue() { publishOnce() }
+        if requestPublication() { publishOnce() }
     }
 
     private func publishOnce() {
@@ -115,7 +115,7 @@ extension QueueEngine {
     var progress: Progress {
         if let present = state.withLock({ $0.meter }) { return present.progress }
         let made = QueueProgressMeter(self)
-        let meter = applySettled { state, _ in
+        let meter = applyAfterReclaiming { state, _ in
             if let present = state.meter { return present }
             state.meter = made
             state.machine.add(made)

@@ -94,8 +94,8 @@ final class QueueJournal {
     private(set) var followers: [any QueueFollower] = []
     private var calls: [@Sendable () -> Void] = []
 
-    func note(_ change: Change) {
-        for follower in followers { follower.note(change, self) }
+    func record(_ change: Change) {
+        for follower in followers { follower.record(change, self) }
     }
 
     /// Stores a call of an observer until no lock is held.
@@ -113,7 +113,7 @@ protocol QueueFollower: AnyObject {
     /// Handles a change under the queue's lock.
     ///
     /// The method must not call code outside the observer, and must not release the last reference to an object.
-    func note(_ change: QueueJournal.Change, _ journal: QueueJournal)
+    func record(_ change: QueueJournal.Change, _ journal: QueueJournal)
 }
 
 extension QueueMachine {

@@ -46,14 +46,14 @@ final class QueueRecorder: QueueFollower, Sendable {
         book.withLock { $0.now = max($0.now, moment) }
     }
 
-    func note(_ change: QueueJournal.Change, _ journal: QueueJournal) {
+    func record(_ change: QueueJournal.Change, _ journal: QueueJournal) {
         switch change {
         case .placed(let slot, let entry, from: .entering):
             if let dropped = enter(slot, entry) { journal.later { withExtendedLifetime(dropped) {} } }
         case .placed(let slot, let entry, from: _): book.withLock { $0.move(slot, to: entry.stage) }
         case .ended(let slot, _, let ending):
             guard let number = book.withLock({ $0.end(slot, ending) }) else { return }
-            journal.later { [self] in giveName(number) }
+            journal.later { [self] in recordName(number) }
         case .rested, .wentOn, .width, .suspension, .closing: break
         }
     }
@@ -73,7 +73,7 @@ final class QueueRecorder: QueueFollower, Sendable {
     }
 
     /// Records that a handler is enqueued, and returns the number with which its beginning is recorded.
-    func noteHandler(_ slot: QueueMachine.Slot) -> Int? {
+    func recordHandler(_ slot: QueueMachine.Slot) -> Int? {
         let now = clock.now
         return book.withLock { book in
             guard let number = book.bySlot[slot] else { return nil }
@@ -88,7 +88,7 @@ final class QueueRecorder: QueueFollower, Sendable {
     }
 
     /// Reads the name of an operation, which may run code of the user, and releases the operation.
-    private func giveName(_ number: Int) {
+    private func recordName(_ number: Int) {
         guard let operation = book.withLock({ $0.pages[number]?.operation }) else { return }
         let name = operation.displayName
         book.withLock { book in
@@ -100,7 +100,7 @@ final class QueueRecorder: QueueFollower, Sendable {
     /// Ends the recording, and reads the names of all entries that have not ended.
     func close() {
         let rest = book.withLock { $0.pages.filter { $0.value.operation != nil } }
-        for number in rest.keys { giveName(number) }
+        for number in rest.keys { recordName(number) }
         withExtendedLifetime(rest) {}
     }
 
@@ -171,7 +171,7 @@ extension QueueRecorder.Book {
         switch page.stage {
         case .entering, .waiting: pages[number]?.run.waitingForDependencies += time
         case .held: pages[number]?.run.held += time
-        case .ready, .dealt: pages[number]?.run.waitingForPlace += time
+        case .ready, .assigned: pages[number]?.run.waitingForPlace += time
         case .running, .ending, .free: break
         }
         pages[number]?.since = now
@@ -271,7 +271,7 @@ extension QueueEngine {
         let now = recorder?.clock.now
         var old: QueueRecorder?
         var stopped: QueueRecorder?
-        let calls = applySettled { state, _ -> [@Sendable () -> Void] in
+        let calls = applyAfterReclaiming { state, _ -> [@Sendable () -> Void] in
             stopped = recording.recorder
             let calls = stopped.map { state.machine.remove($0) } ?? []
             guard let recorder, let now else {

@@ -22,11 +22,11 @@ public struct QueueSnapshot: Sendable, Equatable, CustomStringConvertible {
     public private(set) var isSuspended: Bool
     /// A Boolean value that indicates whether the queue was shut down and accepts no more entries.
     public private(set) var isClosed: Bool
-    private var standings: [QueueEntry: QueueEntry.State]
+    private var states: [QueueEntry: QueueEntry.State]
     private var reasons: [QueueEntry: WaitReason]
 
     /// The entries that have not ended, in no particular order.
-    public var entries: [QueueEntry] { Array(standings.keys) }
+    public var entries: [QueueEntry] { Array(states.keys) }
 
     /// The entries that wait for dependencies, in no particular order.
     public var waiting: [QueueEntry] { entries(.waiting) }
@@ -44,11 +44,11 @@ public struct QueueSnapshot: Sendable, Equatable, CustomStringConvertible {
     ///
     /// - Parameter state: The state of the entries to return.
     public func entries(_ state: QueueEntry.State) -> [QueueEntry] {
-        standings.compactMap { $0.value == state ? $0.key : nil }
+        states.compactMap { $0.value == state ? $0.key : nil }
     }
 
     /// Returns the state of an entry, or `nil` if the entry is not in the snapshot.
-    public func state(of entry: QueueEntry) -> QueueEntry.State? { standings[entry] }
+    public func state(of entry: QueueEntry) -> QueueEntry.State? { states[entry] }
 
     /// Returns the reason why a running entry waits without a slot, or `nil` if the entry does not wait.
     public func waitReason(of entry: QueueEntry) -> WaitReason? { reasons[entry] }
@@ -65,13 +65,13 @@ public struct QueueSnapshot: Sendable, Equatable, CustomStringConvertible {
         guard event.number > number else { return }
         number = event.number
         switch event.change {
-        case .added(let entry, let state): stand(entry, state)
-        case .moved(let entry, let state): stand(entry, state)
-        case .started(let entry): stand(entry, .running)
+        case .added(let entry, let state): setState(entry, state)
+        case .moved(let entry, let state): setState(entry, state)
+        case .started(let entry): setState(entry, .running)
         case .rested(let entry, let reason): rest(entry, reason)
         case .wentOn(let entry): rest(entry, nil)
         case .ended(let entry, let ending):
-            stand(entry, nil)
+            setState(entry, nil)
             counts.count(ending)
         case .suspended: isSuspended = true
         case .resumed: isSuspended = false
@@ -80,9 +80,9 @@ public struct QueueSnapshot: Sendable, Equatable, CustomStringConvertible {
         }
     }
 
-    private mutating func stand(_ entry: QueueEntry, _ state: QueueEntry.State?) {
-        if let old = standings[entry] { counts[old] -= 1 }
-        standings[entry] = state
+    private mutating func setState(_ entry: QueueEntry, _ state: QueueEntry.State?) {
+        if let old = states[entry] { counts[old] -= 1 }
+        states[entry] = state
         if let state { counts[state] += 1 }
         if state != .running { rest(entry, nil) }
     }
@@ -106,10 +106,10 @@ extension QueueSnapshot {
         for (slot, reason) in state.machine.restReasons {
             reasons[QueueEntry(slot, state.machine.entries[Int(slot)])] = reason
         }
-        standings = Dictionary(minimumCapacity: state.machine.live)
+        states = Dictionary(minimumCapacity: state.machine.live)
         for (index, entry) in state.machine.entries.enumerated() {
             guard let state = QueueEntry.State(entry.stage) else { continue }
-            standings[QueueEntry(QueueMachine.Slot(index), entry)] = state
+            states[QueueEntry(QueueMachine.Slot(index), entry)] = state
         }
     }
 }
@@ -192,7 +192,7 @@ extension QueueEntry.State {
         case .free: return nil
         case .entering, .waiting: self = .waiting
         case .held: self = .held
-        case .ready, .dealt: self = .ready
+        case .ready, .assigned: self = .ready
         case .running: self = .running
         case .ending: self = .ending
         }

@@ -48,7 +48,7 @@ package struct NetlinkMachine: Sendable {
         /// Send these bytes.
         case send([UInt8])
         /// Report the current state.
-        case tell(Connectivity)
+        case notify(Connectivity)
         /// Call the machine again after a second.
         case pause
         /// End the observation, because the kernel sends no usable replies.
@@ -153,7 +153,7 @@ package struct NetlinkMachine: Sendable {
         if parsed.isDamaged { isLost = true }
         if question == nil, !isLost, hasChanged {
             hasChanged = false
-            actions.append(.tell(picture.connectivity))
+            actions.append(.notify(picture.connectivity))
         }
         return actions
     }
@@ -218,11 +218,11 @@ package struct NetlinkMachine: Sendable {
         if let next = question.next { return ask(next) }
         self.question = nil
         hasChanged = false
-        let told = Action.tell(picture.connectivity)
-        guard isDoubtful else { return [told] }
+        let reported = Action.notify(picture.connectivity)
+        guard isDoubtful else { return [reported] }
         // The tables of a router may change constantly, so they are not read in an endless loop.
         isPausing = true
-        return [told, .pause]
+        return [reported, .pause]
     }
 
     private mutating func refused(_ number: Int32) -> [Action] {

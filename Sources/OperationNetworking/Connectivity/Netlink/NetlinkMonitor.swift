@@ -107,7 +107,7 @@ import OperationCore
             source.setCancelHandler { socket.close() }
             // The kernel replies within the call that sends the request, so the state is known immediately. No other
             // thread reads yet.
-            if let news = perform(state.withLock { $0.machine.begin() }) { board.write(news) } else { drain() }
+            if let change = perform(state.withLock { $0.machine.begin() }) { board.write(change) } else { drain() }
             source.activate()
         }
 
@@ -123,14 +123,14 @@ import OperationCore
         /// The result is written once, or at intervals if the reading takes a long time.
         private func drain() {
             var buffer = [UInt8](repeating: 0, count: Self.bufferSize)
-            var news: Connectivity?
+            var change: Connectivity?
             var count = 0
             while let actions = receive(into: &buffer) {
-                if let found = perform(actions) { news = found }
+                if let found = perform(actions) { change = found }
                 count += 1
-                if count % Self.batch == 0, failure == nil, let told = news.take() { board.write(told) }
+                if count % Self.batch == 0, failure == nil, let reported = change.take() { board.write(reported) }
             }
-            if failure == nil, let news { board.write(news) }
+            if failure == nil, let change { board.write(change) }
         }
 
         /// Returns the actions for the next datagram, or nil if there is no datagram and nothing to do.
@@ -155,22 +155,22 @@ import OperationCore
 
         /// Performs the actions, and returns the state if one of them reports it.
         private func perform(_ actions: [NetlinkMachine.Action]) -> Connectivity? {
-            var news: Connectivity?
+            var change: Connectivity?
             for action in actions {
                 switch action {
                 case .send(let request):
                     // Everything is requested after the pause.
                     if state.withLock({ $0.machine.isPausing }) { continue }
                     guard let error = socket.send(request) else { continue }
-                    news = .unknown
+                    change = .unknown
                     let more = state.withLock { $0.machine.sendingFailed(error.number) }
                     if more.isEmpty { lookAgainLater() } else { _ = perform(more) }
-                case .tell(let connectivity): news = connectivity
+                case .notify(let connectivity): change = connectivity
                 case .pause: lookAgainLater()
                 case .giveUp(let number): end(SystemError(number))
                 }
             }
-            return news
+            return change
         }
 
         /// Schedules another try after a second, because an immediate one would probably fail too.

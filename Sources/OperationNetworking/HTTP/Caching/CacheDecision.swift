@@ -314,7 +314,7 @@ package struct CacheValidator: Equatable, Sendable {
     }
 
     /// Returns whether a 304 response refers to this stored response (RFC 9111, section 4.3.4).
-    package func isMeant(by head: ResponseHead) -> Bool {
+    package func isMatched(by head: ResponseHead) -> Bool {
         guard let other = CacheValidator(head.headers) else { return true }
         if let tag, let otherTag = other.tag { return Self.opaque(tag) == Self.opaque(otherTag) }
         if let modified, let otherModified = other.modified { return modified == otherModified }

@@ -55,7 +55,7 @@ package final class DiskCache {
     private var changes: CacheChanges { CacheChanges(folder.read(CacheFile.changes) ?? []) }
 
     /// Records a removal while the folder is locked.
-    private func noteForgotten(_ key: String?) {
+    private func recordForgotten(_ key: String?) {
         var changes = changes
         changes.forget(key)
         _ = folder.write(changes.encoded, to: CacheFile.changes)
@@ -71,7 +71,7 @@ package final class DiskCache {
             return nil
         }
         if recency[key] == nil { folder.touch(name, at: now) }
-        noteUse(key)
+        recordUse(key)
         return metadata
     }
 
@@ -166,7 +166,7 @@ package final class DiskCache {
         let key = CacheFile.key(of: resource)
         let name = key + CacheFile.metadataSuffix
         folder.exclusively {
-            noteForgotten(key)
+            recordForgotten(key)
             guard let bytes = folder.read(name) else { return }
             folder.remove(name)
             used -= Int64(bytes.count)
@@ -177,7 +177,7 @@ package final class DiskCache {
     /// Removes all responses, including those of other caches in the folder.
     package func forgetAll() {
         folder.exclusively {
-            noteForgotten(nil)
+            recordForgotten(nil)
             for file in folder.list() where !file.isPart { folder.remove(file.name) }
         }
         unseen = .max
@@ -213,7 +213,7 @@ package final class DiskCache {
     /// Saves metadata while the folder is locked.
     private func save(_ metadata: CacheMetadata, now: Date) -> Bool {
         let key = CacheFile.key(of: metadata.resource)
-        noteUse(key)
+        recordUse(key)
         guard let bytes = metadata.encoded(), hasRoom(Int64(bytes.count)) || makeRoom(Int64(bytes.count), now: now),
             folder.write(bytes, to: key + CacheFile.metadataSuffix)
         else { return false }
@@ -227,7 +227,7 @@ package final class DiskCache {
         unseen = unseen.addingSaturated(bytes)
     }
 
-    private func noteUse(_ key: String) {
+    private func recordUse(_ key: String) {
         lastUse += 1
         recency[key] = lastUse
     }

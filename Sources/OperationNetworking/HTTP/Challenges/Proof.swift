@@ -110,8 +110,8 @@ package struct ProofMemory: Sendable {
         paths.removeAll { proof.reaches($0, acceptedAt: hop.address.path) }
         group.append(Entry(proof: proof, paths: paths.suffix(Self.limitOfPaths - 1) + [hop.address.path]))
         if group.count > Self.limitPerOrigin { group.removeFirst() }
-        if entries[proof.space.origin] == nil, entries.count >= Self.limit, let victim = entries.keys.first {
-            entries[victim] = nil
+        if entries[proof.space.origin] == nil, entries.count >= Self.limit, let evicted = entries.keys.first {
+            entries[evicted] = nil
         }
         entries[proof.space.origin] = group
     }

@@ -146,7 +146,7 @@ public final class CookieJar: Sendable {
     private func change(_ body: (inout CookieStore) -> Bool) {
         let mustSchedule = state.withLock { state in
             guard body(&state.store), storage != nil else { return false }
-            return state.saving.noteChange()
+            return state.saving.recordChange()
         }
         // A failed save is repeated with the next change or the next call of `save()`.
         if mustSchedule { queue.async { [self] in try? write() } }
@@ -291,7 +291,7 @@ package struct SaveTurn: Equatable, Sendable {
     package init() {}
 
     /// Records a change, and returns whether to schedule a save.
-    package mutating func noteChange() -> Bool {
+    package mutating func recordChange() -> Bool {
         exchange(&state, with: .scheduled) != .scheduled
     }
 

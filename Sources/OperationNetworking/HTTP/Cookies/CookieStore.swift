@@ -108,8 +108,8 @@ package struct CookieStore: Sendable {
             hasChanged = true
         }
         entries[cookie.domain] = group.isEmpty ? nil : group
-        if group.count > limits.perDomain { crowdOut(of: cookie.domain, now: now) }
-        if count > limits.total { crowdOut(now: now) }
+        if group.count > limits.perDomain { evictExcess(of: cookie.domain, now: now) }
+        if count > limits.total { evictExcess(now: now) }
         return hasChanged
     }
 
@@ -145,7 +145,7 @@ package struct CookieStore: Sendable {
         cookie.lastUsed = now
         guard address.origin.isSecure || !(cookie.isSecure || shadowsSecure(cookie, now: now)) else { return nil }
         guard cookie.isSecure || cookie.sameSite != Cookie.SameSite.none else { return nil }
-        return keepsPromise(cookie, namesPath: asked.path != nil) ? cookie : nil
+        return keepsPrefixPromise(cookie, namesPath: asked.path != nil) ? cookie : nil
     }
 
     /// Returns the domain of a cookie, an empty string for the host alone, or `nil` if the server may not name the
@@ -175,7 +175,7 @@ package struct CookieStore: Sendable {
     /// Returns whether a cookie meets the requirements of its name prefix.
     ///
     /// A value without a name must not begin with such a prefix.
-    private func keepsPromise(_ cookie: Cookie, namesPath: Bool) -> Bool {
+    private func keepsPrefixPromise(_ cookie: Cookie, namesPath: Bool) -> Bool {
         let start = (cookie.name.isEmpty ? cookie.value : cookie.name).asciiLowercased
         let isHostPromise = start.hasPrefix("__host-")
         guard isHostPromise || start.hasPrefix("__secure-") else { return true }
@@ -186,7 +186,7 @@ package struct CookieStore: Sendable {
     /// Removes the surplus cookies of one domain: expired cookies, then cookies that are not secure, then others.
     ///
     /// Among equals, the cookies that were not used for the longest time are removed first.
-    private mutating func crowdOut(of domain: String, now: Date) {
+    private mutating func evictExcess(of domain: String, now: Date) {
         guard var group = entries[domain] else { return }
         count -= group.count
         group.removeAll { $0.cookie.isExpired(at: now) }
@@ -202,7 +202,7 @@ package struct CookieStore: Sendable {
         entries[domain] = group.isEmpty ? nil : group
     }
 
-    private mutating func crowdOut(now: Date) {
+    private mutating func evictExcess(now: Date) {
         remove { $0.isExpired(at: now) }
         while count > limits.total {
             let oldest = entries.values.joined().min { Self.isOlder($0, than: $1) }

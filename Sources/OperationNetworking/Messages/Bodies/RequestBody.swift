@@ -78,7 +78,7 @@ public struct RequestBody: Sendable {
         }
         let use = BodyUse()
         let source = Source.stream {
-            use.note()
+            use.record()
             return try makeProducer()
         }
         return RequestBody(source: source, length: length, canBeSentAgain: false, use: use)
@@ -148,7 +148,7 @@ package final class BodyUse: Sendable {
 
     var isNoted: Bool { state.withLock { $0 } }
 
-    func note() { state.withLock { $0 = true } }
+    func record() { state.withLock { $0 = true } }
 }
 
 /// An object that provides the bytes of a request body during the transfer.

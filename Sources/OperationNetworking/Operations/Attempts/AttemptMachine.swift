@@ -64,7 +64,7 @@ package struct AttemptMachine: Sendable, Equatable {
         /// Rest until a gate or policy lets the operation continue.
         case rest(WaitReason)
         /// Get a slot again.
-        case takePlace
+        case takeSlot
         /// Set the outcome of the operation.
         case conclude
     }
@@ -99,16 +99,16 @@ package struct AttemptMachine: Sendable, Equatable {
     package init() {}
 
     /// The state that the current task should have.
-    package var order: BrakeOrder { BrakeOrder(number: changes, isSuspended: isSuspended) }
+    package var order: PauseOrder { PauseOrder(number: changes, isSuspended: isSuspended) }
 
     /// Returns whether `number` is the current attempt and its task may still report events.
     ///
     /// A hook may resume or cancel the task that it creates. So the task may report its end before the hook returns.
-    package func mayBeTold(_ number: Int) -> Bool { isAt(.creating, number) || isAt(.transferring, number) }
+    package func acceptsEvents(_ number: Int) -> Bool { isAt(.creating, number) || isAt(.transferring, number) }
 
     /// Whether the operation is held back or paused, so that the thread that ends the wait may have to wake other
     /// operations too.
-    package var isAside: Bool { phase == .holding || phase == .paused }
+    package var isHeldOrPaused: Bool { phase == .holding || phase == .paused }
 
     /// Returns whether the attempt failed and is not decided yet.
     package func awaitsDecision(_ number: Int) -> Bool { isAt(.deciding, number) || isAt(.paused, number) }
@@ -150,7 +150,7 @@ package struct AttemptMachine: Sendable, Equatable {
 
     /// Records that the response is complete.
     package mutating func transferred(_ number: Int) -> Action {
-        mayBeTold(number) ? enter(.evaluating, .evaluate) : .none
+        acceptsEvents(number) ? enter(.evaluating, .evaluate) : .none
     }
 
     /// Records that there is a result.
@@ -168,13 +168,13 @@ package struct AttemptMachine: Sendable, Equatable {
     }
 
     /// Records that the time limit of the attempt has passed, which counts only until the response is complete.
-    package mutating func ranOut(_ number: Int) -> Action {
-        let isUnderWay = isAt(.preparing, number) || isAt(.clearing, number) || mayBeTold(number)
+    package mutating func exceededTimeLimit(_ number: Int) -> Action {
+        let isUnderWay = isAt(.preparing, number) || isAt(.clearing, number) || acceptsEvents(number)
         return isUnderWay ? enter(.deciding, .decide) : .none
     }
 
     /// Returns whether `number` is the current attempt, in a phase that has or had a use for a task.
-    package func wantsTask(_ number: Int) -> Bool {
+    package func needsTask(_ number: Int) -> Bool {
         attempt == number && [.creating, .transferring, .evaluating, .concluding].contains(phase)
     }
 
@@ -182,7 +182,7 @@ package struct AttemptMachine: Sendable, Equatable {
     ///
     /// The request is created again, in an attempt that is not counted.
     package mutating func takenBack(_ number: Int) -> Action {
-        guard mayBeTold(number) else { return .none }
+        guard acceptsEvents(number) else { return .none }
         replays += 1
         attempt += 1
         return prepare()
@@ -191,7 +191,7 @@ package struct AttemptMachine: Sendable, Equatable {
     /// Records that the task ended without a complete response, possibly before it was resumed or after it was no
     /// longer needed.
     package mutating func transferFailed(_ number: Int) -> Action {
-        mayBeTold(number) ? enter(.deciding, .decide) : .none
+        acceptsEvents(number) ? enter(.deciding, .decide) : .none
     }
 
     /// Records the decision about a failed or paused attempt.
@@ -220,7 +220,7 @@ package struct AttemptMachine: Sendable, Equatable {
 
     private mutating func beginNext() -> Action {
         attempt += 1
-        return enter(.returning, .takePlace)
+        return enter(.returning, .takeSlot)
     }
 
     /// Records that the pause before the next attempt is over.
@@ -284,7 +284,7 @@ extension AttemptMachine {
     /// Records that the request is no longer held back, so that it is created again.
     package mutating func released(_ round: Int) -> Action {
         guard self.round == round, phase == .clearing || phase == .holding else { return .none }
-        return enter(.returning, .takePlace)
+        return enter(.returning, .takeSlot)
     }
 
     /// Records that a gate refused the request.
@@ -308,10 +308,10 @@ package struct AttemptHistory: Sendable {
     /// The start of the counted time.
     private var counted: OperationInstant?
     /// The time in which the operation was suspended or paused, and the start of the current suspension or pause.
-    private var still = Duration.zero
-    private var stillSince: OperationInstant?
+    private var idleTime = Duration.zero
+    private var idleSince: OperationInstant?
     private var isSuspended = false
-    private var isAside = false
+    private var isHeldOrPaused = false
     /// The size of the partial file at the last failure that counted as progress.
     private var saved: Int64 = 0
     /// The number of attempts before the download last made progress, and the number of replays among them.
@@ -323,33 +323,33 @@ package struct AttemptHistory: Sendable {
     package mutating func begin(_ number: Int, now: OperationInstant, isSuspended: Bool) {
         if firstBegan == nil { (firstBegan, counted) = (now, now) }
         if present?.number != number { present = (number, now, nil) }
-        (self.isSuspended, isAside) = (isSuspended, false)
-        settle(now)
+        (self.isSuspended, isHeldOrPaused) = (isSuspended, false)
+        updateIdleTime(now)
     }
 
     /// Records that the operation was suspended or resumed.
     package mutating func suspend(_ isSuspended: Bool, now: OperationInstant) {
         self.isSuspended = isSuspended
-        settle(now)
+        updateIdleTime(now)
     }
 
     /// Records that the operation was paused or held back until the next preparation.
-    package mutating func putAside(now: OperationInstant) {
-        isAside = true
-        settle(now)
+    package mutating func markHeldOrPaused(now: OperationInstant) {
+        isHeldOrPaused = true
+        updateIdleTime(now)
     }
 
-    private mutating func settle(_ now: OperationInstant) {
-        let isStill = isSuspended || isAside
-        guard firstBegan != nil, isStill != (stillSince != nil) else { return }
-        if let since = exchange(&stillSince, with: isStill ? now : nil) { still += since.duration(to: now) }
+    private mutating func updateIdleTime(_ now: OperationInstant) {
+        let isIdle = isSuspended || isHeldOrPaused
+        guard firstBegan != nil, isIdle != (idleSince != nil) else { return }
+        if let since = exchange(&idleSince, with: isIdle ? now : nil) { idleTime += since.duration(to: now) }
     }
 
     /// Returns the time since the first counted attempt, without the time in which the operation was suspended or
     /// paused.
     package func elapsed(at now: OperationInstant) -> Duration {
-        let standing = stillSince.map { $0.duration(to: now) } ?? .zero
-        return (counted ?? now).duration(to: now) - still - standing
+        let currentIdleTime = idleSince.map { $0.duration(to: now) } ?? .zero
+        return (counted ?? now).duration(to: now) - idleTime - currentIdleTime
     }
 
     /// Records that an attempt failed.
@@ -365,15 +365,15 @@ package struct AttemptHistory: Sendable {
         self.saved = saved
         advances += 1
         discounted = (number - 1, replays)
-        (counted, still) = (now, .zero)
-        if stillSince != nil { stillSince = now }
+        (counted, idleTime) = (now, .zero)
+        if idleSince != nil { idleSince = now }
     }
 
     /// Returns the number of attempts that are not counted, for a number of replays.
     package func uncounted(_ replays: Int) -> Int { discounted.all + replays - discounted.anyway }
 
     /// Records the decision about a failed attempt.
-    package mutating func note(
+    package mutating func record(
         _ number: Int, _ error: NetworkError, _ decision: AttemptMachine.Decision, now: OperationInstant
     ) {
         // A paused attempt is decided again, but recorded only once.
@@ -384,7 +384,7 @@ package struct AttemptHistory: Sendable {
                 number: number, code: error.code, phase: error.phase, status: error.status,
                 began: (firstBegan ?? now).duration(to: began), duration: began.duration(to: present?.failed ?? now),
                 pause: decision.delay, putAside: decision.reason))
-        if decision.reason != nil { putAside(now: now) }
+        if decision.reason != nil { markHeldOrPaused(now: now) }
     }
 }
 
@@ -403,22 +403,22 @@ extension AttemptMachine.Decision {
 
 extension NetworkAttempts {
     /// The records of the earlier attempts, which are kept only if the operation has a policy.
-    var records: [AttemptRecord] { state.withLock { $0.story.records } }
+    var records: [AttemptRecord] { state.withLock { $0.history.records } }
 
     /// Returns the time that the attempts have taken so far.
-    func elapsed(at now: OperationInstant) -> Duration { state.withLock { $0.story.elapsed(at: now) } }
+    func elapsed(at now: OperationInstant) -> Duration { state.withLock { $0.history.elapsed(at: now) } }
 
     /// Records that the preparation of an attempt begins.
-    func beginStory(_ number: Int, _ host: any AttemptHost) {
+    func beginHistory(_ number: Int, _ host: any AttemptHost) {
         guard state.withLock({ !$0.policies.isEmpty }) else { return }
         let now = host.clock.now
-        state.withLock { $0.story.begin(number, now: now, isSuspended: $0.machine.isSuspended) }
+        state.withLock { $0.history.begin(number, now: now, isSuspended: $0.machine.isSuspended) }
     }
 
     /// Records that the operation was suspended or resumed.
-    func storyMayGoOn(_ mayGoOn: Bool) {
+    func historyMayContinue(_ mayContinue: Bool) {
         guard let (host, _) = running(), state.withLock({ !$0.policies.isEmpty }) else { return }
         let now = host.clock.now
-        state.withLock { $0.story.suspend(!mayGoOn, now: now) }
+        state.withLock { $0.history.suspend(!mayContinue, now: now) }
     }
 }

@@ -75,7 +75,7 @@ package protocol AttemptPolicy: Sendable {
     /// A policy that pauses the operation (`pause`) calls `answer` again later, with another attempt or with a
     /// failure. An answer is ignored if the operation has ended, and a `pause` is ignored if another answer came
     /// first.
-    func decide(_ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping AttemptAnswer.Handler)
+    func decide(_ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping AttemptPolicyDecision.Handler)
 
     /// Releases everything that the policy keeps for the operation, which has ended, possibly while it waits for a
     /// decision.
@@ -91,7 +91,7 @@ extension AttemptPolicy {
 }
 
 /// The place of an operation in a line, which the operation leaves when it ends.
-package struct LinePlace<Place> {
+package struct QueuePosition<Place> {
     private var place: Place?
     private var isForgotten = false
 
@@ -119,7 +119,7 @@ package struct LinePlace<Place> {
 /// credential is current.
 package enum AttemptRank {
     /// The user paused the operation explicitly.
-    package static let hand = 10
+    package static let manual = 10
     /// The network is not available.
     package static let connectivity = 20
     /// The credential was rejected.
@@ -129,8 +129,8 @@ package enum AttemptRank {
 }
 
 /// The decision of an ``AttemptPolicy``.
-package struct AttemptAnswer: Sendable {
-    package typealias Handler = @Sendable (AttemptAnswer?) -> Void
+package struct AttemptPolicyDecision: Sendable {
+    package typealias Handler = @Sendable (AttemptPolicyDecision?) -> Void
 
     package let decision: AttemptMachine.Decision
     /// The reason, for a log.
@@ -167,14 +167,14 @@ package protocol AttemptGate: Sendable {
     ///
     /// The gate calls `answer` once, immediately or later, on any thread. After `hold`, it calls `answer` a second
     /// time.
-    func clear(_ request: NetworkRequest, for host: any AttemptHost, _ answer: @escaping AttemptClearance.Handler)
+    func clear(_ request: NetworkRequest, for host: any AttemptHost, _ answer: @escaping AttemptGateDecision.Handler)
 
     /// Returns whether the last request of the attempt may still be sent, because it may have waited long for a
     /// connection.
     ///
     /// This method is called on the thread of the session. If it returns false, the request is created again, and all
     /// gates are asked again.
-    func mayLeave(_ number: Int) -> Bool
+    func maySend(_ number: Int) -> Bool
 
     /// Restricts the credentials of realms without origins to one origin, because the next request may have another
     /// one.
@@ -190,7 +190,7 @@ package protocol AttemptGate: Sendable {
 extension AttemptGate {
     package func keepCredentials(at origin: RequestOrigin?) {}
 
-    package func mayLeave(_ number: Int) -> Bool { true }
+    package func maySend(_ number: Int) -> Bool { true }
 
     package func pass(
         _ request: NetworkRequest, for host: any AttemptHost
@@ -198,8 +198,8 @@ extension AttemptGate {
 }
 
 /// The decision of an ``AttemptGate``.
-package enum AttemptClearance: Sendable {
-    package typealias Handler = @Sendable (AttemptClearance) -> Void
+package enum AttemptGateDecision: Sendable {
+    package typealias Handler = @Sendable (AttemptGateDecision) -> Void
 
     /// Send this request.
     case go(NetworkRequest)

@@ -26,7 +26,7 @@ package enum AttemptStep: Sendable {
     case received(ResponseHead)
     case evaluated(body: Data?, count: Int64)
     case failed(NetworkError, count: Int64)
-    case decided(AttemptAnswer)
+    case decided(AttemptPolicyDecision)
     case suspended(Bool)
     /// The operation ended, with the number of body bytes that the current attempt had received, if there is one.
     case ended(End, NetworkError?, CancellationCause?, received: Int64? = nil)
@@ -42,25 +42,25 @@ package protocol AttemptObservation: AnyObject, Sendable {
     /// Reports a step, immediately or as soon as the steps before it have been reported.
     ///
     /// - Parameter operation: The operation that takes the step, which may be about to be freed.
-    func note(_ step: AttemptStep, _ number: Int, by operation: any AnyNetworkOperation)
+    func record(_ step: AttemptStep, _ number: Int, by operation: any AnyNetworkOperation)
 }
 
 extension NetworkAttempts {
     /// Reports a step to the observers of the operation.
     ///
     /// Without observers, the step is not created.
-    func note(_ step: @autoclosure () -> AttemptStep, _ number: Int, _ host: any AnyNetworkOperation) {
+    func record(_ step: @autoclosure () -> AttemptStep, _ number: Int, _ host: any AnyNetworkOperation) {
         // An observer is added before the start or not at all, and all steps come after the start.
         guard isObserved.load(ordering: .relaxed), let observation = state.withLock({ $0.observation }) else { return }
-        observation.note(step(), number, by: host)
+        observation.record(step(), number, by: host)
     }
 
     /// Reports a step of one of the requests that the session sends for an attempt.
-    func noteHop(_ step: @autoclosure () -> AttemptStep, _ number: Int) {
+    func reportHop(_ step: @autoclosure () -> AttemptStep, _ number: Int) {
         let (observation, host) = state.withLock { state in
-            (state.observation, state.observation != nil && state.machine.mayBeTold(number) ? state.host : nil)
+            (state.observation, state.observation != nil && state.machine.acceptsEvents(number) ? state.host : nil)
         }
         guard let observation, let host else { return }
-        observation.note(step(), number, by: host)
+        observation.record(step(), number, by: host)
     }
 }

@@ -74,22 +74,22 @@ extension NetworkAttempts {
     /// Returns whether the request of the attempt may be sent now.
     ///
     /// If not, the request is created again.
-    func mayLeave(_ number: Int) -> Bool {
+    func maySend(_ number: Int) -> Bool {
         let (host, gates, policies) = state.withLock { state in
-            (state.machine.mayBeTold(number) ? state.host : nil, state.gates, state.policies)
+            (state.machine.acceptsEvents(number) ? state.host : nil, state.gates, state.policies)
         }
         // Requests that a group has canceled must not use connections that other requests need.
-        guard let host, !host.isDoomed else {
+        guard let host, !host.isCancelledByGroup else {
             _ = takeBack(number)
             return false
         }
-        if gates.allSatisfy({ $0.mayLeave(number) }) { return true }
+        if gates.allSatisfy({ $0.maySend(number) }) { return true }
         let (action, isTakenBack) = takeBack(number)
         // The attempt may have ended in the meantime, for example because of its time limit.
         guard isTakenBack else { return false }
         for policy in policies { policy.takenBack(number) }
         gate(of: RateLimitGate.self)?.goNext()
-        note(.takenBack, number, host)
+        record(.takenBack, number, host)
         // The hooks are user code, and this is the thread of the session.
         DispatchQueue.global().async { self.perform(action) }
         return false
@@ -98,7 +98,7 @@ extension NetworkAttempts {
     private func takeBack(_ number: Int) -> (action: AttemptMachine.Action, isTakenBack: Bool) {
         var timer: (any OperationTimer)?
         let result = state.withLock { state in
-            let isTakenBack = state.machine.mayBeTold(number)
+            let isTakenBack = state.machine.acceptsEvents(number)
             timer = isTakenBack ? state.stopTime() : nil
             return (state.machine.takenBack(number), isTakenBack)
         }
@@ -128,27 +128,29 @@ extension NetworkAttempts {
                 let now = host.clock.now
                 let action = state.withLock { state in
                     let action = state.machine.held(reason, round)
-                    if action != .none { state.story.putAside(now: now) }
+                    if action != .none { state.history.markHeldOrPaused(now: now) }
                     return action
                 }
-                if action != .none { note(.held(reason, self.request), number, host) }
+                if action != .none { record(.held(reason, self.request), number, host) }
                 perform(action)
             case .again:
-                let (isAside, action) = state.withLock { ($0.machine.isAside, $0.machine.released(round)) }
-                if isAside { performElsewhere(action) } else { perform(action) }
+                let (isHeldOrPaused, action) = state.withLock {
+                    ($0.machine.isHeldOrPaused, $0.machine.released(round))
+                }
+                if isHeldOrPaused { performElsewhere(action) } else { perform(action) }
             case .refuse(let error): refuse(error, round)
             }
         }
     }
 
     private func refuse(_ error: NetworkError, _ round: Int) {
-        let (isAside, number) = state.withLock { ($0.machine.isAside, $0.machine.attempt) }
+        let (isHeldOrPaused, number) = state.withLock { ($0.machine.isHeldOrPaused, $0.machine.attempt) }
         let (action, isFirst) = refused(error, round)
-        if isAside {
+        if isHeldOrPaused {
             // The thread that ends the waits of many operations must run no user code.
-            performElsewhere(action) { if isFirst { self.noteFailure(number) } }
+            performElsewhere(action) { if isFirst { self.reportFailure(number) } }
         } else {
-            if isFirst { noteFailure(number) }
+            if isFirst { reportFailure(number) }
             perform(action)
         }
     }
@@ -179,54 +181,57 @@ extension NetworkAttempts {
         guard let (host, number) = running() else { return .none }
         let (error, policies) = state.withLock { ($0.error, $0.policies) }
         guard let error else { return .none }
-        noteFailure(number)
+        reportFailure(number)
         if policies.isEmpty { return state.withLock { $0.machine.decided(.fail, number) } }
         let now = host.clock.now
         let report = state.withLock { state in
-            state.story.fail(number, saved: state.saved, replays: state.machine.replays, now: now)
+            state.history.fail(number, saved: state.saved, replays: state.machine.replays, now: now)
             return AttemptReport(
-                number: number, replays: state.story.uncounted(state.machine.replays), request: state.presentRequest,
-                head: state.head, error: error, elapsed: state.story.elapsed(at: now),
-                advances: state.story.advances, earlier: state.story.records)
+                number: number, replays: state.history.uncounted(state.machine.replays), request: state.presentRequest,
+                head: state.head, error: error, elapsed: state.history.elapsed(at: now),
+                advances: state.history.advances, earlier: state.history.records)
         }
         ask(policies[...], report, host)
         return .none
     }
 
     private func ask(_ policies: ArraySlice<any AttemptPolicy>, _ report: AttemptReport, _ host: any AttemptHost) {
-        guard let policy = policies.first else { return take(AttemptAnswer(.fail), report, host) }
+        guard let policy = policies.first else { return take(AttemptPolicyDecision(.fail), report, host) }
         policy.decide(report, for: host) { [weak self] answer in
             guard let self, let (host, _) = running() else { return }
             if let answer { take(answer, report, host) } else { ask(policies.dropFirst(), report, host) }
         }
     }
 
-    private func take(_ answer: AttemptAnswer, _ report: AttemptReport, _ host: any AttemptHost) {
-        let (awaits, isAside) = state.withLock { ($0.machine.awaitsDecision(report.number), $0.machine.isAside) }
+    private func take(_ answer: AttemptPolicyDecision, _ report: AttemptReport, _ host: any AttemptHost) {
+        let (awaits, isHeldOrPaused) = state.withLock {
+            ($0.machine.awaitsDecision(report.number), $0.machine.isHeldOrPaused)
+        }
         guard awaits else { return }
-        if !isAside { note(.decided(answer), report.number, host) }
+        if !isHeldOrPaused { record(.decided(answer), report.number, host) }
         let now = host.clock.now
         // An error may hold a user's object, so it is released without holding the lock.
         var left: NetworkError?
         let action: AttemptMachine.Action? = state.withLock { state in
             guard state.machine.awaitsDecision(report.number) else { return nil }
-            state.story.note(report.number, report.error, answer.decision, now: now)
+            state.history.record(report.number, report.error, answer.decision, now: now)
             if let error = answer.error { left = exchange(&state.error, with: error) }
-            if answer.decision == .fail { state.error?.attempts = state.story.records }
+            if answer.decision == .fail { state.error?.attempts = state.history.records }
             return state.machine.decided(answer.decision, report.number)
         }
         withExtendedLifetime(left) {}
         guard let action else { return }
         // A paused operation that keeps waiting runs no user code here. Its next steps are reported after this one.
-        if case .pause = answer.decision, isAside {
-            note(.decided(answer), report.number, host)
+        if case .pause = answer.decision, isHeldOrPaused {
+            record(.decided(answer), report.number, host)
             return perform(action)
         }
-        guard isAside else {
+        guard isHeldOrPaused else {
             // The hooks of the next attempt are code of the user, which must not block the thread of a session.
-            return action == .takePlace && SessionTurn.current != nil ? performElsewhere(action) : perform(action)
+            return action == .takeSlot && SessionDeferredWork.current != nil
+                ? performElsewhere(action) : perform(action)
         }
-        performElsewhere(action) { self.note(.decided(answer), report.number, host) }
+        performElsewhere(action) { self.record(.decided(answer), report.number, host) }
     }
 }
 

@@ -13,16 +13,16 @@ import Synchronization
 extension NetworkAttempts {
     func received(_ head: ResponseHead, by task: any NetworkTask, _ number: Int) {
         let (host, request): ((any AttemptHost)?, NetworkRequest?) = state.withLock { state in
-            guard state.machine.mayBeTold(number) else { return (nil, nil) }
+            guard state.machine.acceptsEvents(number) else { return (nil, nil) }
             state.take(head)
             return (state.host, state.request)
         }
         guard let host, let request else { return }
-        note(.received(head), number, host)
+        record(.received(head), number, host)
         let isJudged = judge(head, request, number)
         let isRefused = isJudged && host.accepts(head)
         // An event stream has no end to wait for, and a new connection costs less than a long wait.
-        if isRefused, head.expectedLength ?? .max > Self.longestRefusal {
+        if isRefused, head.expectedLength ?? .max > Self.drainLimit {
             return giveUp(task, NetworkError.refusedByPolicy(head), number)
         }
         do {
@@ -32,14 +32,14 @@ extension NetworkAttempts {
                 ? ErrorBodyCollector(limit: host.errorBodyBytes) : try host.makeCollector(for: head, of: request)
             var old: AnyResponseCollector? = collector
             state.withLock { state in
-                if state.machine.mayBeTold(number) { swap(&old, &state.collector) }
+                if state.machine.acceptsEvents(number) { swap(&old, &state.collector) }
             }
             withExtendedLifetime(old) {}
             // A refused response is no progress, and another response may follow.
             if !(collector is ErrorBodyCollector) {
-                teller.note(.download, nil, of: head.expectedLength, for: host)
+                reporter.record(.download, nil, of: head.expectedLength, for: host)
             }
-            if isJudged { linger(head, number) }
+            if isJudged { drain(head, number) }
         } catch {
             giveUp(task, error, number)
         }
@@ -47,7 +47,7 @@ extension NetworkAttempts {
 
     func received(_ bytes: UnsafeRawBufferPointer, by task: any NetworkTask, _ number: Int) {
         let (host, collector, count): ((any AttemptHost)?, AnyResponseCollector?, Int64) = state.withLock { state in
-            guard state.machine.mayBeTold(number) else { return (nil, nil, 0) }
+            guard state.machine.acceptsEvents(number) else { return (nil, nil, 0) }
             state.received += Int64(bytes.count)
             return (state.host, state.collector, state.received)
         }
@@ -55,8 +55,8 @@ extension NetworkAttempts {
         do {
             try collector.receive(bytes, flow: task)
             if collector is ErrorBodyCollector { return }
-            teller.note(.download, count, of: head?.expectedLength, for: host)
-        } catch is EnoughOfBody {
+            reporter.record(.download, count, of: head?.expectedLength, for: host)
+        } catch is ReadLimitReached {
             let action = transferred(number)
             task.cancel()
             perform(action)
@@ -66,13 +66,13 @@ extension NetworkAttempts {
     }
 
     /// The maximum length of a refused response that is read so that its connection can be reused.
-    private static var longestRefusal: Int64 { 64 << 10 }
+    private static var drainLimit: Int64 { 64 << 10 }
 
     /// Records the headers of a file that is being saved, because the task reports them only when the file is
     /// complete.
-    func foresee(_ head: ResponseHead, _ number: Int) {
+    func willReceive(_ head: ResponseHead, _ number: Int) {
         state.withLock { state in
-            if state.machine.mayBeTold(number) { state.take(head) }
+            if state.machine.acceptsEvents(number) { state.take(head) }
         }
     }
 
@@ -80,10 +80,10 @@ extension NetworkAttempts {
     ///
     /// The call may come after the attempt was abandoned. In this case, the response is no longer needed.
     func refuses(_ head: ResponseHead, _ number: Int) -> Bool {
-        let (request, isWanted) = state.withLock { ($0.request, $0.machine.mayBeTold(number)) }
+        let (request, isWanted) = state.withLock { ($0.request, $0.machine.acceptsEvents(number)) }
         guard isWanted else { return true }
         guard let request, judge(head, request, number) else { return false }
-        linger(head, number)
+        drain(head, number)
         return true
     }
 
@@ -93,18 +93,18 @@ extension NetworkAttempts {
         guard !policies.isEmpty else { return false }
         var isRefused = false
         for policy in policies where policy.refuses(head, of: request, number) { isRefused = true }
-        state.withLock { if $0.machine.mayBeTold(number) { $0.isRefused = isRefused } }
+        state.withLock { if $0.machine.acceptsEvents(number) { $0.isRefused = isRefused } }
         return isRefused
     }
 
     /// Records how much of a file is on disk, including the data of earlier attempts.
     func saved(_ progress: DownloadProgress, _ number: Int) {
         let host: (any AttemptHost)? = state.withLock { state in
-            guard state.machine.mayBeTold(number) else { return nil }
+            guard state.machine.acceptsEvents(number) else { return nil }
             (state.received, state.saved) = (progress.received, progress.received)
             return state.host
         }
-        if let host { teller.note(.download, progress.received, of: progress.total, for: host) }
+        if let host { reporter.record(.download, progress.received, of: progress.total, for: host) }
     }
 
     /// Cancels the task, because its response is not needed.
@@ -116,7 +116,7 @@ extension NetworkAttempts {
 
     func transferEnded(_ error: NetworkError?, _ number: Int) {
         // The end of a transfer that was canceled because enough data arrived is not a failure.
-        guard state.withLock({ $0.machine.mayBeTold(number) }) else { return }
+        guard state.withLock({ $0.machine.acceptsEvents(number) }) else { return }
         if let error {
             perform(failed(error, error.phase, number, isTransfer: true))
         } else {
@@ -128,7 +128,7 @@ extension NetworkAttempts {
     private func transferred(_ number: Int) -> AttemptMachine.Action {
         var timer: (any OperationTimer)?
         let action = state.withLock { state in
-            guard state.machine.mayBeTold(number) else { return AttemptMachine.Action.none }
+            guard state.machine.acceptsEvents(number) else { return AttemptMachine.Action.none }
             timer = state.stopTime()
             return state.machine.transferred(number)
         }
@@ -136,21 +136,21 @@ extension NetworkAttempts {
         return action
     }
 
-    /// - Parameter isLastWord: Whether no other source reports that the whole body was sent.
-    func sent(_ count: Int64, of total: Int64?, _ number: Int, isLastWord: Bool) {
-        let host = state.withLock { $0.machine.mayBeTold(number) ? $0.host : nil }
+    /// - Parameter isOnlyReport: Whether no other source reports that the whole body was sent.
+    func sent(_ count: Int64, of total: Int64?, _ number: Int, isOnlyReport: Bool) {
+        let host = state.withLock { $0.machine.acceptsEvents(number) ? $0.host : nil }
         guard let host else { return }
-        teller.note(.upload, count, of: total, for: host)
-        if count == total, isLastWord { note(.bodySent, number, host) }
+        reporter.record(.upload, count, of: total, for: host)
+        if count == total, isOnlyReport { record(.bodySent, number, host) }
     }
 
     func collected(_ metrics: TransferMetrics, _ number: Int) {
         let (observation, host): ((any AttemptObservation)?, (any AttemptHost)?) = state.withLock { state in
-            guard state.machine.mayBeTold(number) else { return (nil, nil) }
+            guard state.machine.acceptsEvents(number) else { return (nil, nil) }
             state.metrics = metrics
             return (state.observation, state.observation == nil ? nil : state.host)
         }
-        if let observation, let host { observation.note(.measured(metrics), number, by: host) }
+        if let observation, let host { observation.record(.measured(metrics), number, by: host) }
     }
 }
 
@@ -181,7 +181,7 @@ package final class AttemptReceiver: NetworkReceiver {
     }
 
     /// Ends the attempt, so that later events are ignored.
-    func letGo() {
+    func detach() {
         attempts.release { exchange(&$0, with: nil) }
     }
 
@@ -208,7 +208,7 @@ package final class AttemptReceiver: NetworkReceiver {
         present?.collected(metrics, number)
     }
 
-    package func taskMayLeave(_ task: any NetworkTask) -> Bool { present?.mayLeave(number) ?? false }
+    package func taskMayLeave(_ task: any NetworkTask) -> Bool { present?.maySend(number) ?? false }
 
     package var nextReceiver: (any NetworkReceiver)? { isObserved ? HopObserverReceiver(self) : nil }
 
@@ -216,12 +216,12 @@ package final class AttemptReceiver: NetworkReceiver {
     ///
     /// The report may come when the next request has begun, which has another body.
     func sent(_ count: Int64, of total: Int64?) {
-        present?.sent(count, of: total, number, isLastWord: !hasHops.load(ordering: .relaxed))
+        present?.sent(count, of: total, number, isOnlyReport: !hasHops.load(ordering: .relaxed))
     }
 
     /// Records the headers that the task will report again when the file is complete.
-    func foresee(_ head: ResponseHead) {
-        present?.foresee(head, number)
+    func willReceive(_ head: ResponseHead) {
+        present?.willReceive(head, number)
     }
 
     /// Returns whether the file of the response must not be moved to its destination.
@@ -240,18 +240,18 @@ extension AttemptReceiver: DownloadHost {}
 extension AttemptReceiver: HopWatcher {
     package func hopBegins(_ request: NetworkRequest) {
         hasHops.store(true, ordering: .relaxed)
-        present?.noteHop(.hopBegins(request), number)
+        present?.reportHop(.hopBegins(request), number)
     }
 
-    package func sentBody() { present?.noteHop(.bodySent, number) }
+    package func sentBody() { present?.reportHop(.bodySent, number) }
 
-    package func left(_ head: ResponseHead) { present?.noteHop(.left(head), number) }
+    package func left(_ head: ResponseHead) { present?.reportHop(.left(head), number) }
 
-    package func answered(_ head: ResponseHead) { present?.noteHop(.received(head), number) }
+    package func answered(_ head: ResponseHead) { present?.reportHop(.received(head), number) }
 
-    package func measured(_ metrics: TransferMetrics) { present?.noteHop(.measured(metrics), number) }
+    package func measured(_ metrics: TransferMetrics) { present?.reportHop(.measured(metrics), number) }
 
-    package func hopIsOver() { present?.noteHop(.hopIsOver, number) }
+    package func hopIsOver() { present?.reportHop(.hopIsOver, number) }
 }
 
 /// The part of a network operation that its attempts call, with the hooks and the generic types.
@@ -274,14 +274,14 @@ package protocol AttemptHost: AnyNetworkOperation {
     /// Whether the evaluation runs no code of the user except the decoding initializers of the result type.
     var evaluatesBriefly: Bool { get }
     /// Creates the result, and returns a closure that passes it to the operation.
-    func evaluate(_ answer: Answer) throws -> @Sendable () -> Void
+    func evaluate(_ answer: ReceivedResponse) throws -> @Sendable () -> Void
     /// The unchanged result of the last task.
     var anyTaskResult: Any? { get }
     /// The outcome, with its result as a value of any type.
     var outcomeOfAnyType: OperationOutcome<any Sendable, NetworkError>? { get }
     /// Notifies the delegates of the end, each on its queue, if the operation has ended and they were not notified before.
-    func tellDelegateOfEnd()
-    func tellOfEnd(_ delegate: any NetworkOperationDelegate)
+    func notifyDelegateOfEnd()
+    func notifyOfEnd(_ delegate: any NetworkOperationDelegate)
     /// Ends the operation with an error.
     func fail(with error: NetworkError)
 }

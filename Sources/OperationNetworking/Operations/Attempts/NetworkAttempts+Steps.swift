@@ -12,11 +12,11 @@ import OperationCore
 extension NetworkAttempts {
     func prepare() -> AttemptMachine.Action {
         guard let (host, number) = running() else { return .none }
-        note(.begins, number, host)
+        record(.begins, number, host)
         forgetLastAttempt()
-        beginStory(number, host)
+        beginHistory(number, host)
         beginTime(number, host)
-        noteRateLimit(of: host)
+        addRateLimitGate(of: host)
         do {
             let request = try withKey(try changed(host.requestOfAttempt()))
             state.release { state in
@@ -59,23 +59,23 @@ extension NetworkAttempts {
     private func forgetLastAttempt() {
         // These may hold user objects, so they are released without holding the lock.
         var (task, collector): ((any NetworkTask)?, AnyResponseCollector?)
-        var (brakes, receiver): (BrakeLine?, AttemptReceiver?)
+        var (orderTarget, receiver): (PauseOrderTarget?, AttemptReceiver?)
         var (draft, error): (NetworkRequest?, NetworkError?)
         state.withLock { state in
             swap(&task, &state.task)
-            swap(&brakes, &state.brakes)
+            swap(&orderTarget, &state.orderTarget)
             swap(&collector, &state.collector)
             swap(&draft, &state.draft)
             swap(&receiver, &state.receiver)
             swap(&error, &state.error)
             state.isPrepared = false
-            (state.isRefused, state.isLingering) = (false, false)
+            (state.isRefused, state.isDraining) = (false, false)
             state.head = nil
             state.response = nil
             (state.received, state.saved) = (0, nil)
         }
-        receiver?.letGo()
-        withExtendedLifetime((task, brakes, collector, draft, error)) {}
+        receiver?.detach()
+        withExtendedLifetime((task, orderTarget, collector, draft, error)) {}
     }
 
     private func adapt(_ request: NetworkRequest, _ host: any AttemptHost, _ number: Int) {
@@ -118,28 +118,28 @@ extension NetworkAttempts {
         let (creation, isObserved, instead) = takeCreation()
         guard let (host, number, request) = creation else { return instead }
         // This precedes the task, because a hook may resume the task.
-        if let length = request.body.length { teller.note(.upload, nil, of: length, for: host) }
+        if let length = request.body.length { reporter.record(.upload, nil, of: length, for: host) }
         if let refusal = refusal(of: request, number, host) { return failed(refusal, .waiting, number) }
-        note(.sends(request), number, host)
+        record(.sends(request), number, host)
         let receiver = AttemptReceiver(self, number, isObserved: isObserved)
         do {
             let task = try host.makeTask(isForRefresh ? request.ahead : request, receiver)
             request.ratePass?.markSent()
-            let brakes = BrakeLine(task)
+            let orderTarget = PauseOrderTarget(task)
             let (action, isOver) = state.withLock { state in
                 // An attempt that failed in the meantime needs no task, even if the failure is still being reported.
-                let isOver = !state.machine.wantsTask(number) || state.error != nil
-                if !isOver { (state.task, state.brakes, state.receiver) = (task, brakes, receiver) }
+                let isOver = !state.machine.needsTask(number) || state.error != nil
+                if !isOver { (state.task, state.orderTarget, state.receiver) = (task, orderTarget, receiver) }
                 return (state.machine.created(number), isOver)
             }
             // The attempt is over, so the task is not resumed, and its end is not reported.
             if isOver {
                 task.endForAttempt()
-                receiver.letGo()
+                receiver.detach()
             }
             return action
         } catch {
-            receiver.letGo()
+            receiver.detach()
             return failed(error, .waiting, number)
         }
     }
@@ -177,11 +177,11 @@ extension NetworkAttempts {
     ///
     /// Another thread may do the same, so the task compares the numbers of the orders.
     func settleTask() -> AttemptMachine.Action {
-        let (brakes, order): (BrakeLine?, BrakeOrder) = state.withLock { state in
-            (state.machine.phase == .transferring ? state.brakes : nil, state.machine.order)
+        let (orderTarget, order): (PauseOrderTarget?, PauseOrder) = state.withLock { state in
+            (state.machine.phase == .transferring ? state.orderTarget : nil, state.machine.order)
         }
         // A task that was never resumed is suspended anyway.
-        brakes?.pass(order)
+        orderTarget?.pass(order)
         return .none
     }
 
@@ -197,7 +197,7 @@ extension NetworkAttempts {
         }
         do {
             if isRefused, host.accepts(head) { throw NetworkError.refusedByPolicy(head) }
-            let answer = Answer(request: request, head: head, collector: collector, maker: self)
+            let answer = ReceivedResponse(request: request, head: head, collector: collector, maker: self)
             let conclusion = try host.evaluate(answer)
             let counts = state.withLock { state in
                 // A failure that was decided in the meantime remains a failure.
@@ -206,10 +206,10 @@ extension NetworkAttempts {
                 return counts
             }
             if counts {
-                teller.complete(for: host)
+                reporter.complete(for: host)
                 // This precedes the machine's event. After that event, a thread that resumes the operation may end
                 // it.
-                note(.evaluated(body: (collector as? DataCollector)?.finish(), count: receivedCount), number, host)
+                record(.evaluated(body: (collector as? DataCollector)?.finish(), count: receivedCount), number, host)
             }
             return state.withLock { $0.machine.evaluated(number) }
         } catch {
@@ -307,9 +307,9 @@ extension NetworkAttempts {
         left.timer?.cancel()
         left.timeout?.cancel()
         left.task?.cancel()
-        left.receiver?.letGo()
+        left.receiver?.detach()
         for policy in left.policies { policy.forget() }
         for gate in left.gates { gate.forget() }
-        left.observation?.note(step(left.received), 0, by: operation)
+        left.observation?.record(step(left.received), 0, by: operation)
     }
 }

@@ -26,14 +26,14 @@ public final class NetworkAttempts: Sendable {
         /// Whether a policy refuses the response, regardless of its status.
         var isRefused = false
         /// Whether the rest of a response is read only so that its connection can be reused.
-        var isLingering = false
+        var isDraining = false
         /// The last attempt whose task was about to be created.
         var lastCreation = 0
         var task: (any NetworkTask)?
         /// The receiver of the task, as long as the attempt is not over.
         var receiver: AttemptReceiver?
-        /// The brakes of the task, which suspend and resume it.
-        var brakes: BrakeLine?
+        /// The target of the orders that suspend and resume the task.
+        var orderTarget: PauseOrderTarget?
         var adaptation: Task<Void, Never>?
         var head: ResponseHead?
         var response: HTTPURLResponse?
@@ -51,8 +51,8 @@ public final class NetworkAttempts: Sendable {
         var policies: [any AttemptPolicy] = []
         var gates: [any AttemptGate] = []
         /// The policies that were set on the operation itself, including those that were set to nil.
-        var said: ExplicitPolicies = []
-        var story = AttemptHistory()
+        var explicitPolicies: ExplicitPolicies = []
+        var history = AttemptHistory()
         /// The changes to each request, since the operation was run again with a change.
         var changes: [@Sendable (NetworkRequest) throws -> NetworkRequest] = []
         /// The receiver of the steps, if there is one.
@@ -68,7 +68,7 @@ public final class NetworkAttempts: Sendable {
     }
 
     let state = Locked(State())
-    let teller = ProgressReporter()
+    let reporter = ProgressReporter()
     private let scope = RefreshScope.current
     /// Whether an observer receives the steps, which does not change after the start.
     let isObserved = Atomic(false)
@@ -102,14 +102,14 @@ public final class NetworkAttempts: Sendable {
             if state.machine.phase != .ended { state.host = host }
             return (action, state.observation)
         }
-        observation?.note(.started, 0, by: host)
+        observation?.record(.started, 0, by: host)
         perform(action)
     }
 
     func setSuspended(_ isSuspended: Bool) {
         let action = state.withLock { isSuspended ? $0.machine.suspend() : $0.machine.resume() }
-        if let (host, number) = running() { note(.suspended(isSuspended), number, host) }
-        storyMayGoOn(!isSuspended)
+        if let (host, number) = running() { record(.suspended(isSuspended), number, host) }
+        historyMayContinue(!isSuspended)
         timeMayRun(!isSuspended)
         perform(action)
     }
@@ -129,7 +129,7 @@ public final class NetworkAttempts: Sendable {
             case .decide: next = decide()
             case .wait(let pause): next = wait(pause)
             case .rest(let reason): next = rest(reason)
-            case .takePlace: next = takePlace()
+            case .takeSlot: next = takeSlot()
             case .conclude: next = conclude()
             }
         }
@@ -141,7 +141,7 @@ public final class NetworkAttempts: Sendable {
         if let host, count <= Self.mostBytesInTask, host.evaluatesBriefly, host.performInWaitingTask(evaluateInTask) {
             return
         }
-        if LentThread.mayBlock { return perform(evaluate()) }
+        if BorrowedThread.mayBlock { return perform(evaluate()) }
         EvaluationPool.shared.run { self.perform(self.evaluate()) }
     }
 
@@ -182,7 +182,7 @@ public final class NetworkAttempts: Sendable {
         }
         withExtendedLifetime(left) {}
         timer?.cancel()
-        if isFirst { noteFailure(number) }
+        if isFirst { reportFailure(number) }
         return action
     }
 
@@ -190,7 +190,7 @@ public final class NetworkAttempts: Sendable {
     ///
     /// The report precedes the decision, because a suspension may delay the decision. The thread that decides reports
     /// the failure too, and the second report is ignored.
-    func noteFailure(_ number: Int) {
+    func reportFailure(_ number: Int) {
         guard isObserved.load(ordering: .relaxed) else { return }
         let (observation, host, error, count) = state.withLock { state in
             let isObserved = state.observation != nil && state.machine.attempt == number
@@ -199,7 +199,7 @@ public final class NetworkAttempts: Sendable {
             )
         }
         guard let observation, let host, let error else { return }
-        observation.note(.failed(error, count: count), number, by: host)
+        observation.record(.failed(error, count: count), number, by: host)
     }
 }
 
@@ -226,19 +226,21 @@ extension NetworkAttempts {
     /// Requests a slot in the operation's queue.
     ///
     /// - Parameter turns: Orders the continuation of the operation after its pending notifications.
-    func takePlace(_ turns: TurnTaking? = nil) -> AttemptMachine.Action {
+    func takeSlot(_ turns: NotificationOrder? = nil) -> AttemptMachine.Action {
         guard let (host, number) = running() else { return .none }
-        let mayGoOn = host.wake(waitNumber) { [weak self] in
+        let mayContinue = host.wake(waitNumber) { [weak self] in
             guard let self else { return }
             let action = returned()
             guard let turns, action != .none else { return perform(action) }
             turns.second { self.perform(action) }
         }
-        if mayGoOn { return returned() }
+        if mayContinue { return returned() }
         // The server is not responsible for this wait.
         let now = host.clock.now
         state.withLock { state in
-            if state.machine.phase == .returning, state.machine.attempt == number { state.story.putAside(now: now) }
+            if state.machine.phase == .returning, state.machine.attempt == number {
+                state.history.markHeldOrPaused(now: now)
+            }
         }
         return .none
     }
@@ -252,17 +254,17 @@ extension NetworkAttempts {
     ///
     /// Only slots are requested and released here, in the order of the events.
     ///
-    /// - Parameter tell: A closure that is called on the other thread before everything that follows.
-    func performElsewhere(_ action: AttemptMachine.Action, telling tell: (@Sendable () -> Void)? = nil) {
-        let turns = TurnTaking()
+    /// - Parameter notify: A closure that is called on the other thread before everything that follows.
+    func performElsewhere(_ action: AttemptMachine.Action, notifying notify: (@Sendable () -> Void)? = nil) {
+        let turns = NotificationOrder()
         let next =
             switch action {
-            case .takePlace: takePlace(turns)
+            case .takeSlot: takeSlot(turns)
             case .rest(let reason): rest(reason)
             default: action
             }
         DispatchQueue.global().async {
-            turns.first { tell?() }
+            turns.first { notify?() }
             self.perform(next)
         }
     }
@@ -291,21 +293,21 @@ extension NetworkAttempts {
     }
 
     /// Limits the wait for the rest of a response that a policy refused.
-    func linger(_ head: ResponseHead, _ number: Int) {
+    func drain(_ head: ResponseHead, _ number: Int) {
         guard let (host, present) = running(), present == number else { return }
         let now = host.clock.now
-        let isNews = state.withLock { state in
-            guard state.machine.mayBeTold(number), !state.isLingering else { return false }
-            state.isLingering = true
+        let hasChanged = state.withLock { state in
+            guard state.machine.acceptsEvents(number), !state.isDraining else { return false }
+            state.isDraining = true
             if state.head == nil { state.head = head }
-            state.time.shorten(to: Self.longestLinger, now: now, isSuspended: state.machine.isSuspended)
+            state.time.shorten(to: Self.drainTime, now: now, isSuspended: state.machine.isSuspended)
             return true
         }
-        if isNews { watchTime(number, host) }
+        if hasChanged { watchTime(number, host) }
     }
 
     /// A new connection takes less time.
-    private static let longestLinger = Duration.seconds(2)
+    private static let drainTime = Duration.seconds(2)
 
     /// Pauses or continues the time limit when the operation is suspended or resumed.
     func timeMayRun(_ mayRun: Bool) {
@@ -339,9 +341,9 @@ extension NetworkAttempts {
                 return AttemptMachine.Action.none
             }
             let error = state.timeoutError
-            let action = state.isLingering ? state.machine.transferred(number) : state.machine.ranOut(number)
+            let action = state.isDraining ? state.machine.transferred(number) : state.machine.exceededTimeLimit(number)
             guard [.deciding, .evaluating].contains(state.machine.phase) else { return action }
-            if state.isLingering {
+            if state.isDraining {
                 // The data that was received is all there is.
                 if state.collector == nil { state.collector = ErrorBodyCollector(limit: keptBytes) }
             } else {
@@ -355,7 +357,7 @@ extension NetworkAttempts {
         withExtendedLifetime(old) {}
         left.adaptation?.cancel()
         left.task?.endForAttempt()
-        noteFailure(number)
+        reportFailure(number)
         perform(action)
     }
 }
@@ -439,5 +441,5 @@ struct ExplicitPolicies: OptionSet, Sendable {
 
 extension NetworkAttempts {
     /// Notes that the policy was set on the operation, which therefore does not inherit it.
-    func markAsSet(_ policy: ExplicitPolicies) { state.withLock { _ = $0.said.insert(policy) } }
+    func markAsSet(_ policy: ExplicitPolicies) { state.withLock { _ = $0.explicitPolicies.insert(policy) } }
 }

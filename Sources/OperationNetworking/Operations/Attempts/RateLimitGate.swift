@@ -40,7 +40,7 @@ final class RateLimitGate: AttemptGate {
 
     var rank: Int { AttemptRank.rate }
 
-    func clear(_ request: NetworkRequest, for host: any AttemptHost, _ answer: @escaping AttemptClearance.Handler) {
+    func clear(_ request: NetworkRequest, for host: any AttemptHost, _ answer: @escaping AttemptGateDecision.Handler) {
         let configuration = host.exchangeOfAttempts?.configuration
         guard let limit = limit ?? configuration?.rateLimit else { return answer(.go(request)) }
         guard configuration?.cache == nil || !CacheDecision.mayAnswer(request.method) else {
@@ -49,7 +49,7 @@ final class RateLimitGate: AttemptGate {
         var (token, isAhead) = keptToken(limit, request.origin, host)
         if token == nil {
             isAhead = isAhead || host.networkAttempts.isForRefresh
-            let turns = TurnTaking()
+            let turns = NotificationOrder()
             let admission = limit.take(for: request.origin, isAhead: isAhead) { [self, weak host] token in
                 keep(token, isSuspended: host?.networkAttempts.isSuspended ?? true)
                 turns.second { answer(.again) }
@@ -133,7 +133,7 @@ extension NetworkAttempts {
     fileprivate var isSuspended: Bool { state.withLock { $0.machine.isSuspended } }
 
     /// Adds a gate if the session of the operation limits the rate of its requests.
-    func noteRateLimit(of host: any AttemptHost) {
+    func addRateLimitGate(of host: any AttemptHost) {
         guard RateLimit.isUsedBySessions.load(ordering: .relaxed),
             host.exchangeOfAttempts?.configuration.rateLimit != nil, gate(of: RateLimitGate.self) == nil
         else { return }

@@ -34,7 +34,7 @@ final class UnboundTask: NetworkTask {
     init(_ session: any NetworkSession, _ request: NetworkRequest) {
         self.session = session
         self.request = request
-        TaskCreation.current?.note(self)
+        TaskCreation.current?.record(self)
     }
 
     /// Whether the task was neither called nor adopted.
@@ -131,9 +131,9 @@ final class TaskCreation: Sendable {
         throw NetworkError.unboundTask
     }
 
-    func noteBoundTask() { state.withLock { $0.hasBoundTask = true } }
+    func recordBoundTask() { state.withLock { $0.hasBoundTask = true } }
 
-    func note(_ task: UnboundTask) {
+    func record(_ task: UnboundTask) {
         state.withLock { if !$0.isOver { $0.unbound.append(task) } }
     }
 }
@@ -157,7 +157,7 @@ private final class SilentReceiver: NetworkReceiver {
 
 /// A `URLSessionTask` that a subclass created in the older form of the hook, and whose end its own code handles.
 ///
-/// Foundation counts suspensions, and orders about the brakes of a task may come twice. So the task is called only when
+/// Foundation counts suspensions, and orders to pause or resume a task may come twice. So the task is called only when
 /// something changes.
 package final class FoundationTask: NetworkTask {
     #if canImport(FoundationNetworking)

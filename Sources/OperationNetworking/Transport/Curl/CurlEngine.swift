@@ -22,12 +22,12 @@
             var isClosing = false
             /// Whether the session was released, so that the thread ends after the last task.
             var isFinishing = false
-            var attendance = EndWait.nobody
+            var endWait = EndWait.unused
         }
 
         /// The callers that wait for the end of the thread.
         private enum EndWait {
-            case nobody
+            case unused
             /// One caller joins the thread, and the others wait until it has done so.
             case joining([DispatchSemaphore])
             case joined
@@ -42,28 +42,28 @@
 
         let configuration: CurlSession.Configuration
         private let inbox = Locked(Inbox())
-        private let bell = CurlWakeup()
+        private let wakeup = CurlWakeup()
         private let forkCount = OKForkCount()
-        private let lead: (@Sendable () -> Duration)?
+        private let clockOffset: (@Sendable () -> Duration)?
 
         /// Creates an engine.
         ///
-        /// - Parameter lead: The time by which the clock is ahead of the system's clock, for tests only.
-        init(_ configuration: CurlSession.Configuration, lead: (@Sendable () -> Duration)? = nil) {
+        /// - Parameter clockOffset: The time by which the clock is ahead of the system's clock, for tests only.
+        init(_ configuration: CurlSession.Configuration, clockOffset: (@Sendable () -> Duration)? = nil) {
             self.configuration = configuration
-            self.lead = lead
+            self.clockOffset = clockOffset
         }
 
         /// The monotonic time in nanoseconds.
         var now: Int64 {
-            guard let lead else { return CurlThread.now }
-            return CurlThread.now + lead().saturatedNanoseconds
+            guard let clockOffset else { return CurlThread.now }
+            return CurlThread.now + clockOffset().saturatedNanoseconds
         }
 
         /// Notifies the thread, from any thread, that the demands on a task changed.
         func post(_ task: CurlTask) {
             if let problem = unavailability { return endElsewhere(task, problem) }
-            enum Outcome { case posted, ring, refused(NetworkError) }
+            enum Outcome { case posted, wake, refused(NetworkError) }
             let outcome: Outcome = inbox.withLock { inbox in
                 switch inbox.standing {
                 case .closed: return .refused(Self.closed)
@@ -71,11 +71,11 @@
                 case .resting, .running: break
                 }
                 inbox.tasks.append(task)
-                return exchange(&inbox.isAsleep, with: false) ? .ring : .posted
+                return exchange(&inbox.isAsleep, with: false) ? .wake : .posted
             }
             switch outcome {
             case .posted: break
-            case .ring: bell.ring()
+            case .wake: wakeup.wake()
             case .refused(let error): endElsewhere(task, error)
             }
         }
@@ -95,7 +95,7 @@
 
         private var unavailability: NetworkError? {
             if case .failure(let error) = CurlLibrary.shared { return error }
-            return isInherited ? Self.forked : bell.isValid ? nil : Self.exhausted
+            return isInherited ? Self.forked : wakeup.isValid ? nil : Self.exhausted
         }
 
         /// Whether this process is a child made by `fork`, in which the thread does not exist and a lock may be held
@@ -105,8 +105,8 @@
         /// Ends a task on another thread, because the session has no thread.
         private func endElsewhere(_ task: CurlTask, _ error: NetworkError) {
             // After a fork, the threads of dispatch queues do not exist either.
-            if isInherited, CurlThread.run({ task.tellEnd(error) }) { return }
-            DispatchQueue.global().async { task.tellEnd(error) }
+            if isInherited, CurlThread.run({ task.reportEnd(error) }) { return }
+            DispatchQueue.global().async { task.reportEnd(error) }
         }
 
         /// Starts the thread, under the lock so that there is only one.
@@ -123,21 +123,21 @@
 
         func close() {
             guard !isInherited else { return }
-            let rings = inbox.withLock { inbox in
+            let wakes = inbox.withLock { inbox in
                 inbox.isClosing = true
                 if case .resting = inbox.standing { inbox.standing = .closed }
                 return exchange(&inbox.isAsleep, with: false)
             }
-            if rings { bell.ring() }
+            if wakes { wakeup.wake() }
         }
 
         func finish() {
             guard !isInherited else { return }
-            let rings = inbox.withLock { inbox in
+            let wakes = inbox.withLock { inbox in
                 inbox.isFinishing = true
                 return exchange(&inbox.isAsleep, with: false)
             }
-            if rings { bell.ring() }
+            if wakes { wakeup.wake() }
         }
 
         /// Waits for the end of the thread, unless this is that thread.
@@ -145,32 +145,32 @@
         /// Any number of callers can wait at the same time.
         func waitForThread() {
             guard !isInherited else { return }
-            enum Way {
+            enum Action {
                 case none
                 case join(pthread_t)
                 case wait(DispatchSemaphore)
             }
-            let way: Way = inbox.withLock { inbox in
+            let action: Action = inbox.withLock { inbox in
                 if case .running(let thread) = inbox.standing {
                     if pthread_equal(thread, pthread_self()) != 0 { return .none }
-                    if case .nobody = inbox.attendance {
-                        inbox.attendance = .joining([])
+                    if case .unused = inbox.endWait {
+                        inbox.endWait = .joining([])
                         return .join(thread)
                     }
                 }
                 // The caller that joins may not be done, although the thread has announced its end.
-                guard case .joining(let others) = inbox.attendance else { return .none }
+                guard case .joining(let others) = inbox.endWait else { return .none }
                 let semaphore = DispatchSemaphore(value: 0)
-                inbox.attendance = .joining(others + [semaphore])
+                inbox.endWait = .joining(others + [semaphore])
                 return .wait(semaphore)
             }
-            switch way {
+            switch action {
             case .none: break
             case .wait(let semaphore): semaphore.wait()
             case .join(let thread):
                 pthread_join(thread, nil)
-                let attendance = inbox.withLock { exchange(&$0.attendance, with: .joined) }
-                guard case .joining(let others) = attendance else { return }
+                let endWait = inbox.withLock { exchange(&$0.endWait, with: .joined) }
+                guard case .joining(let others) = endWait else { return }
                 for semaphore in others { semaphore.signal() }
             }
         }
@@ -179,9 +179,9 @@
     // For the thread.
     extension CurlEngine {
         /// The descriptor that wakes the thread from its wait for events.
-        var bellDescriptor: Int32 { bell.descriptor }
+        var wakeupDescriptor: Int32 { wakeup.descriptor }
 
-        func silenceBell() { bell.silence() }
+        func clearWakeup() { wakeup.clear() }
 
         /// Returns the work that was posted, or `nil` if there is none.
         ///
@@ -204,7 +204,7 @@
             inbox.withLock { inbox in
                 guard inbox.tasks.isEmpty else { return false }
                 inbox.standing = inbox.isClosing ? .closed : .resting
-                if case .nobody = inbox.attendance { pthread_detach(pthread_self()) }
+                if case .unused = inbox.endWait { pthread_detach(pthread_self()) }
                 return true
             }
         }
@@ -301,12 +301,12 @@
 
         var isValid: Bool { descriptor >= 0 }
 
-        func ring() {
+        func wake() {
             var one: UInt64 = 1
             _ = write(descriptor, &one, 8)
         }
 
-        func silence() {
+        func clear() {
             var count: UInt64 = 0
             _ = read(descriptor, &count, 8)
         }

@@ -22,7 +22,7 @@
                 code: code, phase: transfer.phase, text: text, hasReceivedHeaders: transfer.hasReceivedHeaders,
                 isResponseComplete: transfer.isResponseComplete, isRefused: transfer.isRefused,
                 systemError: systemError)
-            let (kind, message) = meaning.told
+            let (kind, message) = meaning.codeAndMessage
             var error = NetworkError(
                 code: kind, phase: transfer.phase, message: message,
                 underlying: .init(domain: "libcurl", number: Int(code), text: text))
@@ -43,15 +43,17 @@
         }
 
         private var text: String {
-            let said = transfer.handle.errorText
-            return said.isEmpty || tellsProxy(said)
-                ? OKCurl.easyErrorText(code).map { String(cString: $0) } ?? "" : said
+            let errorText = transfer.handle.errorText
+            return errorText.isEmpty || mentionsProxy(errorText)
+                ? OKCurl.easyErrorText(code).map { String(cString: $0) } ?? "" : errorText
         }
 
         /// Returns whether a text may contain the address of the proxy, and so a password.
-        private func tellsProxy(_ said: String) -> Bool {
-            if ["Received HTTP code", "Proxy CONNECT aborted"].contains(where: { said.hasPrefix($0) }) { return false }
-            return code == 5 || said.lowercased().contains("proxy")
+        private func mentionsProxy(_ errorText: String) -> Bool {
+            if ["Received HTTP code", "Proxy CONNECT aborted"].contains(where: { errorText.hasPrefix($0) }) {
+                return false
+            }
+            return code == 5 || errorText.lowercased().contains("proxy")
         }
     }
 
@@ -88,7 +90,7 @@
         package static let endsOfStreams: Set<Int32> = [0, 16, 18, 52, 55, 56, 92]
 
         /// The code and the message of the error.
-        package var told: (NetworkError.Code, String) {
+        package var codeAndMessage: (NetworkError.Code, String) {
             switch code {
             // ENFILE, EMFILE.
             case _ where [23, 24].contains(systemError):
@@ -149,14 +151,15 @@
         private var isInHead: Bool { !isResponseComplete && phase != .connecting }
 
         private var isMalformed: Bool {
-            let said = text.lowercased()
-            return ["chunk", "header", "hexadecimal"].contains { said.contains($0) }
+            let errorText = text.lowercased()
+            return ["chunk", "header", "hexadecimal"].contains { errorText.contains($0) }
         }
 
         /// Whether the text is about our certificate, which a server rejects with a TLS alert.
         private var isAboutOurCertificate: Bool {
-            let said = text.lowercased()
-            return said.contains("alert") && (said.contains("certificate") || said.contains("unknown ca"))
+            let errorText = text.lowercased()
+            return errorText.contains("alert")
+                && (errorText.contains("certificate") || errorText.contains("unknown ca"))
         }
 
         private var connecting: (NetworkError.Code, String) {

@@ -178,7 +178,7 @@
         }
 
         /// Makes libcurl report what it does, until the handle is prepared for the next request.
-        func makeRemarks() { setAgain(.verbose, 1) }
+        func enableNotices() { setAgain(.verbose, 1) }
 
         /// Lets the transfer continue until the name of the host was looked up, however long that takes.
         func waitForName() { limitConnect(milliseconds: nil) }

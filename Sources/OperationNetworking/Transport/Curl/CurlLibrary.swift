@@ -74,7 +74,7 @@
         ///
         /// From 7.88 on libcurl reports a GOAWAY with its last stream. The upper limit is the newest version whose
         /// source was read. The source shows that a transfer cannot change its connection without a new redirect time.
-        var tellsRefusals: Bool { (0x07_58_00..<0x08_13_00).contains(number) }
+        var reportsRefusals: Bool { (0x07_58_00..<0x08_13_00).contains(number) }
 
         /// Whether a handle can be used for a second transfer.
         ///

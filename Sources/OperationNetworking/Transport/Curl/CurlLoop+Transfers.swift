@@ -27,13 +27,13 @@
             transfer.begin(task, host: grant.host, looksUp: grant.looksUp)
             if grant.isAhead {
                 transfer.isAhead = true
-                noteAhead(1)
+                countAhead(1)
             }
             launch(transfer, task)
         }
 
         /// Records a change in the number of transfers beyond the limits.
-        private func noteAhead(_ change: Int) {
+        private func countAhead(_ change: Int) {
             ahead += change
             if multi == nil { multi = CurlMulti(configuration, for: self) }
             multi?.limitConnections(configuration, beyond: ahead)
@@ -43,7 +43,7 @@
             rearm(transfer)
             if multi == nil { multi = CurlMulti(configuration, for: self) }
             if let multi {
-                guard let refusal = multi.add(transfer.handle) else { return brake(task) }
+                guard let refusal = multi.add(transfer.handle) else { return pause(task) }
                 transfer.fail(.transferFailed, "libcurl did not accept the request.", refusal)
             } else {
                 transfer.fail(CurlEngine.exhausted)
@@ -52,18 +52,18 @@
             endFailed(transfer, task)
         }
 
-        /// Applies the brakes that are already set, which abandons the transfer of a suspended task.
-        private func brake(_ task: CurlTask) {
+        /// Applies the pauses that already apply, which abandons the transfer of a suspended task.
+        private func pause(_ task: CurlTask) {
             let demands = task.currentDemands
-            if demands.isBraked { fulfil(demands, task) }
+            if demands.isPaused { applyDemands(demands, task) }
         }
 
         /// Begins a transfer again that sent nothing or may be repeated, after its connection broke or it was
         /// suspended.
-        private func beginAgain(_ task: CurlTask, _ transfer: CurlTransfer) {
+        private func startOver(_ task: CurlTask, _ transfer: CurlTransfer) {
             multi?.remove(transfer.handle)
             task.confined.machine.restarted()
-            transfer.beginAgain()
+            transfer.startOver()
             launch(transfer, task)
         }
 
@@ -84,7 +84,7 @@
         private func putBack(_ transfer: CurlTransfer) {
             multi?.remove(transfer.handle)
             slots.release(transfer.host, endsLookup: transfer.isLookingUp, isAhead: transfer.isAhead)
-            if exchange(&transfer.isAhead, with: false) { noteAhead(-1) }
+            if exchange(&transfer.isAhead, with: false) { countAhead(-1) }
             transfer.stopWatching()
             transfer.end()
             transfer.handle.forgetRequest()
@@ -97,11 +97,11 @@
             // The transfer has outlived its task.
             guard let task = transfer.task else { return putBack(transfer) }
             let code = transfer.codeOfAnswer(code)
-            if transfer.isToBeginAgain(after: code), !task.isCancelled { return beginAgain(task, transfer) }
+            if transfer.mustStartOver(after: code), !task.isCancelled { return startOver(task, transfer) }
             guard transfer.mayEnd(code: code) else { return }
             let error = transfer.problem ?? CurlFailure(transfer, code).error
             if transfer.handle.long(OKCurlInfoHTTPVersion) == 3 { raiseLimit(transfer) }
-            if error == nil { task.tellSent(transfer.handle.wholeCount) }
+            if error == nil { task.reportSent(transfer.handle.wholeCount) }
             conclude(transfer, task, error)
         }
 
@@ -121,9 +121,9 @@
             if error != nil {
                 task.dropPending()
             } else if !trailers.isEmpty {
-                task.tell(.trailers(trailers))
+                task.report(.trailers(trailers))
             }
-            task.tell(.metrics(metrics))
+            task.report(.metrics(metrics))
             if task.confined.machine.transferEnded(withFailure: error != nil, isHeldBack: task.isHeldBack) {
                 finish(task, error)
             }
@@ -201,9 +201,9 @@
         ///
         /// - Parameter isThere: Returns whether a transfer still has the connection with which it began. Messages about
         ///   a transfer that looks for another connection may be about any connection.
-        package mutating func note(_ remark: CurlNotice, of transfer: Int, isThere: (Int) -> Bool) {
+        package mutating func record(_ notice: CurlNotice, of transfer: Int, isThere: (Int) -> Bool) {
             guard let connection = entries[transfer]?.connection, isThere(transfer) else { return }
-            switch remark {
+            switch notice {
             case .stream(let number):
                 entries[transfer]?.stream = number
                 // nghttp2 sends no new request over a connection after a GOAWAY.

@@ -33,17 +33,17 @@
         /// The time at which libcurl wants to be called.
         private var curlDue: Int64?
         private var idleness: IdleWatch
-        private let turn: SessionTurn
-        private var namesForgotten: Int64
+        private let deferredWork: SessionDeferredWork
+        private var lastForgotNames: Int64
 
         init(_ engine: CurlEngine, _ library: CurlLibrary) {
             self.engine = engine
             self.library = library
             configuration = engine.configuration
             now = engine.now
-            turn = SessionTurn { engine.now }
-            sockets = CurlSockets(bell: engine.bellDescriptor)
-            namesForgotten = now
+            deferredWork = SessionDeferredWork { engine.now }
+            sockets = CurlSockets(wakeup: engine.wakeupDescriptor)
+            lastForgotNames = now
             idleness = IdleWatch(lifetime: configuration.idleLifetime)
             slots = SlotTable(
                 SlotTable.Limits(
@@ -68,7 +68,7 @@
         /// Runs until the session is closed, or until the session was released and its last task has ended.
         func run() {
             if sockets.areUsable, multi != nil { takeTurns() } else { refuseAll() }
-            turn.settle()
+            deferredWork.performAll()
             tearDown()
             sockets.close()
         }
@@ -76,16 +76,16 @@
         private func takeTurns() {
             while true {
                 let hasWork = doDueWork()
-                turn.settleIfDue()
-                let sleeps = !hasWork && !turn.isOwing
+                deferredWork.performIfDue()
+                let sleeps = !hasWork && !deferredWork.hasItems
                 switch engine.collect(thenSleep: sleeps, isIdle: tasks.isEmpty) {
                 case .tasks(let posted):
                     for task in posted { visit(task) }
                 case .close(let posted): return endAll(posted, CurlEngine.closed)
                 case .finish: return
-                case nil where sleeps: takeEvents(milliseconds: patience)
+                case nil where sleeps: takeEvents(milliseconds: pollTimeout)
                 // Work for other threads is deferred only while there is something else to do.
-                case nil where !hasWork: if takeEvents(milliseconds: 0) == 0 { turn.settle() }
+                case nil where !hasWork: if takeEvents(milliseconds: 0) == 0 { deferredWork.performAll() }
                 case nil: break
                 }
             }
@@ -143,8 +143,8 @@
             now = engine.now
             var isFruitless = count > 0
             for index in 0..<count {
-                if sockets.isBell(index, engine.bellDescriptor) {
-                    engine.silenceBell()
+                if sockets.isWakeup(index, engine.wakeupDescriptor) {
+                    engine.clearWakeup()
                     isFruitless = false
                 } else if let event = sockets.event(index) {
                     if event.readiness != Int32(OKCurlSelectOut) { isFruitless = false }
@@ -176,7 +176,7 @@
         }
 
         /// The time in milliseconds to wait for events, which ends when the next work is due.
-        private var patience: Int32 {
+        private var pollTimeout: Int32 {
             let due = min(curlDue ?? .max, deadlines.nextDue ?? .max, idleness.due ?? .max)
             guard due < .max else { return -1 }
             // The time is rounded up, because the loop must not wake too early.
@@ -200,9 +200,9 @@
 
         /// Closes the connections if there was no request for long enough.
         private func tidyUpIfIdle() {
-            if now - namesForgotten > 50_000_000_000 {
+            if now - lastForgotNames > 50_000_000_000 {
                 // libcurl keeps the results of lookups for 60 seconds.
-                namesForgotten = now
+                lastForgotNames = now
                 slots.forgetNames()
             }
             guard tasks.isEmpty, transfers.usedCount == 0, !transfers.isEmpty, idleness.look(at: now) else { return }
@@ -232,7 +232,7 @@
         func visit(_ task: CurlTask) {
             let demands = task.takeDemands()
             if !task.confined.machine.isEnded, demands.isStarted { remember(task) }
-            fulfil(demands, task)
+            applyDemands(demands, task)
             guard !task.confined.machine.isEnded else { return }
             task.deliverPending()
             guard let transfer = task.confined.transfer else { return }
@@ -249,7 +249,7 @@
         /// Ends a task in any state.
         func end(_ task: CurlTask, because reason: NetworkError) {
             let phase = phase(of: task)
-            leaveLine(task)
+            leaveQueue(task)
             release(task)
             fail(task, NetworkError(code: reason.code, phase: phase, message: reason.message))
         }
@@ -277,10 +277,10 @@
 
         func abandon(_ task: CurlTask) { release(task) }
 
-        func apply(_ brakes: TaskMachine.Brakes, to task: CurlTask) {
-            if !brakes.contains(.receiving) { task.deliverPending() }
-            // A delivered event may have set a brake again, which leads to another visit.
-            task.confined.transfer?.apply(brakes)
+        func apply(_ pausedDirections: TaskMachine.PausedDirections, to task: CurlTask) {
+            if !pausedDirections.contains(.receiving) { task.deliverPending() }
+            // A delivered event may have pause delivery again, which leads to another visit.
+            task.confined.transfer?.apply(pausedDirections)
         }
 
         func forget(_ task: CurlTask) { tasks.remove(task) }

@@ -25,7 +25,7 @@
         public static var libraryVersion: String? { try? CurlLibrary.shared.get().version }
 
         /// A Boolean value that indicates whether libcurl reports which requests an HTTP/2 server did not process.
-        package static var tellsRefusals: Bool { (try? CurlLibrary.shared.get().tellsRefusals) ?? false }
+        package static var reportsRefusals: Bool { (try? CurlLibrary.shared.get().reportsRefusals) ?? false }
 
         private let engine: CurlEngine
 
@@ -39,8 +39,8 @@
         /// Creates a session for tests, whose clock is ahead of the clock of the system.
         ///
         /// The session notices a jump of the clock at its next event.
-        package init(configuration: Configuration, lead: @escaping @Sendable () -> Duration) {
-            engine = CurlEngine(configuration, lead: lead)
+        package init(configuration: Configuration, clockOffset: @escaping @Sendable () -> Duration) {
+            engine = CurlEngine(configuration, clockOffset: clockOffset)
         }
 
         deinit {

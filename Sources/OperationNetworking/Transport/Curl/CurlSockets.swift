@@ -37,9 +37,9 @@
         private var newSockets: Set<Int32> = []
         private let events = UnsafeMutablePointer<OKPollEvent>.allocate(capacity: capacity)
 
-        init(bell: Int32) {
+        init(wakeup: Int32) {
             poll = OKPollMake()
-            OKPollWatch(poll, bell, UInt32(OKPollIn), false)
+            OKPollWatch(poll, wakeup, UInt32(OKPollIn), false)
         }
 
         /// Whether the system had a descriptor for the wait.
@@ -183,6 +183,6 @@
             if socket >= 0, Int(socket) < entries.count { entries[Int(socket)].registered = 0 }
         }
 
-        func isBell(_ index: Int, _ bell: Int32) -> Bool { events[index].socket == bell }
+        func isWakeup(_ index: Int, _ wakeup: Int32) -> Bool { events[index].socket == wakeup }
     }
 #endif

@@ -43,7 +43,7 @@
                     return fail(.invalidResponse, "The server sent two responses to one request.")
                 }
                 status = parts.status
-                task.tellSent(handle.wholeCount)
+                task.reportSent(handle.wholeCount)
                 chooseIntake(parts, task)
                 if problem != nil { return }
             }
@@ -51,7 +51,7 @@
                 url: task.request.url, status: parts.status, headers: parts.fields, version: parts.version,
                 reason: parts.reason, isDecoded: isFinal && intake.decodes)
             if isFinal { bodyCount = BodyCount(parts, method: task.request.method) }
-            task.tell(isFinal ? .head(head) : .informational(head))
+            task.report(isFinal ? .head(head) : .informational(head))
         }
 
         private func chooseIntake(_ head: ResponseHeadParser.Head, _ task: CurlTask) {
@@ -100,16 +100,16 @@
             }
         }
 
-        /// Continues the decompression that a brake stopped.
+        /// Continues the decompression that a pause interrupted.
         func decodeRest() {
             guard intake.hasRest, let task, problem == nil else { return }
-            do throws(BodyIntake.Refusal) { try intake.goOn(listener(task)) } catch { fail(error, task) }
+            do throws(BodyIntake.Refusal) { try intake.resume(listener(task)) } catch { fail(error, task) }
         }
 
         private func listener(_ task: CurlTask) -> BodyIntake.Listener {
             BodyIntake.Listener(
-                mayTell: { task.permission == .go },
-                tell: { task.confined.receiver?.task(task, didReceive: $0) })
+                mayReport: { task.permission == .go },
+                report: { task.confined.receiver?.task(task, didReceive: $0) })
         }
 
         /// Returns whether a transfer that libcurl ended can end now, and does not have to wait for its decompression.
@@ -139,7 +139,7 @@
         }
     }
 
-    /// The incoming body of a response, which is decompressed if requested and kept while a brake is set.
+    /// The incoming body of a response, which is decompressed if requested and kept while delivery is paused.
     package struct BodyIntake {
         /// The reason to reject a body.
         package enum Refusal: Error, Equatable {
@@ -150,18 +150,18 @@
 
         /// The receiver of the bytes, with a closure that returns whether bytes may be delivered now.
         package struct Listener {
-            let mayTell: () -> Bool
-            let tell: (UnsafeRawBufferPointer) -> Void
+            let mayReport: () -> Bool
+            let report: (UnsafeRawBufferPointer) -> Void
 
-            package init(mayTell: @escaping () -> Bool, tell: @escaping (UnsafeRawBufferPointer) -> Void) {
-                self.mayTell = mayTell
-                self.tell = tell
+            package init(mayReport: @escaping () -> Bool, report: @escaping (UnsafeRawBufferPointer) -> Void) {
+                self.mayReport = mayReport
+                self.report = report
             }
         }
 
         private let decoder: ContentDecoder?
         private let maximumExpansion: Int
-        /// The bytes that arrived and were not decompressed because of a brake.
+        /// The bytes that arrived and were not decompressed because of a pause.
         private var rest: [UInt8] = []
         /// Whether the decoder has more output than there was room for.
         private var isDecoderFull = false
@@ -178,21 +178,21 @@
         /// Whether the bytes are decompressed.
         package var decodes: Bool { decoder != nil }
 
-        /// Whether a brake left bytes behind, which must be delivered before any others.
+        /// Whether a pause left bytes behind, which must be delivered before any others.
         package var hasRest: Bool { !rest.isEmpty || isDecoderFull }
 
-        /// Takes bytes, delivers as many as the brakes allow, and keeps the rest.
+        /// Takes bytes, delivers as many as the pauses allow, and keeps the rest.
         ///
         /// Do not call this method while there is a rest.
         package mutating func take(_ bytes: UnsafeRawBufferPointer, _ listener: Listener) throws(Refusal) {
             receivedCount += Int64(bytes.count)
-            guard decoder != nil else { return listener.tell(bytes) }
+            guard decoder != nil else { return listener.report(bytes) }
             let used = try decode(bytes, listener)
             if used < bytes.count { rest = Array(bytes[used...]) }
         }
 
-        /// Continues what a brake stopped.
-        package mutating func goOn(_ listener: Listener) throws(Refusal) {
+        /// Continues what a pause interrupted.
+        package mutating func resume(_ listener: Listener) throws(Refusal) {
             guard hasRest else { return }
             let bytes = exchange(&rest, with: [])
             var outcome = Result<Int, Refusal>.success(0)
@@ -210,13 +210,13 @@
             return true
         }
 
-        /// Decompresses and delivers bytes until a brake is set, and returns the number of bytes that were used.
+        /// Decompresses and delivers bytes until delivery is paused, and returns the number of bytes that were used.
         private mutating func decode(_ bytes: UnsafeRawBufferPointer, _ listener: Listener) throws(Refusal) -> Int {
             guard let decoder else { return bytes.count }
             var used = 0
             var refusal: Refusal?
             withUnsafeTemporaryAllocation(byteCount: 32 << 10, alignment: 1) { room in
-                while refusal == nil, used < bytes.count || isDecoderFull, listener.mayTell() {
+                while refusal == nil, used < bytes.count || isDecoderFull, listener.mayReport() {
                     switch decoder.decode(UnsafeRawBufferPointer(rebasing: bytes[used...]), into: room) {
                     case .refused(let reason): refusal = .undecodable(reason)
                     case .portion(let count, let made):
@@ -224,7 +224,7 @@
                         isDecoderFull = made == room.count
                         decodedCount += Int64(made)
                         if made == 0 { continue }
-                        if isExpanded { refusal = .expanded } else { listener.tell(.init(rebasing: room[..<made])) }
+                        if isExpanded { refusal = .expanded } else { listener.report(.init(rebasing: room[..<made])) }
                     }
                 }
             }

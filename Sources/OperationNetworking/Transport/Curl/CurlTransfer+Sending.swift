@@ -92,7 +92,7 @@
                 loop.fruitlessRounds = 0
                 deadlines.sent(at: loop.now, isLast: outlet.isComplete == true)
                 loop.rearm(self)
-                task.tellSent(outlet.count, wasUnderWay: true)
+                task.reportSent(outlet.count, wasUnderWay: true)
                 return count
             }
         }
@@ -118,7 +118,7 @@
         }
 
         /// Returns whether to give the request to libcurl again.
-        func isToBeginAgain(after code: Int32) -> Bool {
+        func mustStartOver(after code: Int32) -> Bool {
             guard problem == nil, let task else { return false }
             if code == 0, !isRefused { return isGivenUp }
             // libcurl may have waited for a connection in order to repeat a request that must not be sent twice.

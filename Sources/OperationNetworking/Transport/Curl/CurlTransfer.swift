@@ -22,7 +22,7 @@
         var parser = ResponseHeadParser()
         var intake = BodyIntake()
         var outlet = BodyOutlet(.none)
-        var brakes: TaskMachine.Brakes = []
+        var pausedDirections: TaskMachine.PausedDirections = []
         /// Whether a callback instructed libcurl to wait.
         var isReceivingStalled = false
         var isSendingStalled = false
@@ -78,7 +78,7 @@
         }
 
         /// Begins the same request again.
-        func beginAgain() {
+        func startOver() {
             guard let task else { return }
             deadlines.restart(at: loop.now)
             prepare(task)
@@ -91,7 +91,7 @@
             parser = ResponseHeadParser()
             intake = BodyIntake()
             outlet = BodyOutlet(task.request.body)
-            brakes = []
+            pausedDirections = []
             (isReceivingStalled, isSendingStalled, isGivenUp) = (false, false, false)
             (isRepetitionRefused, isDone, bodyCount) = (false, false, BodyCount())
             (status, headerCount, requestCount, socketError) = (nil, 0, 0, 0)
@@ -191,8 +191,8 @@
     // Pausing.
     extension CurlTransfer {
         /// Pauses the given directions, and continues the others.
-        func apply(_ brakes: TaskMachine.Brakes) {
-            self.brakes = brakes
+        func apply(_ pausedDirections: TaskMachine.PausedDirections) {
+            self.pausedDirections = pausedDirections
             followPauses()
             if !deadlines.isConnected { limitConnect() }
             decodeRest()
@@ -206,7 +206,7 @@
             loop.rearm(self)
         }
 
-        /// Lets libcurl continue if brakes were set and released since a callback instructed it to wait.
+        /// Lets libcurl continue if the transfer was paused and resumed since a callback instructed it to wait.
         func releaseStalls(bodyIsReady: Bool) {
             if bodyIsReady { isSendingStalled = false }
             decodeRest()
@@ -214,11 +214,11 @@
         }
 
         private func updatePauses() {
-            let holdsBack = brakes.contains(.receiving) || intake.hasRest
+            let holdsBack = pausedDirections.contains(.receiving) || intake.hasRest
             if !holdsBack { isReceivingStalled = false }
             var mask = 0
             if holdsBack { mask |= OKCurlPauseReceiving }
-            if brakes.contains(.sending) || isSendingStalled { mask |= OKCurlPauseSending }
+            if pausedDirections.contains(.sending) || isSendingStalled { mask |= OKCurlPauseSending }
             // This call may immediately deliver what libcurl has kept.
             _ = OKCurl.easyPause(handle.easy, Int32(mask))
         }
@@ -236,7 +236,7 @@
             setReceiving(context)
             setSending(context)
             setSockets(context)
-            setRemarks(context)
+            setNoticeCallback(context)
         }
 
         private func setReceiving(_ context: UnsafeRawPointer) {
@@ -290,12 +290,12 @@
             }
         }
 
-        /// libcurl calls the function only while ``CurlHandle/makeRemarks()`` is in effect.
-        private func setRemarks(_ context: UnsafeRawPointer) {
+        /// libcurl calls the function only while ``CurlHandle/enableNotices()`` is in effect.
+        private func setNoticeCallback(_ context: UnsafeRawPointer) {
             handle.set(OKCurlOptionDebugData, context)
             _ = OKCurlSetReport(handle.easy) { _, kind, text, count, context in
                 guard kind == Int32(OKCurlReportIsText) else { return 0 }
-                CurlTransfer.of(context)?.receive(remark: UnsafeRawBufferPointer(start: text, count: count))
+                CurlTransfer.of(context)?.receive(notice: UnsafeRawBufferPointer(start: text, count: count))
                 return 0
             }
         }
@@ -321,7 +321,9 @@
         }
 
         /// Whether libcurl still has the transfer although the response is complete.
-        var isAnsweredEarly: Bool { task != nil && !isDone && brakes.isEmpty && !isReceivingStalled && isAnswered }
+        var isAnsweredEarly: Bool {
+            task != nil && !isDone && pausedDirections.isEmpty && !isReceivingStalled && isAnswered
+        }
 
         /// Records the connection over which the request is about to be sent and, if it matters for this request or for
         /// others, makes libcurl report what it does.
@@ -334,7 +336,7 @@
             loop.refusedStreams.ended(number)
             // The most common case returns immediately.
             if loop.delicateCount == 0, task.request.method == "GET" { return }
-            guard loop.library.tellsRefusals, task.request.mayMultiplex else { return }
+            guard loop.library.reportsRefusals, task.request.mayMultiplex else { return }
             if !task.request.isIdempotent, !isDelicate {
                 isDelicate = true
                 loop.delicateCount += 1
@@ -343,7 +345,7 @@
             guard loop.delicateCount > 0 else { return }
             redirectTime = handle.size(OKCurlInfoRedirectTime)
             loop.refusedStreams.began(number, on: loop.sockets.onlySocket(ports))
-            handle.makeRemarks()
+            handle.enableNotices()
         }
 
         /// Begins to listen while the request is under way.
@@ -355,7 +357,7 @@
             redirectTime = 0
             let isWhereItBegan = requestCount == 1 && hasItsConnection
             loop.refusedStreams.began(number, on: isWhereItBegan ? loop.sockets.onlySocket(ports) : nil)
-            handle.makeRemarks()
+            handle.enableNotices()
         }
 
         /// Whether the transfer still has the connection over which it was last about to send its request.
@@ -363,9 +365,9 @@
             task != nil && !isDone && requestCount > 0 && handle.size(OKCurlInfoRedirectTime) == redirectTime
         }
 
-        func receive(remark text: UnsafeRawBufferPointer) {
-            guard let remark = CurlNotice(text) else { return }
-            loop.refusedStreams.note(remark, of: number) { loop.transfers[$0]?.hasItsConnection ?? false }
+        func receive(notice text: UnsafeRawBufferPointer) {
+            guard let notice = CurlNotice(text) else { return }
+            loop.refusedStreams.record(notice, of: number) { loop.transfers[$0]?.hasItsConnection ?? false }
         }
 
         /// Stops listening, because the request has ended or begins again.

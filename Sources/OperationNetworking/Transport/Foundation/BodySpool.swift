@@ -27,7 +27,7 @@ final class BodySpool: Sendable {
         self.body = body
         self.folder = folder
         self.completion = completion
-        goOn()
+        resume()
     }
 
     /// Stops writing, because the file is no longer needed.
@@ -35,7 +35,7 @@ final class BodySpool: Sendable {
         queue.async { [self] in state = .ended }
     }
 
-    private func goOn() {
+    private func resume() {
         queue.async { [self] in
             do throws(NetworkError) { try write() } catch { end(.failure(error)) }
         }
@@ -58,7 +58,7 @@ final class BodySpool: Sendable {
     }
 
     private func begun() throws(NetworkError) -> State {
-        let reader = try BodyReader(body, waker: BodyWaker { [weak self] in self?.goOn() })
+        let reader = try BodyReader(body, waker: BodyWaker { [weak self] in self?.resume() })
         let url = folder.appendingPathComponent("body-\(UUID().uuidString)")
         switch FileSystem().createFile(FolderEntry(PathBytes(url.path)), permissions: 0o600) {
         case .success(let output): return .writing(reader, output, SpooledFile(url))
@@ -103,17 +103,17 @@ package final class SpooledFile: Sendable {
             try FileManager.default.moveItem(at: location, to: file.url)
             return .success(file)
         } catch {
-            return .failure(unkept(error as NSError))
+            return .failure(cannotKeep(error as NSError))
         }
     }
 
     /// Returns the error for a response that could not be kept.
-    package static func unkept(_ error: NSError) -> NetworkError {
-        let beneath = error.userInfo[NSUnderlyingErrorKey] as? NSError
+    package static func cannotKeep(_ error: NSError) -> NetworkError {
+        let underlying = error.userInfo[NSUnderlyingErrorKey] as? NSError
         let isFull =
             error.domain == NSCocoaErrorDomain && error.code == CocoaError.fileWriteOutOfSpace.rawValue
-            || beneath?.domain == NSPOSIXErrorDomain && beneath?.code == Int(ENOSPC)
-        let words = beneath.map { "\($0.domain) \($0.code)" } ?? ""
+            || underlying?.domain == NSPOSIXErrorDomain && underlying?.code == Int(ENOSPC)
+        let words = underlying.map { "\($0.domain) \($0.code)" } ?? ""
         return NetworkError(
             code: isFull ? .diskFull : .fileUnwritable, phase: .saving,
             message: isFull

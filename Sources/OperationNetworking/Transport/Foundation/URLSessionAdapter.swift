@@ -15,7 +15,7 @@ import OperationCore
 /// queue. Foundation's callbacks only enqueue their events, because on Linux hardly any function may be called from a
 /// callback.
 package final class URLSessionAdapter: Sendable {
-    /// The maximum number of bytes that may arrive while a brake is set, before the transfer is given up.
+    /// The maximum number of bytes that may arrive while delivery is paused, before the transfer is given up.
     static let maximumPendingBytes = 64 << 20
 
     // Sendable: what is not a constant is only used on `queue`.
@@ -68,7 +68,7 @@ package final class URLSessionAdapter: Sendable {
 
     #if canImport(FoundationNetworking)
         /// Records that a response set a cookie that is not stored.
-        func noteLostCookies() { (maker as? URLSessionTaskMaker)?.noteLostCookies() }
+        func reportLostCookies() { (maker as? URLSessionTaskMaker)?.reportLostCookies() }
     #endif
 
     /// Notifies the adapter that the demands on a task changed.
@@ -121,12 +121,12 @@ extension URLSessionAdapter {
         let demands = task.takeDemands()
         if !demands.isCancelled {
             task.deliverPending()
-            // A receiver that set a brake or canceled the task during a call causes another visit.
-            guard demands.isBraked || task.confined.pending.isEmpty else { return }
+            // A receiver that paused delivery or canceled the task during a call causes another visit.
+            guard demands.isPaused || task.confined.pending.isEmpty else { return }
         }
         // A task that ended before this visit is not recorded.
         if demands.isStarted, !task.confined.machine.isEnded { remember(task) }
-        fulfil(demands, task)
+        applyDemands(demands, task)
         if demands.isStarted, isClosedNow { end(task, with: Self.closed) }
         watchTime(of: task)
         grantSlots()
@@ -144,10 +144,10 @@ extension URLSessionAdapter {
         var error = error
         error.status = task.confined.transfer?.status
         let metrics = task.confined.transfer?.metrics(of: task, now: Self.now)
-        leaveLine(task)
+        leaveQueue(task)
         abandon(task)
         task.dropPending()
-        if let metrics { task.tell(.metrics(metrics)) }
+        if let metrics { task.report(.metrics(metrics)) }
         _ = task.confined.machine.transferEnded(withFailure: true, isHeldBack: false)
         finish(task, error)
     }
@@ -167,8 +167,8 @@ extension URLSessionAdapter {
             task.confined.transfer = transfer
             load(transfer, task)
             let demands = task.currentDemands
-            // A brake may have been set before there was a transfer.
-            if demands.isBraked { fulfil(demands, task) }
+            // The task may have been paused before there was a transfer.
+            if demands.isPaused { applyDemands(demands, task) }
         }
     }
 
@@ -253,8 +253,8 @@ extension URLSessionAdapter: TaskHost {
         slots.release(transfer.host, isAhead: transfer.isAhead)
     }
 
-    package func apply(_ brakes: TaskMachine.Brakes, to task: URLSessionTransferTask) {
-        task.confined.transfer?.apply(brakes)
+    package func apply(_ pausedDirections: TaskMachine.PausedDirections, to task: URLSessionTransferTask) {
+        task.confined.transfer?.apply(pausedDirections)
     }
 
     package func forget(_ task: URLSessionTransferTask) {
@@ -276,7 +276,7 @@ extension URLSessionAdapter {
         case .refusedChallenge: transfer.isChallengeRefused = true
         case .sent(let count):
             transfer.sent(count, now: Self.now)
-            task.tellSent(count)
+            task.reportSent(count)
         case .response(let response): fail(task, transfer.received(response, task, now: Self.now))
         case .bytes(let data): fail(task, transfer.received(data, task, now: Self.now))
         case .measured(let metrics): transfer.measured = metrics
@@ -286,7 +286,7 @@ extension URLSessionAdapter {
             transfer.foundationHasEnded()
             task.confined.machine.restarted()
             load(transfer, task)
-            if task.currentDemands.isBraked { fulfil(task.currentDemands, task) }
+            if task.currentDemands.isPaused { applyDemands(task.currentDemands, task) }
         case .end(let error):
             transfer.foundationHasEnded()
             ended(error, transfer, task)
@@ -301,11 +301,11 @@ extension URLSessionAdapter {
 
     private func ended(_ error: (any Error)?, _ transfer: URLSessionTransfer, _ task: URLSessionTransferTask) {
         if let failure = transfer.failure(after: error, task) { return end(task, with: failure) }
-        if let length = task.request.body.length, length > 0 { task.tellSent(length) }
+        if let length = task.request.body.length, length > 0 { task.reportSent(length) }
         let metrics = transfer.metrics(of: task, now: Self.now)
         abandon(task)
-        if let file = transfer.file { task.tell(file) }
-        task.tell(.metrics(metrics))
+        if let file = transfer.file { task.report(file) }
+        task.report(.metrics(metrics))
         if task.confined.machine.transferEnded(withFailure: false, isHeldBack: task.isHeldBack) { finish(task, nil) }
     }
 }

@@ -10,7 +10,7 @@ import OperationCore
 
 /// An event of a Foundation task.
 package enum URLSessionEvent: Sendable {
-    package typealias Tell = @Sendable (URLSessionEvent) -> Void
+    package typealias Handler = @Sendable (URLSessionEvent) -> Void
 
     case response(URLResponse)
     case bytes(Data)
@@ -32,13 +32,13 @@ package enum URLSessionEvent: Sendable {
 ///
 /// On Apple platforms, each task has its own delegate. On Linux, each private session has one.
 final class URLSessionReporter: NSObject, URLSessionDataDelegate, Sendable {
-    private let listeners = Locked<[Int: URLSessionEvent.Tell]>([:])
+    private let listeners = Locked<[Int: URLSessionEvent.Handler]>([:])
 
-    func listen(to task: URLSessionTask, _ tell: @escaping URLSessionEvent.Tell) {
-        listeners.withLock { $0[task.taskIdentifier] = tell }
+    func listen(to task: URLSessionTask, _ report: @escaping URLSessionEvent.Handler) {
+        listeners.withLock { $0[task.taskIdentifier] = report }
     }
 
-    private func tell(_ task: URLSessionTask, _ event: URLSessionEvent) {
+    private func report(_ task: URLSessionTask, _ event: URLSessionEvent) {
         listeners.withLock { $0[task.taskIdentifier] }?(event)
     }
 
@@ -46,19 +46,19 @@ final class URLSessionReporter: NSObject, URLSessionDataDelegate, Sendable {
         _ session: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse,
         completionHandler: @escaping @Sendable (URLSession.ResponseDisposition) -> Void
     ) {
-        tell(dataTask, .response(response))
+        report(dataTask, .response(response))
         completionHandler(.allow)
     }
 
     func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
-        tell(dataTask, .bytes(data))
+        report(dataTask, .bytes(data))
     }
 
     func urlSession(
         _ session: URLSession, task: URLSessionTask, didSendBodyData bytesSent: Int64, totalBytesSent: Int64,
         totalBytesExpectedToSend: Int64
     ) {
-        tell(task, .sent(totalBytesSent))
+        report(task, .sent(totalBytesSent))
     }
 
     func urlSession(
@@ -67,7 +67,7 @@ final class URLSessionReporter: NSObject, URLSessionDataDelegate, Sendable {
     ) {
         // On Linux, an answer after a cancellation crashes the program, so it is given on the queue that cancels tasks.
         #if canImport(FoundationNetworking)
-            tell(task, .redirect { completionHandler(nil) })
+            report(task, .redirect { completionHandler(nil) })
         #else
             completionHandler(nil)
         #endif
@@ -79,7 +79,7 @@ final class URLSessionReporter: NSObject, URLSessionDataDelegate, Sendable {
     ) {
         #if canImport(FoundationNetworking)
             // Any other answer results in a task that never ends.
-            tell(task, .refusedChallenge)
+            report(task, .refusedChallenge)
             completionHandler(.cancelAuthenticationChallenge, nil)
         #else
             let isAboutUser =
@@ -117,19 +117,19 @@ final class URLSessionReporter: NSObject, URLSessionDataDelegate, Sendable {
         func urlSession(
             _ session: URLSession, task: URLSessionTask, didReceiveInformationalResponse response: HTTPURLResponse
         ) {
-            tell(task, .response(response))
+            report(task, .response(response))
         }
 
         func urlSession(
             _ session: URLSession, task: URLSessionTask, didFinishCollecting metrics: URLSessionTaskMetrics
         ) {
-            tell(task, .measured(TransferMetrics(metrics)))
+            report(task, .measured(TransferMetrics(metrics)))
         }
     #endif
 
     func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
-        let tell = listeners.withLock { $0.removeValue(forKey: task.taskIdentifier) }
-        tell?(.end(error))
+        let report = listeners.withLock { $0.removeValue(forKey: task.taskIdentifier) }
+        report?(.end(error))
     }
 }
 

@@ -23,7 +23,7 @@ package protocol URLSessionTaskMaking: Sendable {
     /// - Parameter existing: A task that the system already carries out, and that is used instead.
     func makeWork(
         _ request: NetworkRequest, _ body: URLSessionTransferBody.Form, _ existing: (any SystemTask)?,
-        _ tell: @escaping URLSessionEvent.Tell
+        _ handler: @escaping URLSessionEvent.Handler
     ) throws(NetworkError) -> URLSessionWork
 
     /// Records that there is work.
@@ -75,7 +75,7 @@ extension URLSessionTaskMaker: URLSessionTaskMaking {
             configuration.httpShouldSetCookies = false
             configuration.timeoutIntervalForRequest = URLRequest.longInterval
             self.configuration = configuration
-            if hasCookies { noteLostCookies() }
+            if hasCookies { reportLostCookies() }
             guard hasCredentials else { return }
             report(
                 "The credentials in the urlCredentialStorage of the session are not used on Linux. "
@@ -83,7 +83,7 @@ extension URLSessionTaskMaker: URLSessionTaskMaking {
         }
 
         /// Reports once that the session has cookies that its requests do not use.
-        func noteLostCookies() {
+        func reportLostCookies() {
             guard wantsCookies, !hasReportedCookies.exchange(true, ordering: .relaxed) else { return }
             report(
                 "The cookies in the httpCookieStorage of the session are not used on Linux, and no cookies from "
@@ -109,14 +109,14 @@ extension URLSessionTaskMaker: URLSessionTaskMaking {
 
         func makeWork(
             _ request: NetworkRequest, _ body: URLSessionTransferBody.Form, _ existing: (any SystemTask)?,
-            _ tell: @escaping URLSessionEvent.Tell
+            _ handler: @escaping URLSessionEvent.Handler
         ) throws(NetworkError) -> URLSessionWork {
             let plain = URLRequest(carrying: request, adding: fields, timeout: URLRequest.longInterval)
             // A request that goes ahead of others must not wait for the requests of the kept session.
             if case .none = body, !request.options.isAhead {
                 let (session, reporter) = keptSession()
                 let task = session.dataTask(with: plain)
-                reporter.listen(to: task, tell)
+                reporter.listen(to: task, handler)
                 return URLSessionWork(task: task)
             }
             let (session, reporter) = newSession()
@@ -128,7 +128,7 @@ extension URLSessionTaskMaker: URLSessionTaskMaking {
                 case .temporary(let file): session.uploadTask(with: plain, fromFile: file.url)
                 }
             task.priority = request.options.priority.foundation
-            reporter.listen(to: task, tell)
+            reporter.listen(to: task, handler)
             return URLSessionWork(task: task, session: session)
         }
 
@@ -176,7 +176,7 @@ extension URLSessionTaskMaker: URLSessionTaskMaking {
 
         func makeWork(
             _ request: NetworkRequest, _ body: URLSessionTransferBody.Form, _ existing: (any SystemTask)?,
-            _ tell: @escaping URLSessionEvent.Tell
+            _ handler: @escaping URLSessionEvent.Handler
         ) throws(NetworkError) -> URLSessionWork {
             guard let session = session.object, session.configuration.identifier == nil else {
                 throw NetworkError(
@@ -194,7 +194,7 @@ extension URLSessionTaskMaker: URLSessionTaskMaking {
             }
             task.priority = request.options.priority.foundation
             let reporter = URLSessionReporter()
-            reporter.listen(to: task, tell)
+            reporter.listen(to: task, handler)
             task.delegate = reporter
             return URLSessionWork(task: task)
         }
@@ -261,7 +261,7 @@ package struct URLSessionWork {
     var session: URLSession?
     var hasEnded = false
     private let canBeSuspended: Bool
-    private var brake = CountedSuspension()
+    private var suspension = CountedSuspension()
 
     #if canImport(FoundationNetworking)
         /// On Linux, Foundation would send the request again and mix the bytes.
@@ -284,13 +284,13 @@ package struct URLSessionWork {
 
     /// Starts the task, which Foundation creates in the suspended state.
     mutating func start(isSuspended: Bool) {
-        brake = CountedSuspension(isSuspended: isSuspended && canBeSuspended)
+        suspension = CountedSuspension(isSuspended: isSuspended && canBeSuspended)
         if !isSuspended || !canBeSuspended { task.resume() }
     }
 
     /// Pauses both directions, if that is possible.
     mutating func setSuspended(_ isSuspended: Bool) {
-        if canBeSuspended { brake.set(isSuspended, on: task) }
+        if canBeSuspended { suspension.set(isSuspended, on: task) }
     }
 }
 

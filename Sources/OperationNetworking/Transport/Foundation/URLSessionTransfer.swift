@@ -19,7 +19,7 @@ package final class URLSessionTransfer: @unchecked Sendable {
     private let request: NetworkRequest
     private let isInBackground: Bool
     private var work: URLSessionWork?
-    private var isBraked = false
+    private var isPaused = false
     /// The body, whose file may have to be kept.
     private var body = URLSessionTransferBody.Form.none
     /// The body of the response, if it came in a file.
@@ -58,8 +58,8 @@ package final class URLSessionTransfer: @unchecked Sendable {
         self.body = body
         spool = nil
         deadlines.connected(at: now)
-        // A brake may have been set while the body was written to a file.
-        self.work?.start(isSuspended: isBraked)
+        // The task may have been paused while the body was written to a file.
+        self.work?.start(isSuspended: isPaused)
     }
 
     /// Records that Foundation's task has ended and cannot be canceled.
@@ -88,10 +88,10 @@ package final class URLSessionTransfer: @unchecked Sendable {
         deadlines.sent(at: now, isLast: count >= request.body.length ?? .max)
     }
 
-    func apply(_ brakes: TaskMachine.Brakes) {
+    func apply(_ pausedDirections: TaskMachine.PausedDirections) {
         // If a receiver holds a transfer in the background, the body stays in its file.
-        isBraked = isInBackground ? brakes.contains(.sending) : !brakes.isEmpty
-        work?.setSuspended(isBraked)
+        isPaused = isInBackground ? pausedDirections.contains(.sending) : !pausedDirections.isEmpty
+        work?.setSuspended(isPaused)
     }
 
     func metrics(of task: URLSessionTransferTask, now: Int64) -> TransferMetrics {
@@ -132,7 +132,7 @@ extension URLSessionTransfer {
                     code: .invalidResponse, phase: .awaitingResponse,
                     message: "The server switched to a protocol that the request did not ask for.")
             }
-            task.tell(.informational(head))
+            task.report(.informational(head))
             return nil
         }
         guard self.head == nil else { return nil }
@@ -144,7 +144,7 @@ extension URLSessionTransfer {
         self.head = head
         status = head.status
         task.confined.machine.responded()
-        task.tell(.head(head))
+        task.report(.head(head))
         return nil
     }
 
@@ -165,7 +165,7 @@ extension URLSessionTransfer {
         _ = deadlines.received(at: now)
         receivedCount += Int64(data.count)
         if let error = expansionError(head) { return error }
-        task.tell(.bytes(data))
+        task.report(.bytes(data))
         guard task.confined.pendingBytes > URLSessionAdapter.maximumPendingBytes else { return nil }
         return NetworkError(
             code: .resourcesExhausted, phase: .receiving,

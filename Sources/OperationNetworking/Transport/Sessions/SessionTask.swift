@@ -7,7 +7,7 @@ import OperationCore
 /// A task of a session of this package, which connects the users of the task with the thread of its session.
 ///
 /// Any thread can change the demands on the task, and the thread of the session applies them. Events go to the
-/// receiver, or wait in the task while a brake is set.
+/// receiver, or wait in the task while delivery is paused.
 package final class SessionTask<Carrier: TaskAdapter>: OrderedTask {
     /// The state that only the thread of the session uses or, if there is no such thread, the thread that ends the
     /// task.
@@ -16,7 +16,7 @@ package final class SessionTask<Carrier: TaskAdapter>: OrderedTask {
         package var machine = TaskMachine()
         package var transfer: Carrier.Transfer?
         package var place: SlotTable<SessionTask>.Place?
-        /// The events that wait because the receiver or the user has set a brake.
+        /// The events that wait because the receiver or the user has paused delivery.
         package fileprivate(set) var pending = Fifo<TaskEvent>()
         package fileprivate(set) var pendingBytes = 0
         package var resumedAt: Int64 = 0
@@ -24,7 +24,7 @@ package final class SessionTask<Carrier: TaskAdapter>: OrderedTask {
         package var wasSent = false
         /// The number of body bytes that were sent, and the number that was reported to the receiver.
         package fileprivate(set) var sent: Int64 = 0
-        fileprivate var toldSent: Int64 = 0
+        fileprivate var reportedSent: Int64 = 0
         /// The error that occurred while a body was read for its delivery.
         fileprivate var readFailure: NetworkError?
         package var extras: Carrier.Extras
@@ -51,23 +51,23 @@ package final class SessionTask<Carrier: TaskAdapter>: OrderedTask {
         confined = Confined(receiver: receiver, extras: extras)
     }
 
-    package func resume() { brake { $0.resume(at: $1) } }
-    package func suspend() { brake { $0.suspend(at: $1) } }
+    package func resume() { pause { $0.resume(at: $1) } }
+    package func suspend() { pause { $0.suspend(at: $1) } }
     package func cancel() { post(demands.withLock { $0.cancel() }) }
-    package func hold() { brake { $0.hold(at: $1) } }
-    package func proceed() { brake { $0.proceed(at: $1) } }
-    package func obey(_ order: BrakeOrder) { brake { $0.obey(order, at: $1) } }
+    package func hold() { pause { $0.hold(at: $1) } }
+    package func proceed() { pause { $0.proceed(at: $1) } }
+    package func follow(_ order: PauseOrder) { pause { $0.follow(order, at: $1) } }
     package func bodyIsReady() { post(demands.withLock { $0.bodyIsReady() }) }
 
-    /// Changes a brake at the time of the call, so that no limit runs from then on, however late the session applies
+    /// Changes a pause at the time of the call, so that no limit runs from then on, however late the session applies
     /// it.
-    private func brake(_ change: (inout TaskDemands, Int64) -> Bool) {
+    private func pause(_ change: (inout TaskDemands, Int64) -> Bool) {
         let now = carrier.now
         post(demands.withLock { change(&$0, now) })
     }
 
-    private func post(_ isNews: Bool) {
-        if isNews { carrier.post(self) }
+    private func post(_ hasChanged: Bool) {
+        if hasChanged { carrier.post(self) }
     }
 
     /// Returns the present demands, and allows the next change to notify the session again.
@@ -82,22 +82,22 @@ package final class SessionTask<Carrier: TaskAdapter>: OrderedTask {
 // Events for the receiver, on the thread of the session.
 extension SessionTask {
     /// Whether the receiver still wants the request to be sent.
-    package var mayLeave: Bool { confined.receiver?.taskMayLeave(self) ?? true }
+    package var maySend: Bool { confined.receiver?.taskMayLeave(self) ?? true }
 
     /// Whether events wait, which must be delivered before any other event.
-    private var hasRest: Bool { !confined.pending.isEmpty || confined.sent > confined.toldSent }
+    private var hasRest: Bool { !confined.pending.isEmpty || confined.sent > confined.reportedSent }
 
     /// The decision about an event that has just arrived.
     package var permission: Permission {
         let demands = currentDemands
-        return demands.isCancelled ? .drop : demands.isBraked || hasRest ? .keep : .go
+        return demands.isCancelled ? .drop : demands.isPaused || hasRest ? .keep : .go
     }
 
     /// Whether the end must wait, because of other events or a brake.
-    package var isHeldBack: Bool { hasRest || currentDemands.isBraked }
+    package var isHeldBack: Bool { hasRest || currentDemands.isPaused }
 
-    /// Delivers an event now, or later if a brake is set.
-    package func tell(_ event: TaskEvent) {
+    /// Delivers an event now, or later if delivery is paused.
+    package func report(_ event: TaskEvent) {
         switch permission {
         case .go: deliver(event)
         case .keep:
@@ -108,7 +108,7 @@ extension SessionTask {
     }
 
     /// Delivers the bytes of a file in portions, now or later.
-    package func tell(_ file: SpooledFile.Reader) {
+    package func report(_ file: SpooledFile.Reader) {
         guard permission != .drop else { return }
         confined.pending.append(.file(file))
         deliverPending()
@@ -118,7 +118,7 @@ extension SessionTask {
     ///
     /// If the task is suspended, the report waits, unless the bytes were already being taken at the time of the
     /// suspension.
-    package func tellSent(_ count: Int64, wasUnderWay: Bool = false) {
+    package func reportSent(_ count: Int64, wasUnderWay: Bool = false) {
         let count = min(count, request.body.length ?? .max)
         guard count > confined.sent else { return }
         confined.sent = count
@@ -126,19 +126,19 @@ extension SessionTask {
     }
 
     private func deliverSent(evenIfSuspended: Bool = false) {
-        guard confined.sent > confined.toldSent else { return }
+        guard confined.sent > confined.reportedSent else { return }
         let demands = currentDemands
         guard !demands.isCancelled, evenIfSuspended || !demands.isSuspended else { return }
-        confined.toldSent = confined.sent
+        confined.reportedSent = confined.sent
         confined.receiver?.task(self, didSend: confined.sent, of: request.body.length)
     }
 
-    /// Delivers the events that wait, until a brake is set.
+    /// Delivers the events that wait, until delivery is paused.
     package func deliverPending() {
         deliverSent()
         while !confined.pending.isEmpty {
             let demands = currentDemands
-            guard !demands.isCancelled, !demands.isBraked else { return }
+            guard !demands.isCancelled, !demands.isPaused else { return }
             if case .file(let file)? = confined.pending.first, deliverPart(of: file) { continue }
             guard let event = confined.pending.popFirst() else { return }
             confined.pendingBytes -= event.byteCount
@@ -162,7 +162,7 @@ extension SessionTask {
     package func dropPending() {
         confined.pending = Fifo()
         confined.pendingBytes = 0
-        confined.toldSent = confined.sent
+        confined.reportedSent = confined.sent
     }
 
     private func deliver(_ event: TaskEvent) {
@@ -178,7 +178,7 @@ extension SessionTask {
     }
 
     /// Reports the end, or a cancellation that came before it, and releases the receiver.
-    package func tellEnd(_ error: NetworkError?) {
+    package func reportEnd(_ error: NetworkError?) {
         var error = error ?? confined.readFailure
         if !demands.withLock({ $0.end(asCancelled: false) }) {
             guard demands.withLock({ $0.end(asCancelled: true) }) else { return }
@@ -208,31 +208,31 @@ package protocol TaskHost: AnyObject {
     func phase(of task: SessionTask<Carrier>) -> NetworkError.Phase
     /// Takes the transfer from a task, if it has one, and abandons it.
     func abandon(_ task: SessionTask<Carrier>)
-    /// Applies brakes to the transfer of a task.
-    func apply(_ brakes: TaskMachine.Brakes, to task: SessionTask<Carrier>)
+    /// Applies pauses to the transfer of a task.
+    func apply(_ pausedDirections: TaskMachine.PausedDirections, to task: SessionTask<Carrier>)
     /// Removes a task whose end was reported.
     func forget(_ task: SessionTask<Carrier>)
 }
 
 extension TaskHost {
     /// Applies demands to a task.
-    package func fulfil(_ demands: TaskDemands, _ task: SessionTask<Carrier>) {
+    package func applyDemands(_ demands: TaskDemands, _ task: SessionTask<Carrier>) {
         let phase = phase(of: task)
         switch task.confined.machine.apply(demands) {
         case .none: break
-        case .enterLine:
+        case .enterQueue:
             let line = line(of: task.request)
             task.confined.place = slots.enter(
                 task, host: line.name, isNumeric: line.isNumeric, priority: task.request.options.priority,
                 isAhead: task.request.options.isAhead)
-        case .leaveLine: leaveLine(task)
+        case .leaveQueue: leaveQueue(task)
         case .abandon: abandon(task)
-        case .brake(let brakes): apply(brakes, to: task)
-        case .tellRest:
+        case .pause(let pausedDirections): apply(pausedDirections, to: task)
+        case .deliverRest:
             task.deliverPending()
-            if task.confined.machine.restTold(isHeldBack: task.isHeldBack) { finish(task, nil) }
+            if task.confined.machine.restDelivered(isHeldBack: task.isHeldBack) { finish(task, nil) }
         case .cancel(let holding):
-            if holding == .place { leaveLine(task) }
+            if holding == .slot { leaveQueue(task) }
             if holding == .transfer { abandon(task) }
             finish(task, NetworkError(code: .cancelled, phase: phase, message: "The request was canceled."))
         }
@@ -245,24 +245,24 @@ extension TaskHost {
         task.confined.place = nil
         var demands = task.currentDemands
         if !demands.isSuspended, !demands.isCancelled {
-            if task.mayLeave { return task.confined.machine.granted() }
+            if task.maySend { return task.confined.machine.granted() }
             task.cancel()
             demands = task.currentDemands
         }
         // The task has left the queue, so the demands that were read must be applied. If it was resumed since then, it
         // would otherwise wait forever. The session applies that newer demand later.
-        fulfil(demands, task)
+        applyDemands(demands, task)
         return false
     }
 
-    package func leaveLine(_ task: SessionTask<Carrier>) {
+    package func leaveQueue(_ task: SessionTask<Carrier>) {
         if let place = task.confined.place { _ = slots.leave(place) }
         task.confined.place = nil
     }
 
     /// Reports the end and removes the task.
     package func finish(_ task: SessionTask<Carrier>, _ error: NetworkError?) {
-        task.tellEnd(error)
+        task.reportEnd(error)
         forget(task)
     }
 }
@@ -310,38 +310,38 @@ package struct TaskDemands: Sendable {
     private var isPosted = false
     private var isEnded = false
     /// The number of the last order that was followed.
-    private var obeyed = Int.min
+    private var lastFollowed = Int.min
 
     package init() {}
 
     /// Whether no events can be delivered at present.
-    package var isBraked: Bool { isSuspended || isHeld }
+    package var isPaused: Bool { isSuspended || isHeld }
 
     /// Resumes the task, and returns whether to notify the session, as each of the following methods does.
     package mutating func resume(at now: Int64) -> Bool {
-        brake(at: now) {
+        pause(at: now) {
             $0.isStarted = true; $0.isSuspended = false
         }
     }
-    package mutating func suspend(at now: Int64) -> Bool { brake(at: now) { $0.isSuspended = true } }
+    package mutating func suspend(at now: Int64) -> Bool { pause(at: now) { $0.isSuspended = true } }
     package mutating func cancel() -> Bool { change { $0.isCancelled = true } }
-    package mutating func hold(at now: Int64) -> Bool { brake(at: now) { $0.isHeld = true } }
-    package mutating func proceed(at now: Int64) -> Bool { brake(at: now) { $0.isHeld = false } }
+    package mutating func hold(at now: Int64) -> Bool { pause(at: now) { $0.isHeld = true } }
+    package mutating func proceed(at now: Int64) -> Bool { pause(at: now) { $0.isHeld = false } }
     package mutating func bodyIsReady() -> Bool { change { $0.isBodyReady = true } }
-    package mutating func obey(_ order: BrakeOrder, at now: Int64) -> Bool {
-        guard order.number > obeyed else { return false }
-        obeyed = order.number
-        return brake(at: now) {
+    package mutating func follow(_ order: PauseOrder, at now: Int64) -> Bool {
+        guard order.number > lastFollowed else { return false }
+        lastFollowed = order.number
+        return pause(at: now) {
             $0.isStarted = $0.isStarted || !order.isSuspended
             $0.isSuspended = order.isSuspended
             if let isHeld = order.isHeld { $0.isHeld = isHeld }
         }
     }
 
-    private mutating func brake(at now: Int64, _ body: (inout TaskDemands) -> Void) -> Bool {
+    private mutating func pause(at now: Int64, _ body: (inout TaskDemands) -> Void) -> Bool {
         change {
             body(&$0)
-            $0.pauses.set($0.isBraked, at: now)
+            $0.pauses.set($0.isPaused, at: now)
         }
     }
 

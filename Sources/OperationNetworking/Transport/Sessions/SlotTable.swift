@@ -251,7 +251,7 @@ package struct SlotTable<Ticket> {
 /// does not depend on the number of waiting tickets.
 struct SlotLine {
     /// The number of tickets that may pass an older one.
-    private static var patience: Int { 7 }
+    private static var maximumPasses: Int { 7 }
 
     /// The queues by priority, the highest first.
     private var lines = [Fifo<UInt64>](repeating: Fifo(), count: TransferPriority.count)
@@ -269,7 +269,7 @@ struct SlotLine {
             guard let number = lines[index].first, let known = lines[oldest].first, number < known else { continue }
             oldest = index
         }
-        if oldest == first || passed >= Self.patience {
+        if oldest == first || passed >= Self.maximumPasses {
             passed = 0
             return lines[oldest].popFirst()
         }
@@ -327,11 +327,11 @@ package struct NumberedPool<Element> {
 /// A busy session ends one task after another. The thread that handles these ends is woken once for several of them.
 ///
 /// The object is not `Sendable`, because each thread of a session has its own.
-package final class SessionTurn {
+package final class SessionDeferredWork {
     /// The maximum delay in nanoseconds.
-    private static let patience: Int64 = 100_000
+    private static let maximumDelay: Int64 = 100_000
 
-    private var debts: [(creditor: ObjectIdentifier, work: () -> Void)] = []
+    private var items: [(owner: ObjectIdentifier, work: () -> Void)] = []
     /// The time at which the oldest work must be done.
     private var due: Int64 = 0
     private let now: () -> Int64
@@ -347,33 +347,33 @@ package final class SessionTurn {
     deinit { pthread_setspecific(Self.key, nil) }
 
     /// The object of the calling thread, or `nil` if the thread is not that of a session.
-    package static var current: SessionTurn? {
-        pthread_getspecific(key).map { Unmanaged<SessionTurn>.fromOpaque($0).takeUnretainedValue() }
+    package static var current: SessionDeferredWork? {
+        pthread_getspecific(key).map { Unmanaged<SessionDeferredWork>.fromOpaque($0).takeUnretainedValue() }
     }
 
     /// Whether any work was deferred.
-    package var isOwing: Bool { !debts.isEmpty }
+    package var hasItems: Bool { !items.isEmpty }
 
     /// Defers work until the thread has nothing else to do, unless work for the same object is already deferred.
     ///
     /// - Parameters:
-    ///   - creditor: The object for which the work is done, and which the work keeps alive.
+    ///   - owner: The object for which the work is done, and which the work keeps alive.
     ///   - work: The work.
-    package func putOff(for creditor: AnyObject, _ work: @escaping () -> Void) {
-        let creditor = ObjectIdentifier(creditor)
-        guard !debts.contains(where: { $0.creditor == creditor }) else { return }
-        if debts.isEmpty { due = now() + Self.patience }
-        debts.append((creditor, work))
+    package func deferWork(for owner: AnyObject, _ work: @escaping () -> Void) {
+        let owner = ObjectIdentifier(owner)
+        guard !items.contains(where: { $0.owner == owner }) else { return }
+        if items.isEmpty { due = now() + Self.maximumDelay }
+        items.append((owner, work))
     }
 
     /// Does the deferred work if it was delayed for too long.
-    package func settleIfDue() {
-        if isOwing, now() >= due { settle() }
+    package func performIfDue() {
+        if hasItems, now() >= due { performAll() }
     }
 
     /// Does the deferred work.
-    package func settle() {
-        for debt in exchange(&debts, with: []) { debt.work() }
+    package func performAll() {
+        for item in exchange(&items, with: []) { item.work() }
     }
 
     private static let key: pthread_key_t = {

@@ -9,7 +9,7 @@
 ///                     ▲  │ suspend        │  │               ▲
 ///              resume │  ▼                │  └──▶ finished ──┘
 ///                     suspended ◀────────────┘  ended    proceed, resume
-///                             suspend before       under a brake
+///                             suspend before       while paused
 ///                             anything was sent
 /// ```
 ///
@@ -24,13 +24,13 @@ package struct TaskMachine {
     }
 
     /// The directions that are paused.
-    package struct Brakes: OptionSet, Sendable {
+    package struct PausedDirections: OptionSet, Sendable {
         package let rawValue: Int
 
         package init(rawValue: Int) { self.rawValue = rawValue }
 
-        package static let receiving = Brakes(rawValue: 1)
-        package static let sending = Brakes(rawValue: 2)
+        package static let receiving = PausedDirections(rawValue: 1)
+        package static let sending = PausedDirections(rawValue: 2)
     }
 
     private enum State {
@@ -39,7 +39,7 @@ package struct TaskMachine {
         case suspended
         /// The task waits in the queue for a slot.
         case waiting
-        case running(Stage, Brakes)
+        case running(Stage, PausedDirections)
         /// The transfer is complete, but its end may not be reported yet.
         case finished
         case ended
@@ -48,19 +48,19 @@ package struct TaskMachine {
     /// The resource that a task must give back.
     package enum Holding: Sendable {
         case nothing
-        case place
+        case slot
         case transfer
     }
 
     package enum Action: Equatable, Sendable {
         case none
-        case enterLine
-        case leaveLine
+        case enterQueue
+        case leaveQueue
         /// Abandon a transfer that has sent nothing.
         case abandon
-        case brake(Brakes)
-        /// Deliver the events that wait, and then the end, unless a brake was set again (`restTold`).
-        case tellRest
+        case pause(PausedDirections)
+        /// Deliver the events that wait, and then the end, unless delivery was paused again (`restDelivered`).
+        case deliverRest
         /// Report the cancellation, and give the resource back.
         case cancel(Holding)
     }
@@ -90,22 +90,22 @@ package struct TaskMachine {
         case .created, .suspended:
             guard demands.isStarted, !demands.isSuspended else { return .none }
             state = .waiting
-            return .enterLine
+            return .enterQueue
         case .waiting:
             guard demands.isSuspended else { return .none }
             state = .suspended
-            return .leaveLine
+            return .leaveQueue
         case .running(.connecting, _) where demands.isSuspended:
             state = .suspended
             return .abandon
-        case .running(let stage, let brakes):
-            let wanted: Brakes =
+        case .running(let stage, let pausedDirections):
+            let wanted: PausedDirections =
                 demands.isSuspended ? [.receiving, .sending] : demands.isHeld ? .receiving : []
-            guard wanted != brakes else { return .none }
+            guard wanted != pausedDirections else { return .none }
             state = .running(stage, wanted)
-            return .brake(wanted)
+            return .pause(wanted)
         case .finished:
-            return demands.isBraked ? .none : .tellRest
+            return demands.isPaused ? .none : .deliverRest
         case .ended: return .none
         }
     }
@@ -114,7 +114,7 @@ package struct TaskMachine {
         defer { state = .ended }
         switch state {
         case .created, .suspended, .finished: return .cancel(.nothing)
-        case .waiting: return .cancel(.place)
+        case .waiting: return .cancel(.slot)
         case .running: return .cancel(.transfer)
         case .ended: return .none
         }
@@ -129,17 +129,17 @@ package struct TaskMachine {
 
     /// Records that the request is about to be sent.
     package mutating func connected() {
-        guard case .running(.connecting, let brakes) = state else { return }
-        state = .running(.sending, brakes)
+        guard case .running(.connecting, let pausedDirections) = state else { return }
+        state = .running(.sending, pausedDirections)
     }
 
     /// Records that the response has begun.
     package mutating func responded() {
-        guard case .running(_, let brakes) = state else { return }
-        state = .running(.receiving, brakes)
+        guard case .running(_, let pausedDirections) = state else { return }
+        state = .running(.receiving, pausedDirections)
     }
 
-    /// Records that the request is sent again over another connection, without any brakes.
+    /// Records that the request is sent again over another connection, without any pause.
     package mutating func restarted() {
         guard case .running = state else { return }
         state = .running(.connecting, [])
@@ -147,7 +147,7 @@ package struct TaskMachine {
 
     /// Records that the transfer ended, and returns whether the end may be reported now.
     ///
-    /// If events wait or a brake is set, a later call of `apply` returns the action that reports the end.
+    /// If events wait or delivery is paused, a later call of `apply` returns the action that reports the end.
     package mutating func transferEnded(withFailure hasFailed: Bool, isHeldBack: Bool) -> Bool {
         guard !isEnded else { return false }
         state = isHeldBack && !hasFailed ? .finished : .ended
@@ -155,7 +155,7 @@ package struct TaskMachine {
     }
 
     /// Records that waiting events were delivered, and returns whether the end may be reported now.
-    package mutating func restTold(isHeldBack: Bool) -> Bool {
+    package mutating func restDelivered(isHeldBack: Bool) -> Bool {
         guard case .finished = state, !isHeldBack else { return false }
         state = .ended
         return true

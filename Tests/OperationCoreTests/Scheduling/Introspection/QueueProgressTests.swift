@@ -104,7 +104,7 @@ struct QueueProgressTests {
         let meter = QueueProgressMeter {
             count.record(Thread.current.threadDictionary["publishes"] != nil)
             // A change happens during the publication.
-            if count.count < 5 { for meter in onceMore.withLock({ $0 }) { #expect(!meter.noteDue()) } }
+            if count.count < 5 { for meter in onceMore.withLock({ $0 }) { #expect(!meter.requestPublication()) } }
             return queue.counts
         }
         onceMore.withLock { $0 = [meter] }

@@ -191,10 +191,10 @@ struct CacheDecisionTests {
         both.ask(in: &request)
         #expect(request == ["If-None-Match": "W/\"a\"", "If-Modified-Since": "then"])
         #expect(CacheValidator(["ETag": ""]) == nil)
-        #expect(both.isMeant(by: try CacheSamples.head(304, ["ETag": "\"a\""])))
-        #expect(both.isMeant(by: try CacheSamples.head(304, [:])))
-        #expect(!both.isMeant(by: try CacheSamples.head(304, ["ETag": "\"b\""])))
-        #expect(!both.isMeant(by: try CacheSamples.head(304, ["Last-Modified": "later"])))
+        #expect(both.isMatched(by: try CacheSamples.head(304, ["ETag": "\"a\""])))
+        #expect(both.isMatched(by: try CacheSamples.head(304, [:])))
+        #expect(!both.isMatched(by: try CacheSamples.head(304, ["ETag": "\"b\""])))
+        #expect(!both.isMatched(by: try CacheSamples.head(304, ["Last-Modified": "later"])))
     }
 
     @Test func `a cached response is served with its Age and the stored body length`() throws {

@@ -115,9 +115,9 @@ struct CookieJarTests {
 
     @Test func `a save is scheduled once for several changes and repeated after a failure`() {
         var turn = SaveTurn()
-        var answers = [turn.begin(), turn.noteChange(), turn.noteChange(), turn.begin(), turn.noteChange()]
+        var answers = [turn.begin(), turn.recordChange(), turn.recordChange(), turn.begin(), turn.recordChange()]
         turn.fail()
-        answers += [turn.noteChange(), turn.begin()]
+        answers += [turn.recordChange(), turn.begin()]
         turn.fail()
         answers.append(turn.begin())
         #expect(answers == [false, true, false, true, true, false, true, true])

@@ -11,13 +11,13 @@ private final class SlowTask: NetworkTask {
     let isHeld = Locked(false)
     let proceedings = Tally()
     let begins = Gate()
-    let mayGoOn = Gate()
+    let mayContinue = Gate()
     private let isFirst = Locked(true)
 
     func hold() {
         if isFirst.withLock({ exchange(&$0, with: false) }) {
             begins.open()
-            mayGoOn.wait()
+            mayContinue.wait()
         }
         isHeld.withLock { $0 = true }
     }
@@ -33,12 +33,12 @@ private final class SlowTask: NetworkTask {
 
 /// A task that runs a closure before each call has an effect, to simulate other threads.
 private final class LateTask: NetworkTask {
-    let brakes = Locked((isHeld: false, isSuspended: true))
+    let pausedDirections = Locked((isHeld: false, isSuspended: true))
     let meanwhile = Locked<@Sendable () -> Void>({})
 
     private func call(_ effect: (inout (isHeld: Bool, isSuspended: Bool)) -> Void) {
         meanwhile.withLock { $0 }()
-        brakes.withLock { effect(&$0) }
+        pausedDirections.withLock { effect(&$0) }
     }
 
     func hold() { call { $0.isHeld = true } }
@@ -55,9 +55,9 @@ struct BrakeRelayTests {
         async throws
     {
         let task = SlowTask()
-        let relay = BrakeRelay(task)
-        let order = BrakeOrder(number: 2, isSuspended: false, isHeld: true)
-        relay.pass(BrakeOrder(number: 1, isSuspended: false, isHeld: false))
+        let relay = PauseOrderRelay(task)
+        let order = PauseOrder(number: 2, isSuspended: false, isHeld: true)
+        relay.pass(PauseOrder(number: 1, isSuspended: false, isHeld: false))
         async let other: Void = TestThread.run { relay.pass(order) }
         try await task.begins.passage(within: .seconds(30))
         let isHeld = try await TestThread.run {
@@ -65,7 +65,7 @@ struct BrakeRelayTests {
             return task.isHeld.withLock { $0 }
         }
         #expect(isHeld)
-        task.mayGoOn.open()
+        task.mayContinue.open()
         try await other
     }
 
@@ -73,38 +73,38 @@ struct BrakeRelayTests {
         async throws
     {
         let task = SlowTask()
-        task.mayGoOn.open()
-        let relay = BrakeRelay(task)
+        task.mayContinue.open()
+        let relay = PauseOrderRelay(task)
         try await TestThread.run {
             for (number, isSuspended) in [(1, false), (2, true), (3, false)] {
-                relay.pass(BrakeOrder(number: number, isSuspended: isSuspended, isHeld: false))
+                relay.pass(PauseOrder(number: number, isSuspended: isSuspended, isHeld: false))
             }
             #expect(task.proceedings.count == 0)
-            relay.pass(BrakeOrder(number: 4, isSuspended: false, isHeld: true))
-            relay.pass(BrakeOrder(number: 5, isSuspended: false, isHeld: false))
-            relay.pass(BrakeOrder(number: 6, isSuspended: true, isHeld: false))
+            relay.pass(PauseOrder(number: 4, isSuspended: false, isHeld: true))
+            relay.pass(PauseOrder(number: 5, isSuspended: false, isHeld: false))
+            relay.pass(PauseOrder(number: 6, isSuspended: true, isHeld: false))
         }
         #expect(task.proceedings.count == 1 && !task.isHeld.withLock { $0 })
     }
 
     @Test func `a late hold is released if another thread has already passed the release`() async throws {
         let task = SlowTask()
-        let relay = BrakeRelay(task)
-        async let late: Void = TestThread.run { relay.pass(BrakeOrder(number: 1, isSuspended: false, isHeld: true)) }
+        let relay = PauseOrderRelay(task)
+        async let late: Void = TestThread.run { relay.pass(PauseOrder(number: 1, isSuspended: false, isHeld: true)) }
         try await task.begins.passage(within: .seconds(30))
-        try await TestThread.run { relay.pass(BrakeOrder(number: 2, isSuspended: false, isHeld: false)) }
-        task.mayGoOn.open()
+        try await TestThread.run { relay.pass(PauseOrder(number: 2, isSuspended: false, isHeld: false)) }
+        task.mayContinue.open()
         try await late
         #expect(!task.isHeld.withLock { $0 })
     }
 
     @Test func `an older order that arrives late does not replace a newer one`() async throws {
         let task = SlowTask()
-        task.mayGoOn.open()
-        let relay = BrakeRelay(task)
+        task.mayContinue.open()
+        let relay = PauseOrderRelay(task)
         try await TestThread.run {
-            relay.pass(BrakeOrder(number: 2, isSuspended: false, isHeld: true))
-            relay.pass(BrakeOrder(number: 1, isSuspended: false, isHeld: false))
+            relay.pass(PauseOrder(number: 2, isSuspended: false, isHeld: true))
+            relay.pass(PauseOrder(number: 1, isSuspended: false, isHeld: false))
         }
         #expect(task.isHeld.withLock { $0 })
     }
@@ -112,16 +112,16 @@ struct BrakeRelayTests {
     @Test func `the last order is in effect, in whatever sequence threads pass their orders`() throws {
         try Explorer.explore(rounds: 3_000) { explorer in
             let task = LateTask()
-            let relay = BrakeRelay(task)
+            let relay = PauseOrderRelay(task)
             let orders = (1...8).map { number in
-                BrakeOrder(
+                PauseOrder(
                     number: number, isSuspended: explorer.random.chance(1, in: 2),
                     isHeld: explorer.random.chance(1, in: 2))
             }
             let next = Locked(0), random = Locked(explorer.random)
             let pass: @Sendable () -> Bool = {
                 guard
-                    let order = next.withLock({ next -> BrakeOrder? in
+                    let order = next.withLock({ next -> PauseOrder? in
                         guard orders.indices.contains(next) else { return nil }
                         defer { next += 1 }
                         return orders[next]
@@ -135,10 +135,10 @@ struct BrakeRelayTests {
             }
             explorer.add("orders") { _ in pass() }
             explorer.run()
-            let brakes = task.brakes.withLock { $0 }
+            let pausedDirections = task.pausedDirections.withLock { $0 }
             try explorer.expect(
-                brakes.isHeld == orders[7].isHeld && brakes.isSuspended == orders[7].isSuspended,
-                "\(brakes) after \(orders)")
+                pausedDirections.isHeld == orders[7].isHeld && pausedDirections.isSuspended == orders[7].isSuspended,
+                "\(pausedDirections) after \(orders)")
         }
     }
 }

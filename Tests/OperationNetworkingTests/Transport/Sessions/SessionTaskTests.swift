@@ -35,12 +35,12 @@ private final class FakeHost: TaskHost {
 
     func phase(of task: FakeTask) -> NetworkError.Phase { task.confined.machine.restingPhase }
     func abandon(_ task: FakeTask) { task.confined.transfer = nil }
-    func apply(_ brakes: TaskMachine.Brakes, to task: FakeTask) { task.deliverPending() }
+    func apply(_ pausedDirections: TaskMachine.PausedDirections, to task: FakeTask) { task.deliverPending() }
     func forget(_ task: FakeTask) { forgotten.append(task) }
 
     /// Processes the task like a turn of the session.
     func visit(_ task: FakeTask) {
-        fulfil(task.takeDemands(), task)
+        applyDemands(task.takeDemands(), task)
         task.deliverPending()
     }
 
@@ -144,8 +144,8 @@ struct SessionTaskTests {
     @Test func `events during a hold or suspension are delivered in order after the last release`() {
         start()
         task.hold()
-        task.tell(head)
-        task.tell(.bytes(Data("abc".utf8)))
+        task.report(head)
+        task.report(.bytes(Data("abc".utf8)))
         #expect(record.head == nil && task.isHeldBack && task.confined.pendingBytes == 3)
         task.suspend()
         task.proceed()
@@ -153,7 +153,7 @@ struct SessionTaskTests {
         #expect(record.head == nil)
         task.resume()
         // These bytes follow the events that are still undelivered.
-        task.tell(.bytes(Data("def".utf8)))
+        task.report(.bytes(Data("def".utf8)))
         #expect(record.head == nil)
         host.visit(task)
         #expect(record.text == "abcdef" && record.faults.isEmpty)
@@ -162,45 +162,45 @@ struct SessionTaskTests {
 
     @Test func `progress during a suspension is delivered on resume, before later events`() {
         start()
-        task.tellSent(2)
+        task.reportSent(2)
         #expect(record.sent == 2)
         task.hold()
-        task.tellSent(3)
+        task.reportSent(3)
         #expect(record.sent == 3)
         task.proceed()
         task.suspend()
-        task.tellSent(5)
-        task.tell(.metrics(TransferMetrics()))
+        task.reportSent(5)
+        task.report(.metrics(TransferMetrics()))
         #expect(record.sent == 3 && record.metrics == nil && task.isHeldBack)
         task.resume()
         #expect(task.isHeldBack)
         host.visit(task)
         #expect(record.sent == 5 && record.metrics != nil && !task.isHeldBack)
         // A repeated upload does not report progress again, and never more than the length of the body.
-        task.tellSent(1)
-        task.tellSent(9)
+        task.reportSent(1)
+        task.reportSent(9)
         #expect(record.sent == 5 && record.faults.isEmpty)
     }
 
     @Test func `progress that was under way at the suspension is delivered immediately`() {
         start()
         task.suspend()
-        task.tellSent(2, wasUnderWay: true)
+        task.reportSent(2, wasUnderWay: true)
         #expect(record.sent == 2 && record.faults.isEmpty)
         task.cancel()
-        task.tellSent(4, wasUnderWay: true)
+        task.reportSent(4, wasUnderWay: true)
         #expect(record.sent == 2)
     }
 
     @Test func `a canceled task delivers only its end, exactly once`() {
         start()
         task.suspend()
-        task.tell(head)
-        task.tellSent(5)
+        task.report(head)
+        task.reportSent(5)
         task.cancel()
-        task.tell(.bytes(Data("abc".utf8)))
+        task.report(.bytes(Data("abc".utf8)))
         host.visit(task)
-        task.tellEnd(nil)
+        task.reportEnd(nil)
         #expect(record.head == nil && record.sent == 0 && record.ends == 1 && record.error?.code == .cancelled)
         #expect(record.error?.request?.url == task.request.summary.url)
         task.resume()
@@ -220,9 +220,9 @@ struct SessionTaskTests {
     ///
     /// Another thread may release the task before each of them.
     private static let lastSteps: [@Sendable (FakeTask, FakeHost, inout Bool) -> Void] = [
-        { task, _, _ in task.tell(.head(ResponseHead(url: task.request.url, status: 204, headers: [:]))) },
-        { task, _, _ in task.tell(.trailers([:])) },
-        { task, _, _ in task.tell(.metrics(TransferMetrics())) },
+        { task, _, _ in task.report(.head(ResponseHead(url: task.request.url, status: 204, headers: [:]))) },
+        { task, _, _ in task.report(.trailers([:])) },
+        { task, _, _ in task.report(.metrics(TransferMetrics())) },
         { task, _, isHeldBack in isHeldBack = task.isHeldBack },
         { task, host, isHeldBack in
             guard task.confined.machine.transferEnded(withFailure: false, isHeldBack: isHeldBack) else { return }
@@ -242,7 +242,7 @@ struct SessionTaskTests {
         host.visit(task)
         #expect(host.grant() == true)
         task.confined.machine.connected()
-        task.tell(.informational(ResponseHead(url: task.request.url, status: 103, headers: [:])))
+        task.report(.informational(ResponseHead(url: task.request.url, status: 103, headers: [:])))
         host.visit(task)
         var isHeldBack = false
         for (number, step) in Self.lastSteps.enumerated() {

@@ -20,7 +20,7 @@ struct TaskMachineTests {
     @Test func `a task moves from the line to a slot and to its end`() {
         var machine = TaskMachine()
         #expect(machine.apply(demands(suspend)) == .none)
-        #expect(machine.apply(demands(resume)) == .enterLine)
+        #expect(machine.apply(demands(resume)) == .enterQueue)
         #expect(machine.apply(demands(resume)) == .none)
         let granted = machine.granted()
         #expect(granted && machine.stage == .connecting)
@@ -39,13 +39,13 @@ struct TaskMachineTests {
     @Test func `a task suspended before it sends anything leaves the line or abandons its transfer`() {
         var machine = TaskMachine()
         _ = machine.apply(demands(resume))
-        #expect(machine.apply(demands(resume, suspend)) == .leaveLine)
+        #expect(machine.apply(demands(resume, suspend)) == .leaveQueue)
         let refused = machine.granted()
         #expect(!refused)
-        #expect(machine.apply(demands(resume)) == .enterLine)
+        #expect(machine.apply(demands(resume)) == .enterQueue)
         _ = machine.granted()
         #expect(machine.apply(demands(resume, suspend)) == .abandon)
-        #expect(machine.apply(demands(resume)) == .enterLine)
+        #expect(machine.apply(demands(resume)) == .enterQueue)
     }
 
     @Test func `suspend and hold set and release the matching brakes`() {
@@ -53,11 +53,11 @@ struct TaskMachineTests {
         _ = machine.apply(demands(resume))
         _ = machine.granted()
         machine.connected()
-        #expect(machine.apply(demands(resume, hold)) == .brake(.receiving))
+        #expect(machine.apply(demands(resume, hold)) == .pause(.receiving))
         #expect(machine.apply(demands(resume, hold)) == .none)
-        #expect(machine.apply(demands(resume, hold, suspend)) == .brake([.receiving, .sending]))
-        #expect(machine.apply(demands(resume, hold)) == .brake(.receiving))
-        #expect(machine.apply(demands(resume)) == .brake([]))
+        #expect(machine.apply(demands(resume, hold, suspend)) == .pause([.receiving, .sending]))
+        #expect(machine.apply(demands(resume, hold)) == .pause(.receiving))
+        #expect(machine.apply(demands(resume)) == .pause([]))
     }
 
     @Test func `a success is delivered after the release of a hold, and a failure immediately`() {
@@ -70,15 +70,15 @@ struct TaskMachineTests {
         #expect(!told && !machine.isEnded)
         #expect(machine.apply(demands(resume, hold)) == .none)
         var cancelled = machine
-        #expect(machine.apply(demands(resume)) == .tellRest)
+        #expect(machine.apply(demands(resume)) == .deliverRest)
         // A delayed event caused another hold.
-        let early = machine.restTold(isHeldBack: true)
+        let early = machine.restDelivered(isHeldBack: true)
         #expect(!early && !machine.isEnded)
         #expect(machine.apply(demands(resume, hold)) == .none)
-        #expect(machine.apply(demands(resume)) == .tellRest)
-        let last = machine.restTold(isHeldBack: false)
+        #expect(machine.apply(demands(resume)) == .deliverRest)
+        let last = machine.restDelivered(isHeldBack: false)
         #expect(last && machine.isEnded)
-        let again = machine.restTold(isHeldBack: false)
+        let again = machine.restDelivered(isHeldBack: false)
         #expect(!again)
         #expect(cancelled.apply(demands(resume, hold, cancel)) == .cancel(.nothing))
         let failed = failing.transferEnded(withFailure: true, isHeldBack: true)
@@ -92,14 +92,14 @@ struct TaskMachineTests {
         _ = machine.apply(demands(resume))
         _ = machine.granted()
         machine.connected()
-        #expect(machine.apply(demands(resume, suspend)) == .brake([.receiving, .sending]))
+        #expect(machine.apply(demands(resume, suspend)) == .pause([.receiving, .sending]))
         var held = machine
         machine.restarted()
         #expect(machine.stage == .connecting)
         #expect(machine.apply(demands(resume, suspend)) == .abandon)
-        #expect(machine.apply(demands(resume)) == .enterLine)
+        #expect(machine.apply(demands(resume)) == .enterQueue)
         held.restarted()
-        #expect(held.apply(demands(resume, hold)) == .brake(.receiving))
+        #expect(held.apply(demands(resume, hold)) == .pause(.receiving))
     }
 
     @Test func `canceling a task releases its position in line or its transfer`() {
@@ -107,7 +107,7 @@ struct TaskMachineTests {
         #expect(created.apply(demands(cancel)) == .cancel(.nothing))
         var waiting = TaskMachine()
         _ = waiting.apply(demands(resume))
-        #expect(waiting.apply(demands(resume, cancel)) == .cancel(.place))
+        #expect(waiting.apply(demands(resume, cancel)) == .cancel(.slot))
         #expect(waiting.apply(demands(resume, cancel)) == .none)
         var running = TaskMachine()
         _ = running.apply(demands(resume))
@@ -132,18 +132,18 @@ struct TaskMachineTests {
     @Test func `an order that arrives after a newer one changes nothing`() {
         var demands = TaskDemands()
         let (start, stop) = (
-            BrakeOrder(number: 1, isSuspended: false, isHeld: false),
-            BrakeOrder(number: 2, isSuspended: true, isHeld: false)
+            PauseOrder(number: 1, isSuspended: false, isHeld: false),
+            PauseOrder(number: 2, isSuspended: true, isHeld: false)
         )
-        let goOn = BrakeOrder(number: 3, isSuspended: false, isHeld: true)
+        let goOn = PauseOrder(number: 3, isSuspended: false, isHeld: true)
         // The session need not know of a task that was never started.
-        var isNews = [demands.obey(stop, at: 0), demands.obey(start, at: 0)]
-        #expect(isNews == [false, false] && !demands.isStarted && demands.isSuspended)
-        isNews = [demands.obey(goOn, at: 0), demands.obey(stop, at: 0)]
-        #expect(isNews == [true, false] && demands.isStarted && !demands.isSuspended && demands.isHeld)
+        var hasChanged = [demands.follow(stop, at: 0), demands.follow(start, at: 0)]
+        #expect(hasChanged == [false, false] && !demands.isStarted && demands.isSuspended)
+        hasChanged = [demands.follow(goOn, at: 0), demands.follow(stop, at: 0)]
+        #expect(hasChanged == [true, false] && demands.isStarted && !demands.isSuspended && demands.isHeld)
         // A direct call takes effect immediately, and older orders do not replace it.
-        isNews = [demands.suspend(at: 0), demands.obey(goOn, at: 0)]
-        #expect(isNews == [false, false] && demands.isSuspended)
+        hasChanged = [demands.suspend(at: 0), demands.follow(goOn, at: 0)]
+        #expect(hasChanged == [false, false] && demands.isSuspended)
     }
 
     @Test func `a pause starts when it is requested, not when the session notices it`() {
@@ -151,15 +151,15 @@ struct TaskMachineTests {
         _ = demands.resume(at: 10)
         #expect(demands.pauses.since == nil && demands.pauses.sum(at: 20) == 0)
         _ = demands.hold(at: 20)
-        // A second brake neither restarts nor ends the pause.
+        // A second pause neither restarts nor ends the pause.
         _ = demands.suspend(at: 25)
         _ = demands.proceed(at: 30)
         #expect(demands.pauses.since == 20 && demands.pauses.sum(at: 35) == 15)
         _ = demands.take()
         _ = demands.resume(at: 40)
         #expect(demands.pauses.since == nil && demands.pauses.past == 20)
-        _ = demands.obey(BrakeOrder(number: 2, isSuspended: false, isHeld: true), at: 50)
-        _ = demands.obey(BrakeOrder(number: 1, isSuspended: false, isHeld: false), at: 55)
+        _ = demands.follow(PauseOrder(number: 2, isSuspended: false, isHeld: true), at: 50)
+        _ = demands.follow(PauseOrder(number: 1, isSuspended: false, isHeld: false), at: 55)
         #expect(demands.pauses.since == 50 && demands.pauses.sum(at: 60) == 30)
         // A clock that two threads read may seem to run backward.
         _ = demands.proceed(at: 49)

@@ -8,7 +8,7 @@ import Foundation
 // each child only once, because a large tree does not fit into the caches of the processor.
 extension GroupEngine {
     /// A group that has to cancel its children.
-    struct Doom {
+    struct ChildCancellation {
         let engine: GroupEngine
         let place: GroupPlace
         let cause: CancellationCause
@@ -22,23 +22,26 @@ extension GroupEngine {
     private static let portion = 64
 
     /// Cancels the children that end with the group, and ends those that no queue will end.
-    func doom(_ slots: [GroupMachine.Slot]) {
+    func cancelChildren(_ slots: [GroupMachine.Slot]) {
         let cause = causeForChildren
         let place = keepPlace(nil)
-        let inside = state.withLock { $0.doomed(at: slots[...], onlyGroups: true) }
-        var dooms = [Doom(engine: self, place: place, cause: cause, slots: slots, groups: inside)]
-        var groups = dooms[0].groups.map { (operation: $0, outer: 0) }
+        let inside = state.withLock { $0.toCancel(at: slots[...], onlyGroups: true) }
+        var cancellations = [ChildCancellation(engine: self, place: place, cause: cause, slots: slots, groups: inside)]
+        var groups = cancellations[0].groups.map { (operation: $0, outer: 0) }
         while let (child, outer) = groups.popLast() {
-            let inner = child.groupEngine?.doomUnbegun(child.name, in: dooms[outer].place, because: dooms[outer].cause)
+            let inner = child.groupEngine?.cancelBeforeStart(
+                child.name, in: cancellations[outer].place, because: cancellations[outer].cause)
             guard let inner else { continue }
-            groups += inner.groups.map { ($0, dooms.count) }
-            dooms.append(inner)
+            groups += inner.groups.map { ($0, cancellations.count) }
+            cancellations.append(inner)
         }
-        while let doom = dooms.popLast() { doom.engine.finish(doom) }
+        while let cancellation = cancellations.popLast() { cancellation.engine.finish(cancellation) }
     }
 
-    /// Dooms a group that has not begun, or returns `nil` if it has begun.
-    private func doomUnbegun(_ name: String?, in outer: GroupPlace, because cause: CancellationCause) -> Doom? {
+    /// Cancels a group that has not begun, or returns `nil` if it has begun.
+    private func cancelBeforeStart(_ name: String?, in outer: GroupPlace, because cause: CancellationCause)
+        -> ChildCancellation?
+    {
         state.withLock { state in
             guard state.operation == nil, state.machine.phase == .collecting, state.machine.cancel() else { return nil }
             let place = state.place ?? GroupPlace(name, in: outer)
@@ -46,23 +49,23 @@ extension GroupEngine {
             state.place = place
             state.ownCause = cause
             state.silence()
-            state.doomCause = ownCause
-            let slots = state.takeDoomedSlots()
-            let groups = state.doomed(at: slots[...], onlyGroups: true)
-            return Doom(engine: self, place: place, cause: ownCause, slots: slots, groups: groups)
+            state.cancellationCauseOfChildren = ownCause
+            let slots = state.takeSlotsToCancel()
+            let groups = state.toCancel(at: slots[...], onlyGroups: true)
+            return ChildCancellation(engine: self, place: place, cause: ownCause, slots: slots, groups: groups)
         }
     }
 
     /// Ends children after everything inside them was canceled.
-    private func finish(_ doom: Doom) {
+    private func finish(_ cancellation: ChildCancellation) {
         var left: [ManagedOperation] = []
-        for start in stride(from: 0, to: doom.slots.count, by: Self.portion) {
-            let slots = doom.slots[start..<min(start + Self.portion, doom.slots.count)]
-            left += endUnbegun(state.withLock { $0.doomed(at: slots) }, because: doom.cause)
+        for start in stride(from: 0, to: cancellation.slots.count, by: Self.portion) {
+            let slots = cancellation.slots[start..<min(start + Self.portion, cancellation.slots.count)]
+            left += endBeforeStart(state.withLock { $0.toCancel(at: slots) }, because: cancellation.cause)
         }
         // A child that runs makes room in the queue when it ends, so it is canceled after the children that wait there.
         for child in left {
-            child.cancelIfUndecided(because: doom.cause)
+            child.cancelIfUndecided(because: cancellation.cause)
             child.beginInGroup()
         }
         // One of these may have been the last child.
@@ -70,7 +73,7 @@ extension GroupEngine {
     }
 
     /// Ends children in one step if possible, and returns those that need all steps.
-    private func endUnbegun(
+    private func endBeforeStart(
         _ children: [ManagedOperation], because cause: CancellationCause
     ) -> [ManagedOperation] {
         var left = children
@@ -78,21 +81,21 @@ extension GroupEngine {
         for _ in 0..<2 {
             guard let host = left.first.map({ $0.core.withLock { $0.hostEngine } }) else { break }
             let ended =
-                host?.endUnbegun(&left, of: self, because: cause)
-                ?? state.withLock { _ in left.takeEnded { $0.endUnbegun(in: self, heldBy: nil, because: cause) } }
-            tellEnds(ended)
-            host?.forgetUnbegun(ended)
+                host?.endBeforeStart(&left, of: self, because: cause)
+                ?? state.withLock { _ in left.takeEnded { $0.endBeforeStart(in: self, heldBy: nil, because: cause) } }
+            reportEnds(ended)
+            host?.forgetEndedBeforeStart(ended)
             leave(ended)
         }
         return left
     }
 
-    private func tellEnds(_ ended: [ManagedOperation.EndedChild]) {
+    private func reportEnds(_ ended: [ManagedOperation.EndedChild]) {
         let inherited = OperationDefaults.mayInherit ? callbackQueue(ofChildrenIn: nil) : nil
         for child in ended {
             if let inherited { child.operation.setCallbackQueue(inherited, as: .inherited) }
             child.operation.releaseBody()
-            child.operation.signalEndOfUnbegun()
+            child.operation.signalEndBeforeStart()
             if child.tag >= 0 { source?.take(child.operation, tag: child.tag) }
         }
     }
@@ -115,7 +118,7 @@ extension GroupEngine {
             return (waiters, hooks, state.meter.isOn)
         }
         withExtendedLifetime(hooks) {}
-        if isMeasuring { tellProgress() }
+        if isMeasuring { reportProgress() }
         for waiter in waiters { release(waiter, .ended) }
     }
 }
@@ -138,15 +141,15 @@ extension [ManagedOperation] {
 
 extension GroupEngine.State {
     /// Takes out the slots of the children to cancel, which the caller must then cancel.
-    mutating func takeDoomedSlots() -> [GroupMachine.Slot] {
+    mutating func takeSlotsToCancel() -> [GroupMachine.Slot] {
         meter.freeze()
-        return machine.takeDoomed()
+        return machine.takeChildrenToCancel()
     }
 
     /// Returns the children that are still in these slots, without shielded ones that got a slot in the meantime.
     ///
     /// The other children are not touched if only groups are wanted.
-    fileprivate func doomed(
+    fileprivate func toCancel(
         at slots: ArraySlice<GroupMachine.Slot>, onlyGroups: Bool = false
     ) -> [ManagedOperation] {
         // If all children have ended in the meantime, there is no slot left.
@@ -161,17 +164,17 @@ extension GroupEngine.State {
 
 extension ManagedOperation {
     /// Whether a group around the operation is canceling its children, and will reach this operation.
-    package final var isDoomed: Bool {
+    package final var isCancelledByGroup: Bool {
         var next: ManagedOperation? = self
         while let operation = next {
             let (parent, slot) = operation.core.withLock { ($0.parentEngine, $0.parentSlot) }
             guard let parent else { return false }
-            let (isShielded, isDooming, group) = parent.state.withLock { state in
+            let (isShielded, isCancellingChildren, group) = parent.state.withLock { state in
                 let isShielded = state.children.indices.contains(Int(slot)) && state.machine.isShielded(slot)
-                return (isShielded, state.machine.isDooming, state.operation)
+                return (isShielded, state.machine.isCancellingChildren, state.operation)
             }
             if isShielded { return false }
-            if isDooming { return true }
+            if isCancellingChildren { return true }
             next = group
         }
         return false

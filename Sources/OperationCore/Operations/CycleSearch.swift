@@ -6,7 +6,7 @@
 /// The search collects the operations that must end first. An operation can end if nothing else must end first. If one
 /// of several operations is enough, such as any holder of a category, an operation can end if one of them can. The
 /// operations that are left wait, directly or through others, for each other or for the bodies.
-struct CircleSearch {
+struct CycleSearch {
     /// The number of operations that a search visits when a wait begins.
     static let fewOperations = 64
     /// The number of operations that a search visits when a wait has lasted for some time.
@@ -38,10 +38,10 @@ struct CircleSearch {
     private var needs: [Need] = []
 
     /// Returns the cycle that a wait of these bodies for an operation completes, or `nil` if there is none.
-    static func circle(
+    static func cycle(
         from first: ManagedOperation, to bodies: [WaitingBody], visiting most: Int
     ) -> [ManagedOperation]? {
-        var search = CircleSearch(bodies)
+        var search = CycleSearch(bodies)
         if let body = search.bodies[ObjectIdentifier(first)] { return closed([first], by: body) }
         _ = search.number(of: first)
         return search.way(visiting: most).flatMap { way in
@@ -50,8 +50,8 @@ struct CircleSearch {
     }
 
     /// Returns the cycle in which an operation waits that has not begun, or `nil` if there is none.
-    static func circle(of operation: ManagedOperation) -> [ManagedOperation]? {
-        var search = CircleSearch([WaitingBody(operation: operation, mayOutlive: false)])
+    static func cycle(of operation: ManagedOperation) -> [ManagedOperation]? {
+        var search = CycleSearch([WaitingBody(operation: operation, mayOutlive: false)])
         // This node represents the waiting operation. If another operation needs it, that is a separate node.
         search.nodes.append(Node(operation: operation))
         return search.way(visiting: fewOperations).map { closed($0.dropFirst().map(\.operation), by: operation) }
