@@ -109,13 +109,7 @@ extension Duration {
     }
 
     /// The duration in whole nanoseconds, limited to the range of `Int64`.
-    package var saturatedNanoseconds: Int64 {
-        let (seconds, attoseconds) = clamped.components
-        let (scaled, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
-        if overflow { return seconds < 0 ? .min : .max }
-        let (sum, overflowed) = scaled.addingReportingOverflow(attoseconds / 1_000_000_000)
-        return overflowed ? (seconds < 0 ? .min : .max) : sum
-    }
+    package var saturatedNanoseconds: Int64 { Int64(clamping: attoseconds / 1_000_000_000) }
 }
 
 /// A clock that uses the system's monotonic time.

@@ -3,8 +3,10 @@
 
 /// The order in which the entries of a ``TimerHeap`` are due, without their payloads.
 ///
-/// An indexed heap of plain numbers, with four children per node. Moving an entry copies a few bytes and changes no
-/// reference count.
+/// The entries up to a time, the *horizon*, are in an indexed heap with four children per node. Each later entry is in
+/// a bin, whose number is the highest bit in which the time of the entry differs from the horizon. When the heap is
+/// empty, the entries of the first bin move into the heap or into lower bins. So the heap stays small even if there are
+/// many entries. All entries are plain numbers, so moving an entry changes no reference count.
 @usableFromInline
 package struct TimerOrder: Sendable {
     @usableFromInline package typealias Slot = Int32
@@ -18,25 +20,36 @@ package struct TimerOrder: Sendable {
         func precedes(_ other: Entry) -> Bool {
             due < other.due || number < other.number && due == other.due
         }
+
+        /// The time in units of about a microsecond.
+        var tick: Int64 { Int64(clamping: due.offset.attoseconds >> 40) }
     }
 
     /// The state of a slot.
     private struct Place {
-        /// The position of the entry in the heap, or the next free slot if this slot is free.
+        /// The position of the entry in the heap or in its bin, or the next free slot if this slot is free.
         var position: Slot
         /// The number of times that the slot was taken again, so that the name of an old entry matches no newer one.
         var round: UInt32
-        var isTaken: Bool
+        var isTaken = true
+        /// The bin of the entry, or `-1` if the entry is in the heap.
+        var bin: Int8 = -1
     }
 
+    /// The heap, which is empty only if there are no entries.
     private var entries: [Entry] = []
+    private var bins = [[Entry]](repeating: [], count: 64)
+    /// The tick that no entry in the heap exceeds, and after which all entries in the bins are due.
+    private var horizon: Int64 = 0
+    /// The number of entries in the heap above which the horizon moves back to the first entry.
+    private var mostInHeap = 1024
     private var places: [Place] = []
     private var firstFree: Slot = -1
     private var lastNumber: UInt64 = 0
 
     init() {}
 
-    @usableFromInline var count: Int { entries.count }
+    @usableFromInline private(set) var count = 0
 
     /// The moment at which the first entry is due.
     @usableFromInline var nextDue: OperationInstant? { entries.first?.due }
@@ -54,11 +67,17 @@ package struct TimerOrder: Sendable {
             places[Int(slot)].isTaken = true
         } else {
             slot = Slot(places.count)
-            places.append(Place(position: 0, round: 0, isTaken: true))
+            places.append(Place(position: 0, round: 0))
         }
         let entry = Entry(due: due, number: lastNumber, slot: slot)
-        entries.append(entry)
-        siftUp(entry, from: entries.count - 1)
+        count += 1
+        if count == 1 { horizon = entry.tick }
+        put(entry)
+        if entries.count > mostInHeap {
+            let all = entries + bins.joined()
+            (entries, bins) = ([], [[Entry]](repeating: [], count: bins.count))
+            move(all, horizon: all[0].tick)
+        }
         return (slot, UInt64(places[Int(slot)].round) << 32 | UInt64(slot))
     }
 
@@ -67,7 +86,14 @@ package struct TimerOrder: Sendable {
     mutating func remove(_ name: UInt64) -> Slot? {
         let index = Int(name & 0xFFFF_FFFF)
         guard index < places.count, places[index].isTaken, places[index].round == UInt32(name >> 32) else { return nil }
-        return removeEntry(at: Int(places[index].position))
+        let (position, bin) = (Int(places[index].position), Int(places[index].bin))
+        if bin < 0 { return removeEntry(at: position) }
+        let last = bins[bin].removeLast()
+        if position < bins[bin].count {
+            bins[bin][position] = last
+            places[Int(last.slot)].position = Slot(position)
+        }
+        return free(Slot(index))
     }
 
     /// Removes the first entry if it is due at `now`, and returns its slot.
@@ -78,18 +104,54 @@ package struct TimerOrder: Sendable {
     }
 
     private mutating func removeEntry(at position: Int) -> Slot {
-        let slot = entries[position].slot
-        places[Int(slot)].isTaken = false
-        places[Int(slot)].position = firstFree
-        firstFree = slot
+        let slot = free(entries[position].slot)
         let last = entries.removeLast()
-        guard position < entries.count else { return slot }
+        if entries.isEmpty { refill() }
+        if last.slot == slot { return slot }
         if position > 0, last.precedes(entries[(position - 1) / 4]) {
             siftUp(last, from: position)
         } else {
             siftDown(last, from: position)
         }
         return slot
+    }
+
+    private mutating func free(_ slot: Slot) -> Slot {
+        places[Int(slot)].isTaken = false
+        places[Int(slot)].position = firstFree
+        firstFree = slot
+        count -= 1
+        return slot
+    }
+
+    /// Adds an entry to the heap or to a bin.
+    private mutating func put(_ entry: Entry) {
+        let tick = entry.tick
+        if tick <= horizon {
+            places[Int(entry.slot)].bin = -1
+            entries.append(entry)
+            return siftUp(entry, from: entries.count - 1)
+        }
+        let bin = 63 - (tick ^ horizon).leadingZeroBitCount
+        places[Int(entry.slot)].bin = Int8(bin)
+        places[Int(entry.slot)].position = Slot(bins[bin].count)
+        bins[bin].append(entry)
+    }
+
+    /// Moves the first entries from a bin into the heap, which is empty.
+    private mutating func refill() {
+        guard count > 0, let bin = bins.firstIndex(where: { !$0.isEmpty }) else { return }
+        let moved = exchange(&bins[bin], with: [])
+        let ticks = moved.lazy.map(\.tick)
+        // The entries of later bins keep their bins, because their highest different bit stays the same.
+        move(moved, horizon: (moved.count > 64 ? ticks.min() : ticks.max()) ?? horizon)
+    }
+
+    private mutating func move(_ moved: [Entry], horizon: Int64) {
+        self.horizon = horizon
+        for entry in moved { put(entry) }
+        // The horizon moves back only after many entries were added before it, because this moves all entries.
+        mostInHeap = max(1024, entries.count * 2, count / 4)
     }
 
     private mutating func place(_ entry: Entry, at position: Int) {
@@ -99,11 +161,9 @@ package struct TimerOrder: Sendable {
 
     private mutating func siftUp(_ entry: Entry, from start: Int) {
         var position = start
-        while position > 0 {
-            let parent = (position - 1) / 4
-            guard entry.precedes(entries[parent]) else { break }
-            place(entries[parent], at: position)
-            position = parent
+        while position > 0, entry.precedes(entries[(position - 1) / 4]) {
+            place(entries[(position - 1) / 4], at: position)
+            position = (position - 1) / 4
         }
         place(entry, at: position)
     }
@@ -128,12 +188,10 @@ package struct TimerOrder: Sendable {
 
 /// A collection of entries that are ordered by the moment at which they are due, and by arrival at equal moments.
 ///
-/// Adding and removing take O(log n) time, and a canceled entry leaves nothing behind. The code that depends on the
-/// type of the payload is inlinable, so that another module pays no more than this one.
+/// On average, adding and removing take O(log n) time. A canceled entry leaves nothing behind. The code that depends on
+/// the type of the payload is inlinable, so that another module pays no more than this one.
 @usableFromInline
 package struct TimerHeap<Payload> {
-    package typealias Identifier = UInt64
-
     @usableFromInline var order = TimerOrder()
     /// The payload of each slot.
     @usableFromInline var payloads: [Payload?] = []

@@ -67,6 +67,25 @@ struct TimerHeapTests {
         #expect(heap.nextDue == nil)
     }
 
+    @Test(arguments: 0..<6 as Range<UInt64>)
+    func `thousands of entries that are due before the first one keep their order`(seed: UInt64) {
+        var random = SeededGenerator(seed: seed)
+        let dues = (0..<4_000).map { index in
+            let offset = Int64.random(in: -1 << 40..<1 << [4, 30, 40][index % 3], using: &random)
+            return index == 0 ? .distantFuture : OperationInstant(offset: .nanoseconds(offset))
+        }
+        var heap = TimerHeap<Int>()
+        let ids = dues.indices.map { heap.insert($0, due: dues[$0]) }
+        for index in dues.indices where index % 4 == 1 { #expect(heap.remove(ids[index]) == index) }
+        for index in dues.indices.filter({ $0 % 4 != 1 }).sorted(by: { (dues[$0], $0) < (dues[$1], $1) }) {
+            guard heap.nextDue == dues[index], heap.popDue(at: .distantFuture) == index else {
+                Issue.record("seed \(seed): wrong order at entry \(index)")
+                return
+            }
+        }
+        #expect(heap.isEmpty)
+    }
+
     @Test func `identifiers are not reused`() {
         var heap = TimerHeap<Int>()
         let first = heap.insert(1, due: .distantFuture)
