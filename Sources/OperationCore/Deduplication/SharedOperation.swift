@@ -228,7 +228,8 @@ public struct SharedRunPlace: Sendable {
     public static func queue(_ queue: OperationQueue) -> Self { Self(kind: .foundation(queue)) }
 }
 
-/// The runs of all keys and the operations that share them (the participants), as a value, with at most one run for each key.
+/// The runs of all keys and the operations that share them (the participants), as a value, with at most one run for
+/// each key.
 ///
 /// ```text
 ///         join                 didMake                 runEnded

@@ -4,7 +4,8 @@
 /// The life of a group as a pure value, which decides which children may begin and when the group is over.
 ///
 /// The machine contains no operations, threads or times, only slots. Each event is one call. The shell then asks what
-/// follows from it (`takeNext`, `takeChildrenToCancel`, `beginPull`, `takeOver`), so it can do that in portions and in a loop.
+/// follows from it (`takeNext`, `takeChildrenToCancel`, `beginPull`, `takeOver`), so it can do that in portions and in
+/// a loop.
 package struct GroupMachine: Sendable {
     /// The slot of a child, which another child may get after its end.
     package typealias Slot = Int32

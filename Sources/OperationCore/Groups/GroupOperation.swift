@@ -47,8 +47,8 @@ public final class GroupOperation<ResultType: Sendable, ErrorType: Error>: Async
     let engine: GroupEngine
     /// The closures that get the group, of which one begins the body, or the other creates the outcome without a body.
     ///
-    /// Their types are not generic, because each use of a generic type looks up its description, which takes longer than
-    /// the end of a child.
+    /// Their types are not generic, because each use of a generic type looks up its description, which takes longer
+    /// than the end of a child.
     private let work: Locked<(begin: Begin?, conclude: Conclude?)>
     private let isSynchronous: Bool
 

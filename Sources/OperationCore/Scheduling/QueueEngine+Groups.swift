@@ -41,8 +41,8 @@ extension QueueEngine {
 
     /// Ends children of a group that have not begun and can be ended in one step, and leaves the others in `children`.
     ///
-    /// The queue keeps their entries until `forgetEndedBeforeStart`. The caller passes few children at a time, so that the
-    /// threads of the queue do not have to wait for all of them.
+    /// The queue keeps their entries until `forgetEndedBeforeStart`. The caller passes few children at a time, so that
+    /// the threads of the queue do not have to wait for all of them.
     func endBeforeStart(
         _ children: inout [ManagedOperation], of group: ParentGroup, because cause: CancellationCause
     ) -> [ManagedOperation.EndedChild] {

@@ -301,8 +301,8 @@ extension QueueEngine {
 
     /// Reports the changes that the thread has not reported yet, before code of the user runs on it.
     ///
-    /// If `willTakeNext` is `true`, the thread usually takes the next entry itself. Another thread is then requested only
-    /// if there are more entries, or if nothing begins for some time.
+    /// If `willTakeNext` is `true`, the thread usually takes the next entry itself. Another thread is then requested
+    /// only if there are more entries, or if nothing begins for some time.
     func flush(_ worker: WorkerContext, willTakeNext: Bool = false) {
         report(worker, reserving: willTakeNext ? 1 : 0) { _ in }
     }

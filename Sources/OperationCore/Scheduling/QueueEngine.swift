@@ -352,8 +352,8 @@ extension QueueEngine {
 
     /// Adds either all operations or none.
     ///
-    /// If `hasReservations` is `true`, slots are reserved for all of them. The reservation is used up even if nothing is
-    /// added. `link` is called once it is certain that the queue accepts the operations, and it can still throw.
+    /// If `hasReservations` is `true`, slots are reserved for all of them. The reservation is used up even if nothing
+    /// is added. `link` is called once it is certain that the queue accepts the operations, and it can still throw.
     func add(
         _ operations: [ManagedOperation], hasReservations: Bool = false,
         linking link: () throws(QueueError) -> Void = {}

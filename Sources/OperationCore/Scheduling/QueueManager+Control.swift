@@ -250,7 +250,8 @@ extension QueueEngine {
     /// The number of waits for an empty queue, including abandoned waits that are still stored, for tests.
     package var drainWaiterCount: Int { state.withLock { $0.drainWaiters.count } }
 
-    /// Calls `notify` once when no thread is about to add accepted operations, or immediately if there is no such thread.
+    /// Calls `notify` once when no thread is about to add accepted operations, or immediately if there is no such
+    /// thread.
     func whenAllAccepted(_ notify: @escaping @Sendable () -> Void) {
         apply { state, _ in state.acceptanceWaiters.append(notify) }
     }

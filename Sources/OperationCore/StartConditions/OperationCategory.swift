@@ -79,8 +79,8 @@ extension OperationCategory: Hashable {
 /// queue's first party has to be called, because any of the queues may be full or suspended.
 ///
 /// So parties that came later may be served earlier. A party that was *passed over* in this way too often is called
-/// even if it cannot be served yet. When it comes with a slot, it keeps the slot for some time (`slotWaitLimit`) and waits
-/// with it. Parties that can begin as soon as they are served are served in the order in which they arrived.
+/// even if it cannot be served yet. When it comes with a slot, it keeps the slot for some time (`slotWaitLimit`) and
+/// waits with it. Parties that can begin as soon as they are served are served in the order in which they arrived.
 package struct CategoryMachine<Key: Hashable, Party: Hashable> {
     /// A category that a party asks for, and its limit.
     package struct Demand {

@@ -48,7 +48,8 @@ package struct Locked<Value>: ~Copyable, Sendable {
         #endif
     }
 
-    /// Runs a closure under the lock, and releases its result after the lock, because a release may run the user's code.
+    /// Runs a closure under the lock, and releases its result after the lock, because a release may run the user's
+    /// code.
     @inlinable @inline(__always)
     package borrowing func release<Left>(_ body: (inout Value) -> Left) { withExtendedLifetime(withLock(body)) {} }
 

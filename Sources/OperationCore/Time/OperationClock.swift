@@ -35,8 +35,8 @@ public protocol OperationTimer: Sendable {
 extension Locked {
     /// Stores a timer if the state still needs it, and cancels the timer otherwise.
     ///
-    /// The clock may be user code, so a timer is scheduled without holding the lock. It may then fire, or its reason may
-    /// end, before the timer is stored.
+    /// The clock may be user code, so a timer is scheduled without holding the lock. It may then fire, or its reason
+    /// may end, before the timer is stored.
     package borrowing func keep(
         _ timer: any OperationTimer, in place: WritableKeyPath<Value, (any OperationTimer)?>,
         if isNeeded: (inout Value) -> Bool

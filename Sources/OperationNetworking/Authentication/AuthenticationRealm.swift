@@ -110,8 +110,8 @@ public final class AuthenticationRealm: Sendable {
 
     /// Returns whether requests to an origin get the credential.
     ///
-    /// - Parameter allowedOrigins: The only origins that get the credential if the options name no origins, or `nil` for any
-    ///   origin.
+    /// - Parameter allowedOrigins: The only origins that get the credential if the options name no origins, or `nil`
+    ///   for any origin.
     func covers(_ origin: RequestOrigin, allowedOrigins: [RequestOrigin]?) -> Bool {
         (origins?.contains(origin) ?? allowedOrigins?.contains(origin)) ?? true
     }

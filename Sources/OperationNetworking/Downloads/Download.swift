@@ -27,7 +27,8 @@ package final class Download: Sendable {
     let isTemporary: Bool
     /// The runs that wait for their turn to use the files.
     private let turn = Locked(DeliveryQueue<@Sendable () -> Void>())
-    /// Whether the download ends without waiting until the disk has stored the file, and without reading the file again.
+    /// Whether the download ends without waiting until the disk has stored the file, and without reading the file
+    /// again.
     let endsBriefly: Bool
     private let jobs = Locked(DeliveryQueue<Job>())
     // Sendable: only used by the thread that delivers the jobs.

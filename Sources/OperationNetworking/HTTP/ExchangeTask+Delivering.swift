@@ -234,7 +234,8 @@ enum ResponseSource: ExchangeSource {
 
     var isFlight: Bool { task != nil }
 
-    /// A response that does not come from a session must be read to its end, which happens only when delivery is not paused.
+    /// A response that does not come from a session must be read to its end, which happens only when delivery is not
+    /// paused.
     var isRead: Bool { !isFlight }
 }
 

@@ -38,8 +38,8 @@ extension AnyNetworkOperation {
     /// func isSentThreeTimes(_ operation: NetworkDataOperation<Int>) async throws {
     ///     try await operation.expectSuccess()
     ///     try operation.expectAttempts(
-    ///         .status(503, pause: .seconds(1)), .failure(.connectionLost, pause: .seconds(2) ... .seconds(4)), .success)
-    /// }
+    ///         .status(503, pause: .seconds(1)), .failure(.connectionLost, pause: .seconds(2) ... .seconds(4)),
+    ///         .success) }
     /// ```
     ///
     /// - Throws: An ``UnmetExpectation`` that describes the first difference if the attempts differ.

@@ -279,7 +279,8 @@ package protocol AttemptHost: AnyNetworkOperation {
     var anyTaskResult: Any? { get }
     /// The outcome, with its result as a value of any type.
     var outcomeOfAnyType: OperationOutcome<any Sendable, NetworkError>? { get }
-    /// Notifies the delegates of the end, each on its queue, if the operation has ended and they were not notified before.
+    /// Notifies the delegates of the end, each on its queue, if the operation has ended and they were not notified
+    /// before.
     func notifyDelegateOfEnd()
     func notifyOfEnd(_ delegate: any NetworkOperationDelegate)
     /// Ends the operation with an error.

@@ -147,7 +147,8 @@ public final class NetworkAttempts: Sendable {
 
     /// Evaluates the response in the task that waits for the operation.
     ///
-    /// After a failure, policies, closures of the user and other attempts follow, so the task does not perform these steps.
+    /// After a failure, policies, closures of the user and other attempts follow, so the task does not perform these
+    /// steps.
     private func evaluateInTask() {
         let action = evaluate()
         if action == .conclude { perform(action) } else { performElsewhere(action) }
