@@ -52,7 +52,8 @@ public final class EventRecorder<Event: Sendable>: Sendable {
 
     /// Waits until at least `count` events are recorded and returns all recorded events.
     ///
-    /// If the current task is canceled, for example by a time limit of the test, the method returns the events so far.
+    /// If the current task is canceled, for example by a time limit of the test, the method returns the events that
+    /// were recorded so far.
     public func events(atLeast count: Int) async -> [Event] {
         let waiter = Waiter(until: count)
         let isNow = state.withLock { state in

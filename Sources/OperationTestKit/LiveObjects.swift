@@ -4,7 +4,7 @@
 import Foundation
 import OperationCore
 
-/// A counter of tracked objects that have not been deallocated, for tests of memory leaks.
+/// A counter of tracked objects that have not been deallocated, for tests that detect memory leaks.
 ///
 /// ```swift
 /// let census = LiveObjects()
@@ -31,7 +31,7 @@ public final class LiveObjects: Sendable {
     /// Creates a counter that tracks no objects yet.
     public init() {}
 
-    /// Starts to track an object without a strong reference and returns the object.
+    /// Starts tracking an object, without keeping a strong reference to it, and returns the object.
     @discardableResult
     public func track<Object: AnyObject>(_ object: Object) -> Object {
         let entry = Entry(object)

@@ -42,7 +42,7 @@ public final class ManualClock: OperationClock {
 
     /// Advances the clock by a duration and calls all actions that become due.
     ///
-    /// The method also calls actions that become due after another action schedules them during the call.
+    /// If an action schedules another action that becomes due during the call, the method also calls that action.
     public func advance(by duration: Duration) {
         advance(to: now.advanced(by: duration))
     }

@@ -3,7 +3,9 @@
 
 import OperationCore
 
-/// Simulated worker threads of queues, which a test runs step by step.
+/// A set of simulated worker threads that a test runs step by step.
+///
+/// The threads run the operations in the queues that ``makeQueue(_:width:)`` creates:
 ///
 /// ```swift
 /// let workers = ManualWorkers()
@@ -20,7 +22,7 @@ import OperationCore
 public final class ManualWorkers: Sendable {
     private let source: Source
 
-    /// Creates simulated threads that no queue uses yet.
+    /// Creates a set of simulated threads that no queue uses yet.
     public init() {
         source = Source(areBodiesShort: false)
     }
@@ -41,7 +43,7 @@ public final class ManualWorkers: Sendable {
         QueueManager(engine: QueueEngine(name: name, width: width, source: source, leastSlots: 2))
     }
 
-    /// The number of simulated threads that currently work for the queues.
+    /// The number of simulated threads that currently exist.
     public var count: Int { source.workers.withLock { $0.count } }
 
     /// Runs one step of a simulated thread.

@@ -87,7 +87,7 @@ public final class ThreadTeam: Sendable {
     }
 }
 
-/// A namespace for running blocking code on a separate thread instead of Swift's cooperative thread pool.
+/// A namespace for running blocking code on a separate thread instead of in Swift's cooperative thread pool.
 public enum TestThread {
     /// Runs a closure on a new thread and returns its result.
     ///

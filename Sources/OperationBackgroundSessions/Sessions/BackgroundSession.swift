@@ -16,9 +16,10 @@
     /// OperationKit creates a `URLSession` with its own delegate for each identifier. While the program runs, the tasks
     /// behave like the tasks of any ``NetworkSession``, but they deliver a response only when the response is complete.
     ///
-    /// If a transfer ends after a new launch of the program, its operation no longer exists. The session then passes an
-    /// ``Orphan`` to the closure of ``session(_:configure:onOrphan:)``. Create the session early after each launch, for
-    /// example in the app delegate, because the system delivers finished transfers only to an existing session.
+    /// If a transfer ends after the program was launched again, the transfer's operation no longer exists. The session
+    /// then passes an ``Orphan`` to the `onOrphan` closure of ``session(_:configure:onOrphan:)``. Create the session
+    /// early after each launch, for example in the app delegate, because the system delivers finished transfers only to
+    /// an existing session.
     ///
     /// ```text
     /// func application(
@@ -30,8 +31,8 @@
     /// }
     /// ```
     ///
-    /// The method ``transfers()`` returns the transfers in progress that an earlier launch started. You can cancel
-    /// these transfers or attach operations to them:
+    /// The ``transfers()`` method returns the transfers in progress that an earlier launch of the program started. You
+    /// can cancel these transfers or attach operations to them:
     ///
     /// ```text
     /// for transfer in await session.transfers() {
@@ -83,9 +84,9 @@
         /// A transfer in progress that no operation waits for, such as a transfer that an earlier launch of the program
         /// started.
         ///
-        /// To attach an operation to the transfer, pass the transfer to the operation as its session. The first request
-        /// of the operation must have the same method and URL as the transfer. The operation receives the response of
-        /// the transfer without sending this request. The ``BackgroundSession`` sends later requests, such as retries.
+        /// To attach an operation to the transfer, pass the transfer to the operation as its session. The operation's
+        /// first request must have the same method and URL as the transfer. The operation receives the transfer's
+        /// response without sending this request. The ``BackgroundSession`` sends later requests, such as retries.
         ///
         /// If the transfer ends before the operation starts, the operation fails with
         /// ``NetworkError/Code/sessionUnavailable``. The session then passes an orphan to
@@ -108,14 +109,16 @@
             /// Resumes the transfer if it was suspended when the earlier launch of the program ended.
             public func resume() { task.resume() }
 
-            /// Cancels the transfer, which the session then passes on as an orphan.
+            /// Cancels the transfer.
+            ///
+            /// The session then passes an orphan to ``BackgroundSession/onOrphan``.
             ///
             /// The code of the ``BackgroundSession/Orphan/error`` is ``NetworkError/Code/cancelled``.
             public func cancel() { task.cancel() }
 
-            /// Creates a task that receives the response of the transfer if it is the first task for the transfer.
+            /// Creates a task that receives the transfer's response if it is the first task for the transfer.
             ///
-            /// Later tasks do not receive the response of the transfer. They send their requests with the
+            /// Later tasks do not receive the transfer's response. They send their requests with the
             /// ``BackgroundSession``.
             ///
             /// - Parameters:
@@ -197,9 +200,10 @@
         /// calls the handlers from ``handleEvents(completion:)`` after the closure has returned.
         ///
         /// While the property is `nil`, the session stores up to 1,000 ended transfers until you set a closure. If
-        /// there are more transfers, the session removes the oldest ones. When you set a closure, the session also
-        /// calls it once with an orphan whose error has the code ``NetworkError/Code/resourcesExhausted``. If the
-        /// program ends before you set a closure, the stored transfers are lost.
+        /// there are more transfers, the session removes the oldest ones. In this case, when you set a closure, the
+        /// session also calls the closure once with an orphan whose error has the code
+        /// ``NetworkError/Code/resourcesExhausted``. If the program ends before you set a closure, the stored transfers
+        /// are lost.
         public var onOrphan: (@Sendable (Orphan) -> Void)? {
             get { rule.withLock { $0 } }
             set {
@@ -215,16 +219,16 @@
             return { closure(Orphan($0)) }
         }
 
-        /// Stores the completion handler of the app delegate until the session has handled all events.
+        /// Stores the app delegate's completion handler until the session has handled all events.
         ///
         /// The session calls the handler on the main actor when the system has delivered all events and ``onOrphan``
-        /// has returned for each of them. The session does not wait for the handlers of operations. If you pass several
+        /// has returned for every orphan. The session does not wait for the handlers of operations. If you pass several
         /// handlers, the session calls all of them.
         ///
-        /// Call this method before the method of the app delegate returns. If the system has already delivered all
-        /// events, the session calls the handler after two seconds without an event. In any case, the session calls the
-        /// handler after at most 20 seconds without an event. On watchOS, complete the
-        /// `WKURLSessionRefreshBackgroundTask` in the handler.
+        /// Call this method before the app delegate's method returns. If the system has already delivered all events,
+        /// the session calls the handler after two seconds without an event. In any case, the session calls the handler
+        /// after at most 20 seconds without an event. On watchOS, complete the `WKURLSessionRefreshBackgroundTask` in
+        /// the handler.
         ///
         /// - Parameter completion: The completion handler that the system passed to the app delegate.
         public func handleEvents(completion: @escaping @MainActor @Sendable () -> Void) {
@@ -239,12 +243,12 @@
             }
         }
 
-        /// Starts the failed download of an orphan again.
+        /// Restarts an orphan's failed download.
         ///
         /// If the orphan has resume data, the download resumes. Otherwise, the download starts from the first byte.
-        /// When the new transfer ends, the session also passes it on as an orphan.
+        /// When the new transfer ends, the session passes another orphan to ``onOrphan``.
         ///
-        /// - Parameter orphan: The orphan of the download.
+        /// - Parameter orphan: The orphan whose download to restart.
         /// - Throws: A ``NetworkError`` with the code ``NetworkError/Code/bodyNotRepeatable`` if the orphan is an
         ///   upload, because the body is no longer available. If the orphan has no request, the code is
         ///   ``NetworkError/Code/invalidURL``.
@@ -252,7 +256,7 @@
             try engine.restart(orphan.request, resumeData: orphan.resumeData, isUpload: orphan.isUpload)
         }
 
-        /// Creates a task that sends a request after the task's first call to `resume()`.
+        /// Creates a task that sends a request when you first call the task's `resume()` method.
         ///
         /// - Parameters:
         ///   - request: The request to send.

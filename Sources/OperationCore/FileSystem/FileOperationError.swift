@@ -83,7 +83,7 @@ extension FileOperationError: CustomNSError {
 extension FileOperationError {
     /// A code that identifies an error of a file operation.
     ///
-    /// More codes may be added, so always handle unknown codes.
+    /// Future versions may add codes, so always handle unknown codes.
     public struct Code: Hashable, Sendable, CustomStringConvertible {
         /// The name of the code, which is suitable as a metric label.
         public let description: String
@@ -214,12 +214,12 @@ extension FileOperationError.Code {
 extension FileOperationError {
     /// An action that a file operation performs.
     ///
-    /// More actions may be added.
+    /// Future versions may add actions.
     public struct Action: Hashable, Sendable, CustomStringConvertible {
-        /// The name of the action, which can be the beginning of a sentence.
+        /// The name of the action, which can begin a sentence, such as "Reading".
         public let description: String
 
-        /// Creates a custom action with a name, such as "Reading", that can be the beginning of a sentence.
+        /// Creates a custom action with a name that can begin a sentence, such as "Reading".
         public init(_ name: String) {
             description = name
         }

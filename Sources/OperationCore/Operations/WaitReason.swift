@@ -7,7 +7,7 @@ import Foundation
 public struct WaitReason: Sendable, Hashable, CustomStringConvertible {
     /// A kind of event for which an executing operation waits.
     ///
-    /// More kinds may be added.
+    /// Future versions may add kinds.
     public struct Kind: Sendable, Hashable, CustomStringConvertible {
         /// The name of the kind, which is suitable as a metric label.
         public let description: String

@@ -21,7 +21,7 @@ public struct QueueError: Error, Sendable, Equatable, CustomStringConvertible {
 
     /// A code that identifies a queue error.
     ///
-    /// More codes may be added, so always handle unknown codes.
+    /// Future versions may add codes, so always handle unknown codes.
     public struct Code: Hashable, Sendable, CustomStringConvertible {
         /// The name of the code, which is suitable as a metric label.
         public let description: String

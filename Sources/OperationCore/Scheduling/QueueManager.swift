@@ -148,7 +148,7 @@ extension QueueManager {
 
     /// A rule that determines whether the rest of a chain runs after an operation of the chain fails or is canceled.
     ///
-    /// More cases may be added.
+    /// Future versions may add cases.
     public enum ChainRule: Sendable {
         /// The queue cancels the remaining operations of the chain.
         case stopAtFailure

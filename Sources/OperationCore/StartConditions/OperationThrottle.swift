@@ -130,7 +130,7 @@ extension OperationThrottle {
 public struct ThrottleRule: Sendable {
     /// A value that determines how OperationKit handles an operation that would begin too early.
     ///
-    /// More values may be added.
+    /// Future versions may add values.
     public struct Early: Hashable, Sendable, CustomStringConvertible {
         /// The name of the value as a string.
         public let description: String

@@ -16,10 +16,10 @@ public final class CombinedConnectivity: ConnectivityMonitor {
     private let board: ConnectivityBoard
     private let observations: [ConnectivityObservation]
 
-    /// Creates a monitor that combines a monitor of the system with a probe.
+    /// Creates a monitor that combines a system monitor with a probe.
     ///
     /// - Parameters:
-    ///   - path: A monitor that uses the network information of the system, such as `SystemConnectivity.shared`.
+    ///   - path: A monitor that uses the system's network information, such as `SystemConnectivity.shared`.
     ///   - probe: A monitor that sends requests to a server.
     public init(path: any ConnectivityMonitor, probe: ProbeMonitor) {
         let views = Views(probe), board = ConnectivityBoard(.unknown)

@@ -36,12 +36,12 @@ public struct NetworkProbe: Sendable {
     public var method = "HEAD"
     /// The interval between requests while the network is available.
     ///
-    /// The default is 60 seconds. The monitor extends each interval by a random amount of up to one tenth.
+    /// The default is 60 seconds. The monitor extends each interval at random by up to one tenth of its length.
     public var interval: Duration = .seconds(60)
     /// The interval between requests while the server does not respond.
     ///
-    /// The default is an exponential backoff from 1 to 30 seconds. The monitor shortens each interval by a random
-    /// amount of up to one half.
+    /// The default is an exponential backoff from 1 to 30 seconds. The monitor shortens each interval at random by up
+    /// to one half of its length.
     public var backoff = RetryBackoff.exponential(from: .seconds(1), upTo: .seconds(30), jitter: .equal)
     /// The maximum time that the monitor waits for a response.
     ///
@@ -49,8 +49,8 @@ public struct NetworkProbe: Sendable {
     public var timeout: Duration = .seconds(10)
     /// A closure that interprets a response.
     ///
-    /// The monitor calls the closure with the headers of each response, on the thread of the session. The default
-    /// closure depends on the scheme of the URL in the initializer:
+    /// The monitor calls the closure with the headers of each response, on the session's thread. The default closure
+    /// depends on the scheme of the URL in the initializer:
     ///
     /// - For `http`, the status 204 means that the server responded. Any other success or redirection status, and the
     ///   status 511, mean that another server responded.
@@ -96,8 +96,8 @@ public struct NetworkProbe: Sendable {
 /// The monitor sends requests until you release it. Do not use a session that follows redirects, such as an
 /// `ExchangeSession`, because the monitor might not recognize a sign-in page.
 ///
-/// The network counts as unavailable after two consecutive requests without a response, because a single request might
-/// get lost. Other failures, such as an untrusted certificate, do not change the state.
+/// The monitor treats the network as unavailable after two consecutive requests without a response, because a single
+/// request might get lost. Other failures, such as an untrusted certificate, do not change the state.
 public final class ProbeMonitor: ConnectivityMonitor {
     private let board = ConnectivityBoard(.unknown)
     private let run: ProbeRun
@@ -124,7 +124,7 @@ public final class ProbeMonitor: ConnectivityMonitor {
 
     /// Calls a closure with the current state of the network, and again whenever the state changes.
     ///
-    /// The first call happens within this method. Later calls happen on a thread of the session or the clock.
+    /// The first call happens within this method. Later calls happen on a thread that the session or the clock uses.
     public func observe(_ body: @escaping @Sendable (Connectivity) -> Void) -> ConnectivityObservation {
         board.observe(for: self, body)
     }

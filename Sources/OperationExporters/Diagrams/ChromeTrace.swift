@@ -7,8 +7,8 @@ import OperationCore
 extension QueueRecord {
     /// Returns the record as a Chrome trace, which you can open in `ui.perfetto.dev` or `chrome://tracing`.
     ///
-    /// The trace, in JSON, has one track for each slot of the queue, with a bar for each operation that was executed.
-    /// The details of a bar include the times for which its operation waited and ran. Arrows show dependencies. Other
+    /// The trace is JSON and has one track for each slot in the queue. Each track has a bar for each operation that ran
+    /// in the slot. The details of a bar include how long the operation waited and ran. Arrows show dependencies. Other
     /// tracks show the waits for dependencies, start conditions and slots. These tracks also show the delay before the
     /// handler ran. Operations on the critical path have the category `critical` and a different color.
     ///

@@ -53,7 +53,7 @@ public struct QueueGraph: Sendable {
     public let nodes: [Node]
     /// The dependencies between the nodes.
     public let edges: [Edge]
-    /// The number of queue entries that the graph omits because they exceed its limit.
+    /// The number of entries that the graph omits because the queue has more entries than the graph's limit.
     public let omittedCount: Int
 
     package init(queue: String, nodes: [Node], edges: [Edge], omittedCount: Int = 0) {
@@ -137,7 +137,9 @@ extension QueueManager {
 
 // The graph in the languages of two drawing programs.
 extension QueueGraph {
-    /// The graph in the DOT language of Graphviz, which the command `dot -Tsvg` converts to an image.
+    /// The graph in Graphviz's DOT language.
+    ///
+    /// To convert the text to an image, use the command `dot -Tsvg`.
     public var dot: String {
         var lines = ["digraph \(dotQuoted(queue)) {", "    rankdir=LR;", "    bgcolor=\"white\";"]
         lines.append("    node [shape=box, style=\"rounded,filled\", fontname=\"Helvetica\"];")
@@ -219,7 +221,7 @@ extension Unicode.Scalar {
 
 /// The chain of dependent operations with the longest total execution time.
 ///
-/// Regardless of the number of slots, running all operations takes at least this time.
+/// Regardless of the number of slots, running all operations takes at least as long as this chain.
 public struct CriticalPath: Sendable, Equatable {
     /// The IDs of the operations in the chain, from the first to the last.
     public let runs: [QueueRun.ID]

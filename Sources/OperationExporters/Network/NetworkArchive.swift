@@ -19,7 +19,7 @@ import OperationNetworking
 ///
 /// The archive contains an entry for each attempt of an operation and for each response from the cache. If the session
 /// reports redirects and challenges, each request that follows a redirect or a challenge also has an entry. The archive
-/// omits redacted information and releases this information when the attempt ends.
+/// removes redacted information when the attempt ends, before it adds the entries.
 public final class NetworkArchive: NetworkObserver {
     /// A set of options that determine what an archive keeps.
     public struct Options: Sendable {
@@ -32,7 +32,7 @@ public final class NetworkArchive: NetworkObserver {
         ///
         /// The default is `false`.
         public var keepsBodies = false
-        /// The maximum number of bytes that the archive keeps of each body.
+        /// The maximum number of bytes of each body that the archive keeps.
         ///
         /// The default is 64 KiB.
         public var bodyBytes = 64 << 10
@@ -43,8 +43,8 @@ public final class NetworkArchive: NetworkObserver {
         public var totalBodyBytes = 16 << 20
         /// The information that the archive omits.
         ///
-        /// The default is `LogRedaction.secrets`. Unless the redaction keeps secrets, the archive also omits the values
-        /// of queries and cookies, and all bodies except JSON and forms.
+        /// The default is `LogRedaction.secrets`. Unless the redaction keeps secrets, the archive also omits query
+        /// values, cookie values, and all bodies except JSON and forms.
         public var redaction = LogRedaction.secrets
 
         /// Creates options with the default values.
@@ -142,7 +142,7 @@ public final class NetworkArchive: NetworkObserver {
 
     /// Returns the archive as JSON in UTF-8 and removes its entries, for example to write a file every minute.
     ///
-    /// If you call this method repeatedly, each entry is in exactly one result. The archive adds the entries of an
+    /// If you call this method repeatedly, each entry appears in exactly one result. The archive adds the entries of an
     /// attempt when the attempt ends.
     ///
     /// - Throws: An error from the JSON encoder.
@@ -153,7 +153,7 @@ public final class NetworkArchive: NetworkObserver {
 
     /// Removes all entries of attempts that have ended.
     ///
-    /// The archive adds the entries of an attempt in progress when the attempt ends.
+    /// If an attempt is in progress, the archive adds the entries of the attempt later, when the attempt ends.
     public func removeAll() { _ = takeEntries() }
 
     private func takeEntries() -> (entries: Fifo<ArchiveEntry>, forgotten: Int) {

@@ -16,9 +16,9 @@ import OperationNetworking
 /// }
 /// ```
 ///
-/// The memory of the meter is bounded, because the number of label values is limited. Labels contain methods, hosts,
-/// status classes, error codes, other names that OperationKit defines, and the names of watched queues. Labels do not
-/// contain paths or queries. The meter uses the value `other` for hosts and queue names beyond the limits in its
+/// The meter uses a bounded amount of memory, because the number of label values is limited. Labels contain methods,
+/// hosts, status classes, error codes, other names that OperationKit defines, and the names of watched queues. Labels
+/// do not contain paths or queries. The meter uses the value `other` for hosts and queue names beyond the limits in its
 /// options, for error codes beyond the first 100, and for unusual methods.
 public final class NetworkMeter: NetworkObserver {
     /// A set of options that determine the labels and buckets of a meter.

@@ -17,8 +17,8 @@ import OperationNetworking
 /// }
 /// ```
 ///
-/// You can open the file in `ui.perfetto.dev` or `chrome://tracing`. To protect secrets, the trace omits the values of
-/// queries, and the headers and bodies of requests and responses.
+/// You can open the file in `ui.perfetto.dev` or `chrome://tracing`. To protect secrets, the trace omits query values,
+/// and the headers and bodies of requests and responses.
 public final class NetworkTrace: NetworkObserver {
     private struct State {
         var operations: [UInt64: TracedOperation] = [:]
@@ -52,7 +52,7 @@ public final class NetworkTrace: NetworkObserver {
 
     /// The number of operations that the trace has removed because of its limit.
     ///
-    /// The methods ``takeChromeTrace(with:)`` and ``removeAll()`` reset the number to 0.
+    /// The ``takeChromeTrace(with:)`` and ``removeAll()`` methods reset the number to 0.
     public var forgottenCount: Int { state.withLock { $0.forgottenCount } }
 
     /// Records an event of a network operation.
@@ -80,22 +80,22 @@ public final class NetworkTrace: NetworkObserver {
     ///
     /// The trace is JSON that you can open in `ui.perfetto.dev` or `chrome://tracing`.
     ///
-    /// In the timeline, each operation contains its attempts and the waits between them. If an operation waits for a
-    /// pause, a credential or the network, this wait includes the following wait for a slot in the queue. If an
-    /// operation retries without a pause, the timeline shows only the wait for a slot.
+    /// In the timeline, each operation contains its attempts and the waits between them. If an operation waits for the
+    /// end of a pause, for a credential or for the network, the displayed wait also includes the following wait for a
+    /// slot in the queue. If an operation retries without a pause, the timeline shows only the wait for a slot.
     ///
     /// Each attempt contains its requests, with the phases that the session measured. The phases are the wait for a
     /// connection, the DNS lookup, the connection setup, the TLS handshake, the upload, the wait for the first byte,
     /// and the download.
     ///
-    /// - Parameter records: The records of queues, from `queue.record`. The trace shows an operation in a record on the
-    ///   track of its queue, and all other operations on separate tracks.
+    /// - Parameter records: The queue records to include, from `queue.record`. The trace shows an operation in a record
+    ///   on the track of its queue, and all other operations on separate tracks.
     /// - Throws: An error from the JSON encoder.
     public func chromeTrace(with records: QueueRecord...) throws -> Data { try chromeTrace(with: records) }
 
     /// Returns the timeline as a Chrome trace, together with an array of queue records.
     ///
-    /// - Parameter records: The records of queues, from `queue.record`.
+    /// - Parameter records: The queue records to include, from `queue.record`.
     /// - Throws: An error from the JSON encoder.
     public func chromeTrace(with records: [QueueRecord]) throws -> Data {
         try Self.json(of: state.withLock { $0.operations }.values, records)
@@ -107,7 +107,7 @@ public final class NetworkTrace: NetworkObserver {
     /// If an operation is in progress, this trace contains the events so far, and a later trace contains all events of
     /// the operation.
     ///
-    /// - Parameter records: The records of queues, from `queue.record`. The default is an empty array.
+    /// - Parameter records: The queue records to include, from `queue.record`. The default is an empty array.
     /// - Throws: An error from the JSON encoder.
     public func takeChromeTrace(with records: [QueueRecord] = []) throws -> Data {
         try Self.json(of: takeEnded().values, records)

@@ -15,14 +15,14 @@ public final class FileChecksumOperation: FileOperation<FileChecksum>, @unchecke
 
     /// The URL of the file to read.
     public let url: URL
-    /// The algorithm of the checksum.
+    /// The checksum algorithm.
     public let algorithm: ChecksumAlgorithm
 
     /// Creates an operation that computes the checksum of a file.
     ///
     /// - Parameters:
     ///   - url: The URL of the file to read.
-    ///   - algorithm: The algorithm of the checksum. The default is SHA-256.
+    ///   - algorithm: The checksum algorithm. The default is SHA-256.
     public init(_ url: URL, algorithm: ChecksumAlgorithm = .sha256) {
         self.url = url
         self.algorithm = algorithm

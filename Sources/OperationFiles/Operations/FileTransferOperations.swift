@@ -28,7 +28,7 @@ public final class FileCopyOperation: FileOperation<URL>, @unchecked Sendable {
     ///
     /// This URL is also the result of the operation.
     public let destination: URL
-    /// The options of the copy operation.
+    /// The options for the copy operation.
     public let options: FileTransferOptions
 
     /// Creates an operation that copies a file, a link or a directory.
@@ -36,7 +36,7 @@ public final class FileCopyOperation: FileOperation<URL>, @unchecked Sendable {
     /// - Parameters:
     ///   - source: The URL of the item to copy.
     ///   - destination: The URL of the copy itself, not of the directory that contains it.
-    ///   - options: The options of the copy operation. By default, the destination must not exist.
+    ///   - options: The options for the copy operation. By default, the destination must not exist.
     public init(from source: URL, to destination: URL, options: FileTransferOptions = FileTransferOptions()) {
         self.source = source
         self.destination = destination
@@ -67,14 +67,14 @@ public final class FileCopyOperation: FileOperation<URL>, @unchecked Sendable {
 /// print(try await move.value.path)
 /// ```
 ///
-/// Within a file system, the operation renames the item in one step. To move an item to another file system, the
+/// Within a file system, the operation renames the item atomically. To move an item to another file system, the
 /// operation copies the item like ``FileCopyOperation`` and then removes the original. If that removal fails, the copy
 /// is complete, and the error has the action `removing`.
 ///
-/// If another program changes the source during the copy, the copy is complete and the original remains. The error then
-/// has the action `removing` and the code `changedMeanwhile`. This check does not cover changes inside a directory. If
-/// you change the contents of a directory while the operation moves it to another file system, your changes can be
-/// lost.
+/// If another program changes the source during the copy, the operation completes the copy but does not remove the
+/// original. The operation then fails with an error that has the action `removing` and the code `changedMeanwhile`.
+/// This check does not cover changes inside a directory. If you change the contents of a directory while the operation
+/// moves it to another file system, your changes can be lost.
 public final class FileMoveOperation: FileOperation<URL>, @unchecked Sendable {
     // Sendable: it adds only constants.
 
@@ -84,7 +84,7 @@ public final class FileMoveOperation: FileOperation<URL>, @unchecked Sendable {
     ///
     /// This URL is also the result of the operation.
     public let destination: URL
-    /// The options of the move operation.
+    /// The options for the move operation.
     public let options: FileTransferOptions
 
     /// Creates an operation that moves a file, a link or a directory.
@@ -92,7 +92,7 @@ public final class FileMoveOperation: FileOperation<URL>, @unchecked Sendable {
     /// - Parameters:
     ///   - source: The URL of the item to move.
     ///   - destination: The new URL of the item itself, not of the directory that contains it.
-    ///   - options: The options of the move operation. By default, the destination must not exist.
+    ///   - options: The options for the move operation. By default, the destination must not exist.
     public init(from source: URL, to destination: URL, options: FileTransferOptions = FileTransferOptions()) {
         self.source = source
         self.destination = destination
@@ -116,8 +116,7 @@ public struct FileTransferOptions: Sendable, Hashable {
     /// The default is `refuse`.
     public var existingItem: ExistingItemRule
 
-    /// A Boolean value that indicates whether the operation creates the missing directories in the path of the
-    /// destination.
+    /// A Boolean value that indicates whether the operation creates the missing directories in the destination path.
     ///
     /// The default is `false`.
     public var createsDirectories: Bool

@@ -4,10 +4,10 @@
 import Foundation
 @_spi(Subclassing) import OperationCore
 
-/// An operation that writes data to a file in one step.
+/// An operation that writes data to a file atomically.
 ///
 /// Other programs see either the complete new file or the previous state, even if the operation fails. However, an
-/// operation with the mode ``FileWriteOptions/Mode/inPlace`` does not write in one step.
+/// operation with the mode ``FileWriteOptions/Mode/inPlace`` is not atomic.
 ///
 /// ```swift
 /// let url = FileManager.default.temporaryDirectory.appendingPathComponent("greeting-\(UUID()).txt")
@@ -29,7 +29,7 @@ public final class FileWriteOperation: FileOperation<URL>, @unchecked Sendable {
     ///
     /// This URL is also the result of the operation.
     public let url: URL
-    /// The options of the write operation.
+    /// The options for the write operation.
     public let options: FileWriteOptions
     private let content: Locked<Data>
 
@@ -39,7 +39,7 @@ public final class FileWriteOperation: FileOperation<URL>, @unchecked Sendable {
     ///   - data: The data to write. The default is empty data. You can also set ``data`` later, for example with the
     ///     result of a dependency.
     ///   - url: The URL of the file.
-    ///   - options: The options of the write operation. By default, the operation replaces an existing file.
+    ///   - options: The options for the write operation. By default, the operation replaces an existing file.
     public init(_ data: Data = Data(), to url: URL, options: FileWriteOptions = FileWriteOptions()) {
         content = Locked(data)
         self.url = url
@@ -105,8 +105,7 @@ public struct FileWriteOptions: Sendable, Hashable {
     /// The default is ``Mode/replacing``.
     public var mode: Mode
 
-    /// A Boolean value that indicates whether the operation creates the missing directories in the path of the
-    /// destination.
+    /// A Boolean value that indicates whether the operation creates the missing directories in the destination path.
     ///
     /// The default is `false`.
     public var createsDirectories: Bool
@@ -114,8 +113,8 @@ public struct FileWriteOptions: Sendable, Hashable {
     /// The permission bits of the file, before the `umask` of the process is applied.
     ///
     /// The default is `nil`. In this case, the file gets the permissions of the file that it replaces. If no file
-    /// exists, the file gets the permissions 0o644 without the bits of the `umask`. Choose 0o600 for secrets. A file
-    /// that is written in place keeps its permissions.
+    /// exists, the new file gets the permissions 0o644, minus the bits in the `umask`. For files that contain secrets,
+    /// use 0o600. A file that is written in place keeps its permissions.
     public var permissions: UInt16?
 
     /// A Boolean value that indicates whether the operation writes the file and its name to the disk before it
@@ -149,13 +148,13 @@ public struct FileWriteOptions: Sendable, Hashable {
     public struct Mode: Hashable, Sendable {
         private let name: String
 
-        /// A mode that replaces the file in one step, so that other programs see either the old or the new content.
+        /// A mode that replaces the file atomically, so that other programs see either the old or the new content.
         ///
         /// If the operation fails, the file keeps the old content. If the destination is a symbolic link, the new file
         /// replaces the link, and the target of the link does not change.
         public static let replacing = Mode(name: "replacing")
 
-        /// A mode that creates the file in one step and makes the operation fail with the code `alreadyExists` if an
+        /// A mode that creates the file atomically and makes the operation fail with the code `alreadyExists` if an
         /// item exists at the destination.
         ///
         /// If several operations create the same file at the same time, exactly one succeeds.
@@ -164,7 +163,7 @@ public struct FileWriteOptions: Sendable, Hashable {
         /// A mode that writes into the existing file, for devices and for files that must keep their identity.
         ///
         /// This mode follows symbolic links and is not atomic. The old content is lost immediately. If the operation
-        /// fails or is canceled, it removes a file that it created. In this case, an existing file contains only a part
+        /// fails or is canceled, it removes the file if it created the file. Otherwise, the file contains only a part
         /// of the new content.
         public static let inPlace = Mode(name: "inPlace")
     }

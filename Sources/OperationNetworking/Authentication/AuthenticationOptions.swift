@@ -23,8 +23,8 @@ public struct AuthenticationOptions: Sendable {
     /// The authenticator compares only the scheme, the host and the port of a URL. If a URL in this array does not
     /// specify a scheme and a host, operations that use the authenticator fail with ``NetworkError/Code/invalidURL``.
     ///
-    /// To send the credential to an origin other than the base, for example with ``Endpoint/at(_:allowsOtherOrigin:)``,
-    /// list all origins in this array.
+    /// To send the credential to an origin other than the origin of the base, for example with
+    /// ``Endpoint/at(_:allowsOtherOrigin:)``, list all origins in this array.
     public var origins: [URL]?
     /// A closure that returns whether a response rejects the credential.
     ///

@@ -319,7 +319,7 @@ extension AuthenticationRealm {
 extension Authenticator {
     /// Changes the request of a waiting operation and sends the request without this authenticator's credential.
     ///
-    /// After this call, the authenticator no longer adds its credential to requests of the operation. Add another
+    /// After this call, the authenticator no longer adds its credential to the operation's requests. Add another
     /// credential in the `change` closure. If the server rejects a request, the operation fails.
     ///
     /// - Parameters:

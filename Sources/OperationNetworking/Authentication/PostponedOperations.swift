@@ -21,8 +21,9 @@ import OperationCore
 /// ```
 ///
 /// A paused operation releases its slot in its queue. You can cancel and suspend a paused operation as usual, and its
-/// deadline still applies. The pause does not count as an attempt of ``Retry``. If the request body of an operation can
-/// be read only once, the list does not pause the operation.
+/// deadline still applies. A failed attempt that leads to a pause does not count toward
+/// ``RetryPolicy/maximumAttempts``. If an operation's request body can be read only once, the list does not pause the
+/// operation.
 public final class PostponedOperations: Sendable {
     /// A closure that changes the request of a paused operation before the operation sends the request again.
     public typealias Change = @Sendable (NetworkRequest) throws -> NetworkRequest
@@ -184,7 +185,7 @@ public struct PostponementPace: Sendable, Hashable {
     /// Creates a pace from a number of operations that resume together and an interval.
     ///
     /// - Parameters:
-    ///   - count: The number of operations that resume together. Values less than 1 count as 1.
+    ///   - count: The number of operations that resume together. A value less than 1 is treated as 1.
     ///   - interval: The time after which the next operations resume.
     public init(_ count: Int, every interval: Duration) {
         self.count = max(count, 1)

@@ -107,9 +107,9 @@ extension Connectivity {
 /// }
 /// ```
 ///
-/// ``SystemConnectivity/shared`` uses the network information of the system. `ProbeMonitor` sends requests to a
-/// server. `CombinedConnectivity` combines both monitors. To implement your own monitor, use a ``ConnectivityBoard``
-/// to store the monitor's state.
+/// ``SystemConnectivity/shared`` uses the system's network information. `ProbeMonitor` sends requests to a server.
+/// `CombinedConnectivity` combines both monitors. To implement your own monitor, use a ``ConnectivityBoard`` to store
+/// the monitor's state.
 public protocol ConnectivityMonitor: AnyObject, Sendable {
     /// The current state of the network.
     var connectivity: Connectivity { get }
@@ -290,12 +290,12 @@ public final class ConnectivityBoard: Sendable {
     }
 }
 
-/// A monitor that uses the network information of the system.
+/// A monitor that uses the system's network information.
 ///
 /// The information comes from netlink on Linux and from `NWPathMonitor` on Apple platforms.
 ///
 /// On watchOS and on other platforms, the status is always ``Connectivity/Status/unknown``, so operations send their
-/// requests without waiting. All policies for which you set no monitor use the ``shared`` instance.
+/// requests without waiting. Policies that do not specify a monitor use the ``shared`` instance.
 public final class SystemConnectivity: ConnectivityMonitor {
     /// The shared instance, which starts to observe the network on first access.
     public static let shared = SystemConnectivity()
@@ -333,7 +333,7 @@ public final class SystemConnectivity: ConnectivityMonitor {
 }
 
 extension ConnectivityMonitor where Self == SystemConnectivity {
-    /// The monitor that uses the network information of the system, which is ``SystemConnectivity/shared``.
+    /// The shared monitor that uses the system's network information.
     public static var system: SystemConnectivity { .shared }
 }
 
@@ -353,7 +353,7 @@ extension ConnectivityMonitor where Self == SystemConnectivity {
 #if canImport(Network) && !os(watchOS)
     import Network
 
-    /// A monitor for Apple platforms that uses the network information of `NWPathMonitor`.
+    /// A monitor for Apple platforms that uses network information from `NWPathMonitor`.
     ///
     /// The monitor is not available on watchOS. On a physical watch, `NWPathMonitor` reports to most apps that there is
     /// no network, even though requests succeed (see Apple's technical note TN3135).

@@ -134,7 +134,7 @@ extension QueueManager {
     ///
     /// Operations that are already running continue. The `explain(_:)` method names the missing network as the reason
     /// for the suspension. If you also suspend the queue yourself, operations start only after you resume the queue and
-    /// the network has returned.
+    /// the network returns.
     ///
     /// When the queue resumes, only its width limits how many operations start together. Set a width if many operations
     /// might wait in the queue.
@@ -186,12 +186,13 @@ extension QueueManager {
     ///   earlier.
     /// - You added the operation with `add(remaking:)`, so the queue can create it again.
     ///
-    /// The other failures stay in `failures`. If an operation fails because of the outage after the queue has resumed,
-    /// for example with a timeout, the queue repeats the operation after the next outage. To repeat the operation
-    /// earlier, call `runAgain(_:)`.
+    /// The other failures stay in `failures`. An outage can also cause an operation to fail after the queue has
+    /// resumed, for example with a timeout. The queue does not repeat this operation until the queue resumes after the
+    /// next outage. To repeat the operation earlier, call `runAgain(_:)`.
     ///
-    /// A repeated operation sends a new request, and the server might have processed the first request. If the server
-    /// must not process both requests, create an ``IdempotencyKey`` outside the closure and add it to each request.
+    /// A repeated operation sends a new request, even though the server might have already processed the first request.
+    /// If the server must not process both requests, create an ``IdempotencyKey`` outside the closure that you pass to
+    /// `add(remaking:)`, and add the key to each request.
     ///
     /// - Returns: A token that keeps a strong reference to the queue. After you cancel or release the token, the queue
     ///   no longer depends on the network.

@@ -187,9 +187,8 @@ public final class OfflineWaiting: Sendable {
     /// Creates a queue of operations that wait for the network.
     ///
     /// - Parameters:
-    ///   - monitor: The monitor that reports whether the network is available. The default is the monitor of the
-    ///     system.
-    ///   - capacity: The maximum number of operations that can wait at the same time. If the queue is full, another
+    ///   - monitor: The monitor that reports whether the network is available. The default is the system monitor.
+    ///   - capacity: The maximum number of operations that can wait at the same time. If the queue is full, an
     ///     operation that would have to wait fails with ``NetworkError/Code/tooManyOffline``. The default is 10,000.
     ///   - pace: The pace at which operations resume. The default is ``OfflineResumePace/standard``.
     ///   - clock: The clock that measures the waits. The default is the system clock.

@@ -23,7 +23,7 @@ import OperationCore
 public struct OfflinePolicy: Sendable {
     /// The behavior of an operation that is ready to send a request while the network is unavailable.
     ///
-    /// More cases may be added.
+    /// Future versions may add cases.
     public enum BeforeSending: Sendable, Hashable {
         /// The operation sends its request even though the network is unavailable.
         case send
@@ -55,9 +55,9 @@ public struct OfflinePolicy: Sendable {
     /// The default is 5 minutes. If the value is `nil`, the time is not limited. When the time is over, the operation
     /// fails with ``NetworkError/Code/offlineTooLong``. The clock of ``waiting`` measures the time.
     ///
-    /// After the network returns, the time until the operation resumes does not count. If the limit is reached while
-    /// the operation is suspended, the operation does not fail. Instead, the operation checks the network again when
-    /// you resume it.
+    /// After the network returns, the time until the operation resumes does not count toward this limit. If the limit
+    /// is reached while the operation is suspended, the operation does not fail. Instead, the operation checks the
+    /// network again when you resume it.
     public var longestWait: Duration? = .seconds(300)
     /// The maximum number of times that an operation waits for the network.
     ///
@@ -159,7 +159,7 @@ public struct OfflineResumePace: Sendable, Hashable {
         self.settling = settling
     }
 
-    /// A pace of 20 operations per second, which begins between half a second and one second after the network returns.
+    /// A pace of 20 operations per second that begins between half a second and one second after the network returns.
     public static let standard = OfflineResumePace()
 
     private var rate: Double { perSecond > 0.001 ? min(perSecond, 1e6) : 0.001 }

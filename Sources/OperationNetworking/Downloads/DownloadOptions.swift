@@ -26,11 +26,11 @@ public struct DownloadOptions: Sendable {
     /// A Boolean value that indicates whether the download flushes the file and its directory entry to disk before it
     /// succeeds.
     ///
-    /// The default is `true`, so that a file that the download reports survives a power failure. The download flushes
-    /// the complete file before it moves the file to its destination, and flushes the file's new name afterward. If the
-    /// value is `false`, the system decides when it writes the file to disk. A power failure can then leave a missing,
-    /// empty or incomplete file at the destination. In both cases, the file appears at its destination in one step, and
-    /// a crash of the process does not damage it.
+    /// The default is `true`, which ensures that the file survives a power failure after the download succeeds. The
+    /// download flushes the complete file before it moves the file to its destination, and flushes the file's new name
+    /// afterward. If the value is `false`, the system decides when it writes the file to disk. A power failure can then
+    /// leave a missing, empty or incomplete file at the destination. Regardless of this value, the file appears at its
+    /// destination atomically, and a crash of the process does not damage the file.
     ///
     /// The download never flushes a temporary file.
     public var isDurable = true

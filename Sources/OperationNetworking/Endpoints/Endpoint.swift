@@ -102,7 +102,7 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
         self.decode = decode
     }
 
-    /// Returns a copy of the endpoint with additional headers, which replace existing headers with the same name.
+    /// Returns a copy of the endpoint with the given headers, which replace any existing headers with the same names.
     public func adding(_ fields: HeaderFields) -> Self {
         var endpoint = self
         for field in fields { endpoint.headers[field.name] = nil }
@@ -135,8 +135,8 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
     /// the base. If the URL contains a user name or a password, the operation removes them.
     ///
     /// If the URL differs from the base in its scheme, host or port, the operation fails with
-    /// ``NetworkError/Code/otherOrigin`` before it sends a request. If you allow another origin, the request does not
-    /// contain the secrets of the base:
+    /// ``NetworkError/Code/otherOrigin`` before it sends a request. If you allow other origins, a request to another
+    /// origin does not contain the secrets of the base:
     ///
     /// - The operation does not send the headers of the base to that origin, because any header might be a credential.
     /// - The operation sends the existing headers of the endpoint, except the headers that a session always removes
@@ -394,7 +394,7 @@ extension NetworkBase {
         download(Endpoint<Data>.get("").at(url, allowsOtherOrigin: allowsOtherOrigin), to: destination)
     }
 
-    /// Creates an operation that sends the request of an endpoint and downloads the body of the response to disk.
+    /// Creates an operation that sends an endpoint's request and downloads the response body to disk.
     ///
     /// The operation does not decode the body. The result of the operation is the URL of the file. If the destination
     /// is ``DownloadDestination/temporary``, the file remains until you remove it.

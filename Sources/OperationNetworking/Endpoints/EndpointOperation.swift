@@ -7,7 +7,9 @@ import Foundation
     import FoundationNetworking
 #endif
 
-/// An operation that sends the request of an endpoint, which you pass to the initializer or define in a subclass.
+/// An operation that sends an endpoint's request.
+///
+/// Pass the endpoint to the initializer, or define the endpoint in a subclass.
 ///
 /// To use subclasses, define one class for the service and one small class for each endpoint:
 ///
@@ -41,7 +43,7 @@ open class EndpointOperation<ResultType: Sendable>: NetworkDataOperation<ResultT
 
     private let given: (endpoint: Endpoint<ResultType>, base: NetworkBase)?
 
-    /// Creates an operation that sends the request of an endpoint to a service.
+    /// Creates an operation that sends an endpoint's request to a service.
     public init(_ endpoint: Endpoint<ResultType>, at base: NetworkBase) {
         given = (endpoint, base)
         super.init(RequestDraft(head: .none), base.session, nil)
@@ -104,7 +106,7 @@ open class EndpointOperation<ResultType: Sendable>: NetworkDataOperation<ResultT
 
     override var makesResultByEvaluator: Bool { false }
 
-    /// Decodes the result from a response with the endpoint or with an override of ``evaluate(result:response:)``.
+    /// Decodes the result from a response by using the endpoint or an override of ``evaluate(result:response:)``.
     open override func evaluate(result: Data, head: ResponseHead) throws -> ResultType {
         guard isPlain, let given, let read = given.endpoint.read else {
             return try evaluate(result: result, response: networkAttempts.needResponse(of: head))
@@ -113,7 +115,7 @@ open class EndpointOperation<ResultType: Sendable>: NetworkDataOperation<ResultT
         return try read(result, head, given.base)
     }
 
-    /// Decodes the result from a response with the ``Endpoint/decode`` closure of the endpoint.
+    /// Decodes the result from a response by calling the endpoint's ``Endpoint/decode`` closure.
     open override func evaluate(result: Data, response: HTTPURLResponse) throws -> ResultType {
         let endpoint = endpoint
         if result.isEmpty, let emptyResult = endpoint.emptyResult { return emptyResult() }

@@ -99,7 +99,7 @@ public struct NetworkBase: Sendable {
 
     /// Creates a base with the URL of a service and settings that you change in a closure.
     ///
-    /// With this initializer, you can store the base in a constant, which closures on other threads can capture.
+    /// This initializer lets you store the base in a constant that closures on other threads can capture.
     ///
     /// ```swift
     /// func shop(at url: URL) -> NetworkBase {
@@ -137,7 +137,7 @@ public struct NetworkBase: Sendable {
             makeDecoder: makeDecoder)
     }
 
-    /// Creates an operation that sends the request of an endpoint to the service.
+    /// Creates an operation that sends an endpoint's request to the service.
     public func operation<ResultType: Sendable>(for endpoint: Endpoint<ResultType>) -> EndpointOperation<ResultType> {
         EndpointOperation(endpoint, at: self)
     }
@@ -434,7 +434,7 @@ extension NetworkBase {
     /// }
     /// ```
     ///
-    /// The ``rules`` of the base for the status, the content type and error bodies apply.
+    /// The ``rules`` of the base apply to the status, the content type and error bodies.
     /// ``ResponseRules/maximumBytesInMemory`` does not apply, because the stream buffers at most about 64 KiB. The
     /// settings for operations, such as ``realms``, ``retry``, ``offline`` and ``log``, have no effect.
     ///
@@ -450,7 +450,7 @@ extension NetworkBase {
         try await stream(Endpoint<Data>.get(path, query).adding(headers))
     }
 
-    /// Sends the request of an endpoint and returns a stream as soon as the response headers arrive.
+    /// Sends an endpoint's request and returns a stream as soon as the response headers arrive.
     ///
     /// The stream does not decode the body of the response. For details, see ``stream(_:_:headers:)``.
     public func stream<ResultType: Sendable>(_ endpoint: Endpoint<ResultType>) async throws -> ResponseStream {
@@ -485,7 +485,7 @@ extension NetworkBase {
         try events(Endpoint<Data>.get(path, query).adding(headers), silence: silence)
     }
 
-    /// Returns the server-sent events that the service sends in response to the request of an endpoint.
+    /// Returns the server-sent events that the service sends in response to an endpoint's request.
     ///
     /// For details, see ``events(_:_:headers:silence:)``.
     public func events<ResultType: Sendable>(

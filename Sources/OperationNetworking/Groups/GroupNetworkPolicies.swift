@@ -212,7 +212,7 @@ extension GroupOperation {
             "An observer was added after the end of the group and receives no events. Add it before the group ends.")
     }
 
-    /// Removes an observer, which then receives no events from network operations that begin after this call.
+    /// Removes an observer, so that it receives no events from network operations that begin after this call.
     ///
     /// The observer still receives the remaining events from operations that have already begun. The method can remove
     /// an observer that is an object or a ``NetworkLog``. The method finds an object by its identity and a log by its
@@ -226,7 +226,7 @@ extension GroupScope {
     /// The method has the same effect as ``GroupOperation/addNetworkObserver(_:)``.
     public func addNetworkObserver(_ observer: any NetworkObserver) { engine.add(observer) }
 
-    /// Removes an observer, which then receives no events from network operations that begin after this call.
+    /// Removes an observer, so that it receives no events from network operations that begin after this call.
     ///
     /// The method has the same effect as ``GroupOperation/removeNetworkObserver(_:)``.
     public func removeNetworkObserver(_ observer: any NetworkObserver) { engine.remove(observer) }

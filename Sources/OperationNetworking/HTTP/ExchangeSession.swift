@@ -72,7 +72,7 @@ public final class ExchangeSession: NetworkSession {
         if configuration.rateLimit != nil { RateLimit.isUsedBySessions.store(true, ordering: .relaxed) }
     }
 
-    /// Creates a task that sends a request after its first call to `resume()`.
+    /// Creates a task that sends a request when you first call the task's `resume()` method.
     public func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask {
         ExchangeTask(request, session: self, receiver: receiver)
     }
@@ -155,7 +155,7 @@ public struct ExchangeConfiguration: Sendable {
     /// The default is `nil`, which does not limit the requests.
     ///
     /// The limit also applies to requests that follow a redirect. Responses from the cache do not count toward the
-    /// limit. Requests of an operation or a base that has its own limit do not count toward the limit of the session.
+    /// limit. Requests from an operation or a base that has its own limit do not count toward the limit of the session.
     /// For details, see ``RateLimit``.
     public var rateLimit: RateLimit?
     /// The maximum duration of a request, including redirects, challenges and pauses.
@@ -166,14 +166,14 @@ public struct ExchangeConfiguration: Sendable {
     public var clock: any OperationClock = .system
     /// A closure that returns the current date, which the session uses to calculate the age of responses.
     ///
-    /// The session can call the closure on any thread. The default closure returns the date of the system.
+    /// The session can call the closure on any thread. The default closure returns the system's current date.
     public var now: @Sendable () -> Date = { Date() }
 
     /// Creates a configuration with the default values.
     public init() {}
 }
 
-/// The limits on the size of the responses of an ``ExchangeSession``.
+/// The limits on the size of the responses that an ``ExchangeSession`` accepts.
 ///
 /// If the ``TransferOptions`` of a request contain a lower limit for the headers or the expansion, the lower limit
 /// applies.

@@ -119,7 +119,7 @@ public final class RateLimit: Sendable {
     /// Creates a limit on the number of requests in a period of time.
     ///
     /// - Parameters:
-    ///   - count: The maximum number of requests in a period. Values less than 1 count as 1.
+    ///   - count: The maximum number of requests in a period. A value less than 1 is treated as 1.
     ///   - period: The length of a period. The limit replaces tokens one after another rather than all at the end of a
     ///     period.
     ///   - burst: The maximum number of requests that can be sent immediately after a time without requests. The
@@ -139,7 +139,7 @@ public final class RateLimit: Sendable {
     /// Creates a limit on the number of requests per second.
     ///
     /// - Parameters:
-    ///   - count: The maximum number of requests per second. Values less than 1 count as 1.
+    ///   - count: The maximum number of requests per second. A value less than 1 is treated as 1.
     ///   - burst: The maximum number of requests that can be sent immediately after a time without requests. The
     ///     default is 1, which spaces all requests evenly.
     ///   - isPerHost: A Boolean value that indicates whether the limit applies to each host separately. The default is

@@ -17,7 +17,7 @@ import Foundation
 ///
 /// - If the URL of a redirect has no fragment, the session keeps the fragment of the original URL.
 /// - The session ignores a user name and a password in the URL of a redirect.
-/// - If a redirect changes the scheme, host or port, the session removes secret headers, which ``secretHeaders``
+/// - If a redirect changes the scheme, host or port, the session removes the secret headers that ``secretHeaders``
 ///   describes. The session does not add the headers again if a later redirect leads back to the original origin.
 public struct RedirectPolicy: Sendable {
     package enum Rule: Sendable {
@@ -33,7 +33,7 @@ public struct RedirectPolicy: Sendable {
     public var maximumCount = 10
     /// A Boolean value that indicates whether the session follows redirects from `https` to `http`.
     ///
-    /// The default is `false`, which makes a request with this redirect fail with
+    /// The default is `false`. In this case, a redirect from `https` to `http` makes the request fail with
     /// ``NetworkError/Code/insecureRedirect``.
     public var allowsDowngrade = false
     /// The names of additional headers that the session removes when a redirect leads to another origin.
@@ -80,15 +80,16 @@ public struct RedirectProposal: Sendable {
     public let headers: HeaderFields
     /// A Boolean value that indicates whether the new request contains the body of the original request.
     public let keepsBody: Bool
-    /// A Boolean value that indicates whether the new URL has another scheme, host or port.
+    /// A Boolean value that indicates whether the scheme, host or port of the new URL differs from that of the current
+    /// URL.
     ///
-    /// If the value is `true`, the session removes secret headers, which ``RedirectPolicy/secretHeaders`` describes.
+    /// If the value is `true`, the session removes the secret headers that ``RedirectPolicy/secretHeaders`` describes.
     public let changesOrigin: Bool
 }
 
-/// A decision of a ``RedirectPolicy`` about a redirect.
+/// A decision that a ``RedirectPolicy`` makes about a redirect.
 ///
-/// More cases may be added.
+/// Future versions may add cases.
 public enum RedirectDecision: Sendable, Hashable {
     /// The session sends the request that the server proposes.
     case follow

@@ -131,13 +131,13 @@ public struct HTTPVersion: Sendable, Hashable, Comparable, CustomStringConvertib
         self.minor = minor
     }
 
-    /// The version HTTP/1.0.
+    /// HTTP version 1.0.
     public static let http1_0 = HTTPVersion(1, 0)
-    /// The version HTTP/1.1.
+    /// HTTP version 1.1.
     public static let http1_1 = HTTPVersion(1, 1)
-    /// The version HTTP/2.
+    /// HTTP version 2.
     public static let http2 = HTTPVersion(2, 0)
-    /// The version HTTP/3.
+    /// HTTP version 3.
     public static let http3 = HTTPVersion(3, 0)
 
     /// Returns a Boolean value that indicates whether the left version is older than the right version.

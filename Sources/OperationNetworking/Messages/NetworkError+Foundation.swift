@@ -8,7 +8,7 @@ import Foundation
 #endif
 
 extension NetworkError {
-    /// Creates a network error from an error of `URLSession`.
+    /// Creates a network error from a `URLSession` error.
     public init(_ error: URLError) {
         let kind = Self.kinds[error.code.rawValue] ?? Kind(.transferFailed, .receiving, "The transfer failed.")
         self.init(
@@ -94,7 +94,7 @@ extension NetworkError: CustomNSError {
 
     /// The code of the `NSError` that represents this network error.
     ///
-    /// Each error code of the package has a number that is the same in all versions, starting at 1. Custom error codes
+    /// Each error code in the package has a number that is the same in all versions, starting at 1. Custom error codes
     /// have the number 0.
     public var errorCode: Int { (Self.numbering.firstIndex(of: code) ?? -1) + 1 }
 

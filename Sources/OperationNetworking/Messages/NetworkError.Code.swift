@@ -22,7 +22,7 @@ extension NetworkError.Code {
     public static let invalidURL = Self("invalidURL")
     /// The URL does not contain a host.
     public static let missingHost = Self("missingHost")
-    /// The URL has a different origin than the base, and the endpoint does not allow another origin.
+    /// The origin of the URL differs from the origin of the base URL, and the endpoint does not allow other origins.
     public static let otherOrigin = Self("otherOrigin")
     /// The scheme of the URL is neither `http` nor `https`.
     public static let unsupportedScheme = Self("unsupportedScheme")
@@ -38,7 +38,7 @@ extension NetworkError.Code {
     public static let bodyNotAllowed = Self("bodyNotAllowed")
     /// The length of the request body differs from the length that the request specifies.
     public static let bodyLengthMismatch = Self("bodyLengthMismatch")
-    /// The options contain a limit that is negative, zero or not a number.
+    /// A limit in the options or the timeout interval of a `URLRequest` is negative, zero, infinite or NaN.
     public static let invalidLimit = Self("invalidLimit")
 }
 
@@ -128,8 +128,9 @@ extension NetworkError.Code {
     public static let unsupportedBody = Self("unsupportedBody")
     /// The `createTask` hook returned a task whose response cannot reach the operation.
     ///
-    /// The task does not belong to the session that the hook received. In addition, the hook has already called a
-    /// method of the task, such as `resume()`, or created several tasks that do not belong to the session.
+    /// This error occurs if the task does not belong to the session that the hook received, and the hook has already
+    /// called a method of the task, such as `resume()`, or has created several tasks that do not belong to that
+    /// session.
     public static let unboundTask = Self("unboundTask")
     /// The hook that prepares the request threw an error, which is the ``NetworkError/cause``.
     public static let preparationFailed = Self("preparationFailed")
@@ -143,7 +144,7 @@ extension NetworkError.Code {
     public static let redirectLoop = Self("redirectLoop")
     /// The URL of a redirect is not valid, or the redirect contains several URLs.
     public static let invalidRedirect = Self("invalidRedirect")
-    /// The server redirected from `https` to `http`, and the redirect policy does not allow this.
+    /// The server redirected from `https` to `http`, and the redirect policy does not allow this redirect.
     public static let insecureRedirect = Self("insecureRedirect")
     /// The redirect policy of the program rejected a redirect.
     public static let redirectRefused = Self("redirectRefused")

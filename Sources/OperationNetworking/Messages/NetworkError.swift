@@ -69,7 +69,7 @@ public struct NetworkError: Error, Sendable, Hashable {
         set { rewrite { $0.status = newValue } }
     }
 
-    /// The error of a library or the system that caused the failure, or `nil` if there is no such error.
+    /// The library or system error that caused the failure, or `nil` if there is no such error.
     public var underlying: Underlying? {
         get { box.content.underlying }
         set { rewrite { $0.underlying = newValue } }
@@ -225,7 +225,7 @@ extension NetworkError {
 }
 
 extension NetworkError {
-    /// An error of a library or the system, such as libcurl, that caused a network error.
+    /// A library or system error, such as an error from libcurl, that caused a network error.
     public struct Underlying: Hashable, Sendable, CustomStringConvertible {
         /// The source of the error, such as `libcurl`, `NSURLErrorDomain` or `errno`.
         public let domain: String
@@ -266,7 +266,7 @@ extension NetworkError {
         self.init(code: code, phase: .evaluating, message: message ?? standard)
     }
 
-    /// Creates a network error from any error, such as an error of Foundation.
+    /// Creates a network error from any error, such as a Foundation error.
     ///
     /// The result depends on the type of the error:
     ///

@@ -7,7 +7,7 @@ import Foundation
     import FoundationNetworking
 #endif
 
-/// A validated HTTP request, which a session can send.
+/// A validated HTTP request that a session can send.
 ///
 /// The initializer validates the method, the URL, the headers, the body and the options. If a value is not valid, the
 /// initializer throws a ``NetworkError`` that explains how to fix the value.
@@ -131,7 +131,7 @@ public struct NetworkRequest: Sendable {
 
 // Methods that return a modified copy and validate it again.
 extension NetworkRequest {
-    /// Returns a copy of the request with an additional header, which replaces all headers with the same name.
+    /// Returns a copy of the request with the given header, which replaces any existing headers with the same name.
     ///
     /// - Throws: A ``NetworkError`` if the name or the value of the header is not valid.
     public func with(_ name: String, _ value: String) throws(NetworkError) -> NetworkRequest {
@@ -145,8 +145,8 @@ extension NetworkRequest {
         return NetworkRequest(self, checkedHeaders: headers)
     }
 
-    /// Returns a copy of the request with an additional query parameter, which replaces all parameters with the same
-    /// name.
+    /// Returns a copy of the request with the given query parameter, which replaces any existing parameters with the
+    /// same name.
     ///
     /// The rest of the query does not change.
     ///
@@ -310,7 +310,7 @@ public struct TransferOptions: Sendable, Hashable {
         func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(object)) }
     }
 
-    /// Creates options with the default values.
+    /// Creates options with the given timeouts and with default values for all other options.
     public init(timeouts: TransferTimeouts = TransferTimeouts()) {
         self.timeouts = timeouts
         maximumHeaderSize = 64 << 10

@@ -73,7 +73,7 @@ public struct RequestSummary: Sendable, Hashable, CustomStringConvertible {
     private static let longestBareName = 16
 }
 
-/// A record of a failed attempt of an operation.
+/// A record of an operation's failed attempt.
 ///
 /// The ``NetworkError/attempts`` property contains a record of each failed attempt.
 public struct AttemptRecord: Sendable, Hashable {
@@ -93,13 +93,13 @@ public struct AttemptRecord: Sendable, Hashable {
     ///
     /// The value is `nil` if no attempt follows, or if the operation was paused for the reason in ``putAside``.
     public let pause: Duration?
-    /// The reason why the operation was paused after the attempt, such as a lost network or a rejected credential.
+    /// The reason why the operation was paused after the attempt, such as a network outage or a rejected credential.
     ///
     /// The value is `nil` if the operation was not paused. If the operation was paused, the attempt does not count
     /// toward the maximum number of attempts.
     public let putAside: WaitReason?
 
-    /// Creates a record of a failed attempt, for tests of code that reads records.
+    /// Creates a record of a failed attempt, for testing code that reads records.
     public init(
         number: Int, code: NetworkError.Code, phase: NetworkError.Phase, status: Int? = nil, began: Duration = .zero,
         duration: Duration = .zero, pause: Duration? = nil, putAside: WaitReason? = nil

@@ -59,7 +59,7 @@ public struct RetryEvent: Sendable {
     /// The pause that the server requested with the `Retry-After` header, or `nil` if it did not request a pause.
     public var retryAfter: Duration? { error.retryAfter }
 
-    /// Creates a retry event, for tests of code that handles events.
+    /// Creates a retry event, for testing code that handles events.
     public init(
         attempt: Int, error: NetworkError, pause: Duration? = nil, reason: RetryReason, rule: RetryRule? = nil,
         budgetLeft: Int? = nil, timeLeft: Duration? = nil, deadlineLeft: Duration? = nil
@@ -88,7 +88,7 @@ extension RetryEvent: CustomStringConvertible {
     }
 }
 
-/// A description of a failed attempt, which the program's closures use to decide about another attempt.
+/// A description of a failed attempt for closures that decide whether to make another attempt.
 public struct FailedAttempt: Sendable {
     /// The number of the attempt, starting at 1.
     public let number: Int
@@ -111,7 +111,7 @@ public struct FailedAttempt: Sendable {
     /// The records of the attempts before this attempt.
     public let earlier: [AttemptRecord]
 
-    /// Creates a description of a failed attempt, for tests of a rule.
+    /// Creates a description of a failed attempt, for testing a rule.
     public init(
         number: Int, replays: Int = 0, error: NetworkError, request: NetworkRequest? = nil, head: ResponseHead? = nil,
         elapsed: Duration = .zero, earlier: [AttemptRecord] = []

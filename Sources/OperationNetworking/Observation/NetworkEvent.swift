@@ -65,7 +65,7 @@ public struct NetworkEvent: Sendable {
     /// The identity of the operation, for the record of its queue.
     package var operationObject: ObjectIdentifier? { source?.object }
 
-    /// Creates a network event, for tests of observers.
+    /// Creates a network event, for testing observers.
     public init(
         _ kind: Kind, operationID: UInt64 = 1, operationName: String = "", attempt: Int = 1, hop: Int = 0,
         moment: OperationInstant = OperationInstant(offset: .zero), date: Date = Date(timeIntervalSince1970: 0)
@@ -126,8 +126,8 @@ extension NetworkEvent {
         /// challenge.
         ///
         /// The ``NetworkEvent/request`` contains the headers that the session adds, such as cookies. Operations do not
-        /// send this event if their session does not follow redirects or add cookies, such as a ``CurlSession`` or a
-        /// custom session.
+        /// send this event if their session, such as a ``CurlSession`` or a custom session, neither follows redirects
+        /// nor adds cookies.
         public static let hopBegan = Kind("hopBegan")
         /// The session received the headers of a response that is not the final response of the attempt.
         ///
@@ -215,7 +215,7 @@ extension NetworkEvent {
         /// A description of the reason for the decision.
         public let note: String?
 
-        /// Creates a value that describes the decision after a failed attempt, to test an observer.
+        /// Creates a decision after a failed attempt, for testing observers.
         public init(
             _ kind: Kind, pause: Duration? = nil, waitReason: WaitReason? = nil, reason: RetryReason? = nil,
             note: String? = nil

@@ -35,7 +35,7 @@ public protocol AnyNetworkOperation: ResultOperation where ErrorType == NetworkE
 }
 
 extension AnyNetworkOperation {
-    /// The outcome of the operation, whose result has the type `any Sendable`.
+    /// The outcome of the operation, with a result of the type `any Sendable`.
     ///
     /// The value is `nil` until the operation has its outcome. If you know the type of the operation, read `outcome`
     /// instead.

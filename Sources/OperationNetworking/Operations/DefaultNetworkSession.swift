@@ -22,7 +22,7 @@ import OperationCore
 /// a ``CurlSession`` on Linux and through a `URLSession` on Apple platforms. If OperationKit cannot use libcurl on
 /// Linux, it reports a notice once and uses a `URLSession` instead.
 public final class DefaultNetworkSession: NetworkSession {
-    /// The session of operations that you create without a session.
+    /// The session that operations use if you create them without a session.
     ///
     /// This session does not store cookies.
     public static let standard = DefaultNetworkSession(cookies: nil)
@@ -30,7 +30,7 @@ public final class DefaultNetworkSession: NetworkSession {
     /// The session of `.shared`.
     fileprivate static let withCookies = DefaultNetworkSession(cookies: sharedCookies)
 
-    /// The cookie jar of the session `.shared`, which keeps cookies only in memory.
+    /// The cookie jar of the `.shared` session, which keeps cookies only in memory.
     ///
     /// When the user signs out, remove the cookies from the jar.
     public static let sharedCookies = CookieJar()
@@ -50,7 +50,7 @@ public final class DefaultNetworkSession: NetworkSession {
         platform = ExchangeSession(over: Self.platformTransport, configuration: configuration)
     }
 
-    /// The session that replaces both default sessions, or the session of the platform if you did not set one.
+    /// The session that replaces both default sessions, or the platform's session if you did not set one.
     ///
     /// Set this property once, when the program starts. The new session also determines whether requests store cookies.
     /// To restore the sessions of the platform, set `nil`.
@@ -188,8 +188,8 @@ extension NetworkSession {
     /// Creates a task that delivers its response to a network operation.
     ///
     /// Call this method in an override of ``NetworkOperation/createTask(with:using:)->NetworkTask``, on the session
-    /// that the override receives. The override can also return a task of another session if it has not called any
-    /// method of the task. OperationKit discards the responses to other tasks that this method creates.
+    /// that the override receives. The override can also return a task from another session if the override has not
+    /// called any method of the task. OperationKit discards the responses to other tasks that this method creates.
     public func makeTask(with request: NetworkRequest) -> any NetworkTask {
         guard let bound = self as? BoundSession else { return UnboundTask(self, request) }
         return bound.isOutdated ? UnboundTask(bound.session, request) : bound.makeBoundTask(with: request)

@@ -22,7 +22,7 @@ import Foundation
 /// the URL of the file. After a failed attempt, the next attempt resumes with the data that the operation has already
 /// received.
 ///
-/// If you set a ``destination``, the operation moves the complete file there in one step and does not remove it. If the
+/// If you set a ``destination``, the operation moves the complete file there atomically and does not remove it. If the
 /// download fails or the process terminates, a later operation with the same destination resumes the download:
 ///
 /// ```swift
@@ -57,8 +57,8 @@ open class NetworkDownloadOperation<ResultType: Sendable>: NetworkOperation<URL,
 
     /// The directory in which the operation creates its temporary file.
     ///
-    /// The default is the temporary directory of the system. If the evaluator moves the file to another volume,
-    /// override this property with a directory on that volume, so that the system does not have to copy the file.
+    /// The default is the system's temporary directory. If the evaluator moves the file to another volume, override
+    /// this property with a directory on that volume, so that the system does not have to copy the file.
     open var temporaryFolder: URL { FileManager.default.temporaryDirectory }
 
     /// The location of the file that the operation downloads.

@@ -46,8 +46,8 @@ import Synchronization
 /// calls the first three hooks again after the wait.
 ///
 /// The first two hooks run on the thread that starts the operation or ends a wait. The ``adapt(_:)`` hook runs in
-/// Swift's cooperative thread pool. The `evaluate` hooks run on a separate thread, so that they do not block a thread
-/// of the session.
+/// Swift's cooperative thread pool. The `evaluate` hooks run on a separate thread, so that they do not block a session
+/// thread.
 ///
 /// ### Without an evaluator
 ///
@@ -218,8 +218,8 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     /// The default implementation returns the request that you passed to the initializer. If you created the operation
     /// without a request, the operation fails.
     ///
-    /// To the request that the method returns, the operation adds its own ``transferOptions`` and the headers and
-    /// options of a service that you set with `using(_:)`.
+    /// After the method returns, the operation adds its own ``transferOptions`` to the request, as well as the headers
+    /// and options of a service that you set with `using(_:)`.
     ///
     /// - Throws: Any error. The attempt then fails before the operation sends a request.
     open func makeRequest() throws -> NetworkRequest {
@@ -244,14 +244,14 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
 
     /// Changes the request of an attempt asynchronously before the operation sends it, for example to add a token.
     ///
-    /// The operation calls this method after each call of ``prepareRequest(_:)``. If you cancel the operation, it
+    /// The operation calls this method after each call to ``prepareRequest(_:)``. If you cancel the operation, it
     /// cancels the task that runs this method. The default implementation returns the request unchanged.
     open func adapt(_ request: NetworkRequest) async throws -> NetworkRequest { request }
 
-    /// Creates the network task of an attempt, which the operation then resumes.
+    /// Creates the network task for an attempt.
     ///
-    /// The default implementation returns a task from `session.makeTask(with:)`. An override can also return one of
-    /// these tasks:
+    /// The operation resumes the task after this method returns. The default implementation returns a task from
+    /// `session.makeTask(with:)`. An override can also return one of these tasks:
     ///
     /// - A task from `makeTask(with:)` of another session. If the override has already called a method of the task, the
     ///   operation fails with ``NetworkError/Code/unboundTask``.

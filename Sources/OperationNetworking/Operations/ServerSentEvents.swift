@@ -66,7 +66,7 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
     /// Creates an iterator that opens its own connection.
     public func makeAsyncIterator() -> Iterator { Iterator(self) }
 
-    /// An iterator that provides the events of a server.
+    /// An iterator that provides the events from a server.
     public struct Iterator: AsyncIteratorProtocol {
         /// The limit of the growing pause after failures, unless the server asks for more.
         private static let longestPause = Duration.seconds(60)

@@ -25,7 +25,7 @@ public struct NetworkResponse<Body> {
     /// The status and the headers of the response.
     public let head: ResponseHead
 
-    /// Creates a response from a body, a status and headers, for tests of an evaluator.
+    /// Creates a response from a body, a status and headers, for testing an evaluator.
     public init(body: Body, head: ResponseHead) {
         self.body = body
         self.head = head

@@ -37,7 +37,7 @@ public struct ResponseRules: Sendable {
     public var errorBodyBytes = 16 << 10
     /// A closure that creates an error from the body of a response whose status code the operation does not accept.
     ///
-    /// The default is `nil`, which disables the decoding of errors. The error that the closure returns becomes the
+    /// The default is `nil`, which disables error decoding. The error that the closure returns becomes the
     /// ``NetworkError/apiError``. The closure receives at most 1 MiB of the body. The operation calls the closure on
     /// the thread on which it evaluates the response.
     ///
@@ -118,14 +118,14 @@ extension ResponseHead {
     }
 }
 
-/// A rule that determines which status codes of responses indicate success.
+/// A rule that determines which response status codes indicate success.
 public struct StatusRule: Sendable {
     let accepts: @Sendable (Int) -> Bool
 
     /// Creates a rule that calls a closure to check a status code.
     ///
     /// - Parameter accepts: A closure that returns whether a status code indicates success. The operation can call the
-    ///   closure on a thread of the session, so the closure must not block.
+    ///   closure on one of the session's threads, so the closure must not block.
     public init(_ accepts: @escaping @Sendable (Int) -> Bool) {
         self.accepts = accepts
     }

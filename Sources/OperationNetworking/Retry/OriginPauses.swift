@@ -22,7 +22,7 @@ import OperationCore
 public final class OriginPauses: Sendable {
     /// The behavior of an operation that is ready to send a request during a pause of the origin.
     ///
-    /// More cases may be added.
+    /// Future versions may add cases.
     public enum Meanwhile: Sendable, Hashable {
         /// The operation waits until the pause ends and then sends its request.
         ///

@@ -62,7 +62,7 @@ public struct Retry: Sendable {
     public static let standard = Retry()
 }
 
-/// A decision of the ``RetryPolicy/decide`` closure about whether the operation makes another attempt.
+/// A value that the ``RetryPolicy/decide`` closure returns to decide whether the operation makes another attempt.
 public struct RetryAnswer: Sendable, Hashable {
     package enum Kind: Sendable, Hashable {
         case asPolicySays
@@ -78,7 +78,7 @@ public struct RetryAnswer: Sendable, Hashable {
     public static let fail = RetryAnswer(kind: .fail)
     /// The operation makes another attempt after the pause that the backoff determines.
     public static let again = RetryAnswer(kind: .again(nil))
-    /// Returns the decision that the operation makes another attempt after the given pause.
+    /// Returns a decision to make another attempt after the given pause.
     public static func again(after pause: Duration) -> RetryAnswer { RetryAnswer(kind: .again(pause)) }
 }
 

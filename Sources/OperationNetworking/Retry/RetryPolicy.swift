@@ -26,17 +26,17 @@ import OperationCore
 public struct RetryPolicy: Sendable {
     /// The maximum number of attempts, including the first attempt.
     ///
-    /// The default is 3. Values less than 1 count as 1.
+    /// The default is 3. A value less than 1 is treated as 1.
     ///
-    /// If an attempt of a download wrote at least 64 KiB more to disk than the attempts before it, the number of
-    /// attempts and the ``window`` start again.
+    /// If a download attempt writes at least 64 KiB more to disk than the earlier attempts, the number of attempts and
+    /// the ``window`` start again.
     public var maximumAttempts = 3
     /// The maximum time between the start of the first attempt and the start of any other attempt.
     ///
     /// The default is 60 seconds. If the value is `nil`, the time is not limited.
     ///
-    /// The time includes the preparation of the attempts and the calls of ``decide``. The time does not include
-    /// suspensions of the operation or waits for the network or a credential.
+    /// This duration includes the time spent preparing attempts and calling ``decide``. The duration does not include
+    /// the time during which the operation is suspended or waits for the network or a credential.
     public var window: Duration? = .seconds(60)
     /// The HTTP methods of the requests that a server can safely process twice.
     ///
@@ -162,8 +162,8 @@ public struct RetryBackoff: Sendable, Hashable {
     ///
     ///   - base: The pause after the first attempt, without jitter.
     ///   - longest: The maximum duration of a pause. The default is 20 seconds.
-    ///   - multiplier: The factor between consecutive pauses. The default is 2. Values that are less than 1 or not a
-    ///     number count as 1.
+    ///   - multiplier: The factor between consecutive pauses. The default is 2. A value that is less than 1 or NaN
+    ///     is treated as 1.
     ///   - jitter: The jitter that varies the pauses at random. The default is ``RetryJitter/full``.
     public static func exponential(
         from base: Duration, upTo longest: Duration = .seconds(20), multiplier: Double = 2, jitter: RetryJitter = .full
@@ -234,8 +234,9 @@ public struct RetryJitter: Sendable, Hashable {
 
     /// A kind of jitter that does not vary the pauses, which is useful in tests.
     public static let none = RetryJitter(kind: .none)
-    /// A kind of jitter that selects a random pause between zero and the full pause, which results in the fewest
-    /// requests under load.
+    /// A kind of jitter that selects a random pause between zero and the full pause.
+    ///
+    /// Under load, this jitter results in the fewest requests.
     public static let full = RetryJitter(kind: .full)
     /// A kind of jitter that selects a random pause between half of the pause and the full pause.
     public static let equal = RetryJitter(kind: .equal)
@@ -256,7 +257,7 @@ public struct RetryJitter: Sendable, Hashable {
     }
 }
 
-/// A limit on the total number of retries, which operations share so that many failures do not overload a server.
+/// A shared limit on the total number of retries, which prevents many failures from overloading a server.
 ///
 /// A budget has a separate allowance for each origin, which consists of a scheme, a host and a port. By default, ten
 /// first attempts within ten seconds allow two retries. In addition, the allowance includes a reserve of ten retries,

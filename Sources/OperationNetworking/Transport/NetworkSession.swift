@@ -7,7 +7,7 @@
 /// ``ExchangeSession`` adds these features to any session. A session must not repeat a request that the server might
 /// have processed.
 public protocol NetworkSession: AnyObject, Sendable {
-    /// Creates a task that sends a request after its first call to `resume()`.
+    /// Creates a task that sends a request when you first call the task's `resume()` method.
     ///
     /// If the session cannot send the request, the method returns a task that ends with an error.
     ///
@@ -18,7 +18,7 @@ public protocol NetworkSession: AnyObject, Sendable {
     func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask
 }
 
-/// A task that sends one request of a ``NetworkSession`` and receives the response.
+/// A task that sends one request through a ``NetworkSession`` and receives the response.
 ///
 /// You can call each method on any thread and at any time, including from a method of the receiver. The methods do not
 /// block. After the task ends, they have no effect. If you release a task, it continues.
@@ -59,7 +59,7 @@ public protocol NetworkTask: AnyObject, Sendable {
 /// An object that receives the events of a network task.
 ///
 /// A task sends its events in this order: informational responses, response headers, bytes, trailers, metrics, and the
-/// end. Each task that you resume or cancel sends exactly one end, which is its last event. All other events are
+/// end. Each task that you resume or cancel reports its end exactly once, as its last event. All other events are
 /// optional. The task can report upload progress at any time before the metrics.
 ///
 /// All tasks of a session can share the thread on which the session calls these methods. The methods must not block,
@@ -152,8 +152,8 @@ extension NetworkReceiver {
 
 /// The metrics of a transfer, such as its times and information about its connection.
 ///
-/// Each time is the duration since the first call to `resume()`. A value is `nil` if the event did not occur or if its
-/// time is not known.
+/// Each time is the duration since the first call to the task's `resume()` method. A value is `nil` if the event did
+/// not occur or if its time is not known.
 public struct TransferMetrics: Sendable, Hashable {
     /// The time at which the task got a slot in the session.
     public var slotGranted: Duration?

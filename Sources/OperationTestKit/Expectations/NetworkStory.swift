@@ -7,10 +7,10 @@ import OperationNetworking
 extension AnyNetworkOperation {
     /// A one-line description of the operation's attempts, such as `503 → 1 s → connectionLost → 2 s → success`.
     ///
-    /// If the operation did not accept a status, the failed attempt appears as its status code. Any other failed
-    /// attempt appears as its error code. The pause or wait after the attempt follows. At the end, the text contains
-    /// the outcome of the operation, or `…` if the operation is still in progress. In a test, compare the description
-    /// with the expected text, so that a failure shows both:
+    /// An attempt that failed because of its response status appears as the status code. Any other failed attempt
+    /// appears as the error code. The pause or wait after the attempt follows. At the end, the text contains the
+    /// outcome of the operation, or `…` if the operation is still in progress. In a test, compare the description with
+    /// the expected text, so that a failure shows both:
     ///
     /// ```swift
     /// import OperationNetworking
@@ -171,8 +171,8 @@ extension TypedOperation: EndDescribing {
 
 /// An attempt that a test expects a network operation to make.
 ///
-/// Pass expected attempts to the method `expectAttempts` of the operation. If you specify neither a pause nor a wait
-/// reason, the attempt matches with any pause or wait after it.
+/// Pass expected attempts to the operation's `expectAttempts` method. If you specify neither a pause nor a wait reason,
+/// the attempt matches with any pause or wait after it.
 public struct ExpectedAttempt: Sendable, CustomStringConvertible {
     private let kind: AttemptDescription.Attempt.Kind
     private var pause: ClosedRange<Duration>?

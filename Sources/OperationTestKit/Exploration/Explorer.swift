@@ -96,7 +96,7 @@ public struct Explorer {
         actors.append((name, step))
     }
 
-    /// Runs steps of the actors until all actors have finished or none of them can perform a step.
+    /// Runs the actors' steps until all actors have finished or no actor can perform a step.
     ///
     /// The method returns after at most ``turnLimit`` steps.
     ///

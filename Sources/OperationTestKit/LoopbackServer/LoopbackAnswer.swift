@@ -4,7 +4,7 @@
 import Foundation
 import OperationCore
 
-/// A response of a ``LoopbackServer``, as a sequence of steps on the connection.
+/// A response from a ``LoopbackServer``, described as a sequence of steps on the connection.
 ///
 /// For common responses, use members such as ``text(_:status:)``, ``json(_:status:)`` and ``echo``, which also send the
 /// headers that mark the end of the body. If you create a response from steps, the server sends only the data in these
@@ -91,14 +91,14 @@ public struct LoopbackAnswer: Sendable {
                 + [.lastChunk(trailers: trailers)])
     }
 
-    /// Returns a response with a body of `count` bytes, in which the given bytes repeat.
+    /// Returns a response whose body consists of the given bytes, repeated up to a length of `count` bytes.
     ///
     /// The server creates the body in constant memory.
     public static func repeating(_ bytes: [UInt8], count: Int) -> Self {
         Self(.head(200, ["Content-Length": "\(count)"]), .send(repeating: bytes, count: count))
     }
 
-    /// Returns a redirect to a location, which the method does not validate.
+    /// Returns a redirect to a location without validating the location.
     public static func redirect(to location: String, status: Int = 302) -> Self {
         .status(status, ["Location": location])
     }
@@ -330,7 +330,7 @@ public enum Gzip {
     }
 }
 
-/// The status line and headers of a response from a ``LoopbackServer``, which does not validate them.
+/// The status line and headers of a response, which a ``LoopbackServer`` sends without validating them.
 public struct LoopbackHead: Hashable, Sendable {
     /// The HTTP version in the status line.
     ///

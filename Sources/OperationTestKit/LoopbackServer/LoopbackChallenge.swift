@@ -156,7 +156,7 @@ extension Substring {
 
 /// A hash algorithm for Digest authentication.
 ///
-/// More cases may be added.
+/// Future versions may add cases.
 public enum DigestAlgorithm: Hashable, Sendable, CaseIterable {
     /// The challenge uses MD5.
     case md5

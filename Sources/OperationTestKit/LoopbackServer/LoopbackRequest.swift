@@ -57,7 +57,7 @@ public struct LoopbackRequest: Sendable {
     public subscript(_ name: String) -> String? { fields.first(name) }
 }
 
-/// A header of a request that a ``LoopbackServer`` receives, or of a response that it sends.
+/// A header in a request that a ``LoopbackServer`` receives, or in a response that the server sends.
 public struct LoopbackField: Hashable, Sendable, CustomStringConvertible {
     /// The name of the header, in its original case.
     public var name: String

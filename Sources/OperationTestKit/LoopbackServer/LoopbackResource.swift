@@ -55,7 +55,7 @@ public struct LoopbackResource: Sendable {
     public var lastModified: String?
     /// A Boolean value that indicates whether clients can request parts of the resource.
     ///
-    /// If the value is `false`, the server ignores the header `Range`.
+    /// If the value is `false`, the server ignores the `Range` header.
     public var acceptsRanges: Bool
     /// Additional headers that each response contains.
     ///
@@ -74,7 +74,7 @@ public struct LoopbackResource: Sendable {
 
     /// Returns the response to a request, with the status code 200, 206, 304 or 416.
     ///
-    /// The method evaluates the request headers `Range`, `If-Range` and `If-None-Match`.
+    /// The method evaluates the `Range`, `If-Range` and `If-None-Match` headers of the request.
     public func answer(to request: LoopbackRequest) -> LoopbackAnswer {
         if let wanted = request["If-None-Match"], let etag, wanted == "*" || wanted.contains(etag) {
             return answer(304)

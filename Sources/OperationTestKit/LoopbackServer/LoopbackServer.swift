@@ -35,7 +35,7 @@ public final class LoopbackServer: Sendable {
 
     /// Creates and starts a server.
     ///
-    /// - Parameter options: The options of the server. By default, the server listens on a free port of 127.0.0.1.
+    /// - Parameter options: The options for the server. By default, the server listens on a free port on 127.0.0.1.
     /// - Throws: A ``LoopbackServerError`` if the server cannot listen on an address.
     public init(_ options: Options = Options()) throws(LoopbackServerError) {
         let listeners = try LoopbackListeners(options)
@@ -232,8 +232,8 @@ extension LoopbackServer {
 
     /// Removes the recorded requests and violations but does not reset the counts.
     ///
-    /// The methods ``requests(atLeast:)`` and ``heads(atLeast:)`` still count removed requests. To wait for new
-    /// requests, add the earlier number in ``counts`` to the number of new requests.
+    /// The ``requests(atLeast:)`` and ``heads(atLeast:)`` methods still count removed requests. To wait for new
+    /// requests, pass the sum of the earlier number in ``counts`` and the number of new requests.
     public func forget() { journal.forget() }
 }
 
@@ -242,7 +242,7 @@ extension LoopbackServer {
     public struct Options: Sendable {
         /// The addresses on which the server listens.
         ///
-        /// The default is a free port of 127.0.0.1.
+        /// The default is a free port on 127.0.0.1.
         public var addresses: [LoopbackAddress] = [.ipv4]
 
         /// The clock that the server uses for delays and for the times that it records.
@@ -291,12 +291,12 @@ extension LoopbackServer {
 
         /// The maximum number of recent requests that the server keeps.
         ///
-        /// The default is 10,000. The property ``LoopbackServer/counts`` includes all requests.
+        /// The default is 10,000. The ``LoopbackServer/counts`` property includes all requests.
         public var keptRequests = 10_000
 
-        /// The maximum number of bytes that the server keeps of each request body.
+        /// The maximum number of bytes of each request body that the server keeps.
         ///
-        /// The default is 1 MiB. The property ``LoopbackRequest/bodyCount`` includes all bytes.
+        /// The default is 1 MiB. The ``LoopbackRequest/bodyCount`` property includes all bytes.
         public var keptBodyBytes = 1 << 20
 
         /// Creates options with the default values.
@@ -331,7 +331,7 @@ public struct LoopbackServerError: Error, Hashable, Sendable, CustomStringConver
         public static let addressInUse = Code(
             description: "addressInUse",
             explanation: "another server already uses it. Use port 0, which chooses a free port, or another path.")
-        /// The local computer does not have the address.
+        /// The address is not assigned to the local computer.
         public static let addressNotAvailable = Code(
             description: "addressNotAvailable",
             explanation: "this machine does not have this address. Listen on .ipv4 only, or enable IPv6.")

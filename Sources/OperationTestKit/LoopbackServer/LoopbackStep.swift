@@ -147,7 +147,7 @@ public struct LoopbackStep: Sendable {
     /// A step that resumes reading from the client at full speed.
     public static var readOn: Self { Self(kind: .pace(.full)) }
 
-    /// Returns a step that limits reading to `size` bytes per interval of the server's clock.
+    /// Returns a step that limits reading to `size` bytes in each interval on the server's clock.
     ///
     /// The limit applies until a later step changes the reading speed.
     public static func readSlowly(size: Int, every interval: Duration) -> Self {
@@ -173,7 +173,7 @@ public struct LoopbackStep: Sendable {
 
 /// A way in which a ``LoopbackServer`` ends a response or a connection.
 ///
-/// More cases may be added.
+/// Future versions may add cases.
 public enum LoopbackEnding: Hashable, Sendable, CaseIterable {
     /// The server closes the connection (FIN).
     case close

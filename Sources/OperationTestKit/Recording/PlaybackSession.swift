@@ -10,7 +10,7 @@ extension NetworkError.Code {
     public static let notRecorded = Self("notRecorded")
 }
 
-/// A session that responds to requests from a recording, without using a network.
+/// A session that plays back recorded responses without using a network.
 ///
 /// ```swift
 /// import Foundation
@@ -29,15 +29,15 @@ extension NetworkError.Code {
 /// An exchange is a recorded request with its response. The session uses each exchange for one request. If several
 /// exchanges match a request, the session uses the first unused exchange in the recording. ``PlaybackRules`` determine
 /// whether an exchange matches. If no exchange matches, the request fails with the code `notRecorded`. The error
-/// describes the most similar exchange and how to record again.
+/// describes the most similar exchange and explains how to record again.
 ///
-/// Before the session compares a request, it removes secrets as a ``RecordingSession`` does. If an exchange failed
-/// during the recording, the request fails with the same error. If an exchange was canceled, the response stays
-/// incomplete.
+/// Before the session compares a request, it removes secrets from the request in the same way as a
+/// ``RecordingSession``. If an exchange failed during the recording, the request fails with the same error. If an
+/// exchange was canceled, the response stays incomplete.
 public final class PlaybackSession: NetworkSession {
     private static let portionSize = 1 << 16
 
-    /// The recording from which the session responds.
+    /// The recording whose responses the session plays back.
     public let recording: SessionRecording
     private let name: String
     private let rules: PlaybackRules
@@ -47,10 +47,10 @@ public final class PlaybackSession: NetworkSession {
     private let book: Locked<PlaybackIndex>
     private let unmatched = EventRecorder<String>()
 
-    /// Creates a session that responds from a recording.
+    /// Creates a session that plays back the responses in a recording.
     ///
     /// - Parameters:
-    ///   - recording: The recording from which the session responds.
+    ///   - recording: The recording whose responses the session plays back.
     ///   - rules: The rules that determine whether a request matches an exchange. The default is
     ///     ``PlaybackRules/standard``.
     ///   - bodyLimit: The maximum number of bytes of each request body that the session keeps in memory. The default is
@@ -61,7 +61,7 @@ public final class PlaybackSession: NetworkSession {
         self.init(recording, "the recording", rules, bodyLimit)
     }
 
-    /// Creates a session that responds from a recording in a file.
+    /// Creates a session that plays back the responses in a recording file.
     ///
     /// - Parameters:
     ///   - file: The file that contains the recording.

@@ -113,7 +113,7 @@ public final class RecordingSession: NetworkSession {
         state.withLock { state in state.waiting.removeAll { $0 === waiter } }
     }
 
-    /// Creates a task of the underlying session and records its exchange.
+    /// Creates a task in the underlying session and records the task's exchange.
     public func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask {
         let number = state.withLock { state in
             state.made += 1

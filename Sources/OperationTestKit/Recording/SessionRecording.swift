@@ -5,7 +5,7 @@ import Foundation
 import OperationCore
 import OperationNetworking
 
-/// A recording of requests and responses, which you can save in a file and use in a ``PlaybackSession``.
+/// A recording of requests and responses that you can save in a file and play back with a ``PlaybackSession``.
 ///
 /// To create a recording, use a ``RecordingSession``, or create the exchanges in code. The file is JSON that you can
 /// read, compare and edit. It contains each body as text if possible, and as base64 otherwise.

@@ -6,7 +6,7 @@ import Foundation
 import OperationCore
 import OperationNetworking
 
-/// A session for unit tests that responds from closures, without using a network.
+/// A session for unit tests that gets its responses from closures instead of a network.
 ///
 /// ```swift
 /// import OperationTestKit
@@ -16,7 +16,7 @@ import OperationNetworking
 /// session.route("POST", "/order") { _ in .failure(.connectionLost) }
 /// ```
 ///
-/// Tasks of this session behave like tasks of a session with a network. Each task reports its end exactly once,
+/// Tasks in this session behave like tasks in a session that uses a network. Each task reports its end exactly once,
 /// respects `suspend()` and `hold()`, and ends immediately when it is canceled. The session does not support time
 /// limits, metrics or compression. To test the data that is sent over a connection, use a ``LoopbackServer``.
 public final class StubSession: NetworkSession {
@@ -135,7 +135,7 @@ public final class StubSession: NetworkSession {
     }
 }
 
-/// A response of a ``StubSession``, as a sequence of steps.
+/// A response from a ``StubSession``, described as a sequence of steps.
 ///
 /// ```swift
 /// import OperationTestKit
@@ -148,7 +148,7 @@ public final class StubSession: NetworkSession {
 /// }
 /// ```
 public struct StubAnswer: Sendable {
-    /// A step that waits or reports an event to the receiver of a task.
+    /// A step that waits or reports an event to a task's receiver.
     public struct Step: Sendable {
         enum Kind: Sendable {
             case head(status: Int, HeaderFields)
@@ -173,10 +173,10 @@ public struct StubAnswer: Sendable {
             Step(kind: .head(status: status, headers))
         }
 
-        /// Returns a step that reports bytes of the body in one call of the receiver.
+        /// Returns a step that reports bytes of the body in a single call to the receiver.
         public static func bytes(_ data: Data) -> Step { Step(kind: .bytes(data)) }
 
-        /// Returns a step that reports text of the body, encoded as UTF-8, in one call of the receiver.
+        /// Returns a step that reports text of the body, encoded as UTF-8, in a single call to the receiver.
         public static func bytes(_ text: String) -> Step { .bytes(Data(text.utf8)) }
 
         /// Returns a step that reports trailers after the body.
@@ -275,7 +275,7 @@ public struct StubRequest: Sendable {
     public let method: String
     /// The URL of the request.
     public let url: URL
-    /// The headers of the request, without the headers that a session with a network adds.
+    /// The headers of the request, without the headers that a network session adds.
     public let headers: HeaderFields
     /// The body of the request, which is empty if the request has no body.
     public let body: Data

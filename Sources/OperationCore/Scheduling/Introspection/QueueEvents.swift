@@ -69,7 +69,7 @@ private final class QueueSubscription: Sendable {
 public struct QueueEvent: Sendable, CustomStringConvertible {
     /// A change to a queue or to one of its entries.
     ///
-    /// More cases may be added.
+    /// Future versions may add cases.
     public enum Change: Sendable {
         /// An entry was added to the queue.
         ///

@@ -32,7 +32,7 @@ public struct QueueExplanation: Sendable, CustomStringConvertible {
 
     /// A reason why an operation does not run.
     ///
-    /// More cases may be added.
+    /// Future versions may add cases.
     public enum Reason: Sendable {
         /// The operation waits for another operation that has not ended.
         case dependency(Dependency)
@@ -82,7 +82,7 @@ public struct QueueExplanation: Sendable, CustomStringConvertible {
         /// The kind of start condition.
         ///
         /// The kinds are `delay`, `condition`, `throttle`, `category`, `group` (a suspended group), `groupWidth` and
-        /// `admission`. More kinds may be added.
+        /// `admission`. Future versions may add kinds.
         public let kind: String
         /// A clause that describes the start condition, such as "its startDelay has not elapsed".
         public let detail: String
@@ -103,7 +103,7 @@ public struct QueueExplanation: Sendable, CustomStringConvertible {
 
 /// The state of an operation, inside or outside a queue.
 ///
-/// More cases may be added.
+/// Future versions may add cases.
 public enum OperationStanding: Sendable, Hashable, CustomStringConvertible {
     /// The operation is in a ``QueueManager``.
     ///

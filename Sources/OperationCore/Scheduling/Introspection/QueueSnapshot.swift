@@ -124,7 +124,7 @@ public struct QueueEntry: Sendable, Identifiable, Hashable, CustomStringConverti
 
     /// The state of an entry that has not ended.
     ///
-    /// More cases may be added.
+    /// Future versions may add cases.
     public enum State: String, Sendable, Hashable, CaseIterable {
         /// The entry waits for dependencies that have not ended.
         case waiting

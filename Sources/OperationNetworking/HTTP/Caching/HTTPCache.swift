@@ -38,7 +38,7 @@ public final class HTTPCache: Sendable {
     ///   - limits: The limits on the size of the cache. If the cache exceeds the limits, it removes the least recently
     ///     used responses.
     ///   - now: A closure that returns the current date. The cache calls the closure on its own queue. The default
-    ///     closure returns the date of the system.
+    ///     closure returns the system's current date.
     public convenience init(
         folder: URL, limits: CacheLimits = CacheLimits(), now: @escaping @Sendable () -> Date = { Date() }
     ) {

@@ -44,7 +44,7 @@ public struct ChallengePolicy: Sendable {
 
 /// A credential that authenticates a user to a server.
 ///
-/// More cases may be added.
+/// Future versions may add cases.
 public enum Credential: Sendable, Hashable {
     /// A user name and a password for the schemes `Basic` and `Digest`.
     case password(user: String, password: String)

@@ -42,7 +42,7 @@ public final class CookieJar: Sendable {
     ///   - limits: The limits on the number and size of cookies.
     ///   - suffixes: The rule that identifies public suffixes. The default is ``PublicSuffixRule/builtIn``.
     ///   - now: A closure that returns the current date. The jar can call the closure on any thread. The default
-    ///     closure returns the date of the system.
+    ///     closure returns the system's current date.
     /// - Throws: The error that the storage throws if the initializer cannot read the cookies.
     public init(
         storage: (any CookieStorage)?, limits: CookieLimits = CookieLimits(), suffixes: PublicSuffixRule = .builtIn,
@@ -63,7 +63,7 @@ public final class CookieJar: Sendable {
     ///   - limits: The limits on the number and size of cookies.
     ///   - suffixes: The rule that identifies public suffixes. The default is ``PublicSuffixRule/builtIn``.
     ///   - now: A closure that returns the current date. The jar can call the closure on any thread. The default
-    ///     closure returns the date of the system.
+    ///     closure returns the system's current date.
     public init(
         limits: CookieLimits = CookieLimits(), suffixes: PublicSuffixRule = .builtIn,
         now: @escaping @Sendable () -> Date = { Date() }
@@ -100,7 +100,8 @@ public final class CookieJar: Sendable {
         return state.withLock { $0.store.header(for: address, now: moment) }
     }
 
-    /// Stores a cookie, which replaces a cookie with the same name, domain, path and ``Cookie/isHostOnly`` value.
+    /// Stores a cookie and replaces any existing cookie with the same name, domain, path and ``Cookie/isHostOnly``
+    /// value.
     ///
     /// If the new cookie has expired, the jar only removes the existing cookie. The jar ignores a new cookie whose name
     /// or value contains a control character or a semicolon.
@@ -223,7 +224,7 @@ package enum CookieMatching {
 /// A rule that identifies public suffixes, which are domains such as `co.uk` whose subdomains have different owners.
 ///
 /// A server cannot set a cookie for all hosts in a public suffix. Browsers contain a list of about ten thousand public
-/// suffixes, which changes every week. The ``builtIn`` rule is much smaller and contains only these suffixes:
+/// suffixes, and this list changes every week. The ``builtIn`` rule is much smaller and contains only these suffixes:
 ///
 /// - All domains with one label, such as `com`, `de` and `localhost`.
 /// - The common second-level domains of countries, such as `co.uk`, `com.au` and `ac.jp`.

@@ -42,9 +42,9 @@ public final class MemoryCookieStorage: CookieStorage {
 
 /// A storage that keeps cookies in a file that only its owner can read.
 ///
-/// The storage replaces the file in one step, so that the file contains either the old or the new cookies after a
-/// crash. Use a file for only one jar. If two jars save to the same file, the file contains only the cookies that were
-/// saved last.
+/// The storage replaces the file atomically, so that the file contains either the old or the new cookies after a crash.
+/// Use a file for only one jar. If two jars save to the same file, the file contains only the cookies that were saved
+/// last.
 public struct FileCookieStorage: CookieStorage {
     /// The URL of the file that contains the cookies.
     public let url: URL

@@ -276,7 +276,7 @@ extension FormEncoder {
 
 /// An error that describes why a ``FormEncoder`` cannot encode a value.
 public struct FormEncodingError: Error, Sendable, Hashable {
-    /// A code that identifies the kind of an encoding failure.
+    /// A code that identifies the kind of encoding failure.
     ///
     /// Future versions may add codes.
     public struct Code: Hashable, Sendable, CustomStringConvertible {
@@ -285,7 +285,7 @@ public struct FormEncodingError: Error, Sendable, Hashable {
 
         /// The value does not encode itself with keys, so the encoder cannot write it as names and values.
         public static let notKeyed = Code(description: "notKeyed")
-        /// The value contains a number or a date that is infinite or not a number.
+        /// The value contains a number or a date whose value is infinite or NaN.
         public static let notANumber = Code(description: "notANumber")
         /// The value contains more than 256 levels of nested values.
         public static let tooDeep = Code(description: "tooDeep")

@@ -25,7 +25,8 @@ extension RequestBody {
     /// and sends it in chunks, because the compressed length is not known in advance. If the body is already
     /// compressed, the method returns it without changes.
     ///
-    /// You cannot compress single parts of a ``MultipartForm``. Compress the body with the whole form instead.
+    /// You cannot compress individual parts of a ``MultipartForm``. Instead, compress the body that contains the whole
+    /// form.
     ///
     /// - Throws: A ``NetworkError`` with the code ``NetworkError/Code/compressionUnavailable`` if ``canCompress`` is
     ///   `false`.

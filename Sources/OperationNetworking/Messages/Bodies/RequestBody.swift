@@ -64,8 +64,8 @@ public struct RequestBody: Sendable {
     /// Creates a body whose bytes come from a producer during the transfer.
     ///
     /// - Parameters:
-    ///   - length: The number of bytes in the body. The request fails if the producer provides another number of bytes.
-    ///     The default is `nil`, which sends a body of unknown length in chunks.
+    ///   - length: The number of bytes in the body. The request fails if the producer provides a different number of
+    ///     bytes. The default is `nil`, which sends a body of unknown length in chunks.
     ///   - canBeSentAgain: A Boolean value that indicates whether the producers that `makeProducer` creates always
     ///     provide the same bytes.
     ///   - makeProducer: A closure that creates the producer for one transfer. The session calls the closure on one of
@@ -154,7 +154,7 @@ package final class BodyUse: Sendable {
 /// An object that provides the bytes of a request body during the transfer.
 ///
 /// The session calls the producer repeatedly until the producer returns ``BodyPortion/end`` or throws an error, or
-/// until the transfer ends. The calls happen on threads of the session and never overlap. The producer must not block.
+/// until the transfer ends. The calls happen on the session's threads and never overlap. The producer must not block.
 /// If no bytes are available, the producer returns ``BodyPortion/notYet`` and calls the waker when bytes become
 /// available.
 public protocol BodyProducer: AnyObject, Sendable {

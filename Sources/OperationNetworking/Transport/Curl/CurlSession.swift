@@ -50,7 +50,7 @@
         /// The configuration that you passed to the initializer of the session.
         public var configuration: Configuration { engine.configuration }
 
-        /// Creates a task that sends a request after its first call to `resume()`.
+        /// Creates a task that sends a request when you first call the task's `resume()` method.
         public func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask {
             CurlTask(request, receiver, engine, CurlEngine.Extras())
         }
@@ -195,14 +195,14 @@
     extension CurlSession {
         /// The TLS settings of a session, such as the certificates that it trusts and its client certificate.
         ///
-        /// You cannot disable the evaluation of certificates. To connect to a server with your own certificate, set
-        /// ``trust`` to its certificate authority.
+        /// You cannot disable certificate evaluation. To connect to a server with your own certificate, set ``trust``
+        /// to its certificate authority.
         public struct TLS: Sendable, Hashable {
             /// The source of the certificates that a session trusts.
             ///
-            /// More cases may be added.
+            /// Future versions may add cases.
             public enum Trust: Sendable, Hashable {
-                /// The session trusts the certificates of the system.
+                /// The session trusts the system's certificates.
                 case system
                 /// The session trusts only the certificates in the given PEM file.
                 case file(URL)
@@ -243,9 +243,9 @@
             public struct Version: Sendable, Hashable {
                 let number: Int
 
-                /// The version TLS 1.2.
+                /// TLS version 1.2.
                 public static let tls1_2 = Version(number: 6)
-                /// The version TLS 1.3.
+                /// TLS version 1.3.
                 public static let tls1_3 = Version(number: 7)
             }
         }

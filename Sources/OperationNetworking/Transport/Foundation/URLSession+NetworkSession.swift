@@ -22,7 +22,7 @@ import Foundation
 /// which has the configuration of your session without the options that are unsafe there. On Linux, `URLSession` cannot
 /// do everything that ``CurlSession`` can. `Docs/Guides/SessionDifferences.md` lists the differences.
 extension URLSession: NetworkSession {
-    /// Creates a task that sends a request after its first call to `resume()`.
+    /// Creates a task that sends a request when you first call the task's `resume()` method.
     ///
     /// If this session is a background session, the task ends with ``NetworkError/Code/sessionUnavailable``. On Apple
     /// platforms, use `BackgroundSession` instead.
