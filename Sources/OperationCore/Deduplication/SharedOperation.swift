@@ -209,19 +209,19 @@ public struct SharedRunPlace: Sendable {
 
     let kind: Kind
 
-    /// A value that executes the work on the thread that starts the first operation for the key, and thus in the queue
-    /// of that operation.
+    /// A value that makes the work execute on the thread that starts the first operation for the key, and thus in that
+    /// operation's queue.
     ///
     /// If the work cannot begin immediately, it begins later, outside the queue. While the first operation waits for
     /// the work, the operation occupies no slot in a ``QueueManager``.
     public static var firstAsker: Self { Self(kind: .firstAsker) }
 
-    /// Returns a value that executes the work in a ``QueueManager``.
+    /// Returns a value that makes the work execute in a ``QueueManager``.
     ///
     /// The operations that share the work may be in the same queue, because they occupy no slots while they wait.
     public static func queue(_ queue: QueueManager) -> Self { Self(kind: .manager(queue)) }
 
-    /// Returns a value that executes the work in an `OperationQueue`.
+    /// Returns a value that makes the work execute in an `OperationQueue`.
     ///
     /// The operations that share the work must not be in the same queue. They keep their slots while they wait, so the
     /// work might never begin.

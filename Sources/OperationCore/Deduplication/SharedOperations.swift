@@ -5,7 +5,7 @@ import Foundation
 
 /// An object that executes work only once for all operations with the same key.
 ///
-/// Suppose that five cells of a list need the same picture, and each cell begins a download. If the cells instead added
+/// Suppose that five cells in a list need the same picture, and each cell begins a download. If the cells instead added
 /// handlers to one download, it would be unclear which cell may cancel the download, which callback queue applies, and
 /// which result a late cell receives. With this class, each cell has its own operation, and the operations share one
 /// execution:
@@ -65,12 +65,12 @@ public final class SharedOperations<Key: Hashable & Sendable, ResultType: Sendab
                 run: { [self] participant in apply { $0.run(of: participant, key) } }))
     }
 
-    /// Releases the kept result of a key, so that the next operation for the key begins another execution.
+    /// Releases the result that is kept for a key, so that the next operation for the key begins another execution.
     public func forget(_ key: Key) {
         apply { $0.forget(key) }?.cancel()
     }
 
-    /// Releases the kept results of all keys.
+    /// Releases the results that are kept for all keys.
     public func forgetAll() {
         for timer in apply({ $0.forgetAll() }) { timer.cancel() }
     }

@@ -4,7 +4,7 @@
 import Foundation
 
 #if !canImport(ObjectiveC)
-    /// The operation that represents an operation of this package among the dependencies of a plain one.
+    /// The operation that represents an operation from this package among the dependencies of a plain one.
     ///
     /// Foundation's own edge would leave a pointer behind if the plain operation is freed first.
     final class PlainOperationGate: Operation, @unchecked Sendable {
@@ -80,7 +80,7 @@ import Foundation
     }
 
     extension Operation {
-        /// Makes an operation of any kind wait until an operation of this package has ended.
+        /// Makes an operation of any kind wait until an operation from this package has ended.
         ///
         /// This overload exists only on Linux, where Foundation's own method can crash if the waiting operation is
         /// freed before the other operation ends. After the call, the `dependencies` of a plain `Foundation.Operation`
@@ -92,7 +92,7 @@ import Foundation
             gate.openAtEnd()
         }
 
-        /// Removes a dependency on an operation of this package.
+        /// Removes a dependency on an operation from this package.
         public func removeDependency(_ operation: ManagedOperation) {
             if let own = self as? ManagedOperation { return own.removeEdges(to: operation) }
             for case let gate as PlainOperationGate in dependencies where gate.source.life === operation.life {

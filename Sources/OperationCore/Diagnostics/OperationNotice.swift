@@ -27,8 +27,8 @@ public struct OperationNotice: Sendable, CustomStringConvertible {
         public let description: String
         /// A Boolean value that indicates whether a correct program can cause a notice of this kind.
         ///
-        /// Harmless kinds report a cancellation that came just before a result, limitations of the system, and unusual
-        /// but valid input. Tests can ignore these kinds.
+        /// Harmless kinds report a cancellation that came just before a result, system limitations, and unusual but
+        /// valid input. Tests can ignore these kinds.
         public let isHarmless: Bool
 
         private init(_ name: String, isHarmless: Bool = false) {
@@ -59,10 +59,10 @@ public struct OperationNotice: Sendable, CustomStringConvertible {
         public static let waitsForItself = Kind("waitsForItself")
         /// The program changed a setting, such as a timeout, a delay or a clock, after the operation had started.
         ///
-        /// OperationKit also reports this kind if an observer is added too late.
+        /// OperationKit also reports this kind if the program adds an observer too late.
         public static let timing = Kind("timing")
-        /// The program set a condition, a category or a throttle after the operation had started or while it checked
-        /// its start conditions.
+        /// The program set a condition, a category or a throttle after the operation had started or while the operation
+        /// checked its start conditions.
         public static let admission = Kind("admission")
         /// OperationKit cannot use the system's libcurl, so `URLSession` sends the requests instead.
         ///

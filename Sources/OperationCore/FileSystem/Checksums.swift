@@ -3,7 +3,7 @@
 
 /// A checksum of a file, together with its algorithm.
 public struct FileChecksum: Sendable, Hashable, CustomStringConvertible {
-    /// The algorithm of the checksum.
+    /// The algorithm that produced the checksum.
     public let algorithm: ChecksumAlgorithm
     /// The bytes of the checksum, with the most significant byte first.
     public let bytes: [UInt8]

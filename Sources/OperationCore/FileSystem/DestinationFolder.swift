@@ -203,7 +203,7 @@ public struct ExistingItemRule: Hashable, Sendable {
     /// If several operations create the same destination at the same time, exactly one succeeds.
     public static let refuse = ExistingItemRule(name: "refuse")
 
-    /// A rule that replaces the existing item in one step, if possible.
+    /// A rule that replaces the existing item atomically, if possible.
     ///
     /// A file or a link can replace a file or a link, and a directory can replace an empty directory. If the existing
     /// item is a directory that is not empty, the operation fails with the code `directoryNotEmpty`. If the existing

@@ -81,7 +81,7 @@ extension FileOperationError: CustomNSError {
 }
 
 extension FileOperationError {
-    /// A code that identifies an error of a file operation.
+    /// A code that identifies a file operation error.
     ///
     /// Future versions may add codes, so always handle unknown codes.
     public struct Code: Hashable, Sendable, CustomStringConvertible {
@@ -174,7 +174,7 @@ extension FileOperationError.Code {
     public static let changedMeanwhile = Self(
         "changedMeanwhile",
         "it was replaced or moved during the operation. Try again when no other program changes it.")
-    /// The destination of a copy or a move of a directory is inside that directory.
+    /// The operation would copy or move a directory to a destination inside that directory.
     public static let destinationInsideSource = Self(
         "destinationInsideSource", "the destination is inside the source. Choose a destination outside the source.")
     /// Another program uses the file in a way that prevents the action.

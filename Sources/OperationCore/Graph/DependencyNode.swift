@@ -8,7 +8,7 @@ import Synchronization
 ///
 /// The node is created with the first link of the operation. It outlives the operation if other nodes still have links
 /// to it, so they need not know whether the operation exists. The graph knows operations only as operations of
-/// Foundation. The operations of this package implement what a node does for its operation.
+/// Foundation. The operations from this package implement what a node does for its operation.
 class DependencyNode: @unchecked Sendable {
     // Sendable: a subclass adds only state that is.
 
@@ -20,7 +20,7 @@ class DependencyNode: @unchecked Sendable {
     nonisolated(unsafe) final var mark = DependencyOrder.Side.neither
     /// Whether the node has a rank.
     ///
-    /// A node without a rank has no edges to other operations of this package.
+    /// A node without a rank has no edges to other operations from this package.
     nonisolated(unsafe) private(set) final var isPlaced = false
     /// The component in which the node was created, which may have been joined to others.
     final let component: DependencyComponent

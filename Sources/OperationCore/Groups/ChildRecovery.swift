@@ -88,7 +88,7 @@ extension GroupOperation {
     ///
     /// - Parameters:
     ///   - limit: The maximum number of calls for one child. The closure is called again each time the replacement
-    ///     fails or is canceled. The default is `1`, and a value below 1 counts as 1.
+    ///     fails or is canceled. The default is `1`, and a value below 1 is treated as 1.
     ///   - hook: The closure that decides how the group handles the child. The closure runs in its own task. If the
     ///     closure throws an error, the child fails, and ``GroupFailure/Child/recoveryFailure`` contains the error.
     public func recover<Value: Sendable>(

@@ -15,8 +15,8 @@ extension GroupOperation where ResultType == Void, ErrorType == GroupFailure {
     ///
     /// - Parameters:
     ///   - policy: The policy that determines the outcome of the group. The default is ``GroupPolicy/failFast``.
-    ///   - width: The maximum number of children that run at the same time. The default is `nil`, which leaves the
-    ///     limit to the queue of the children.
+    ///   - width: The maximum number of children that run at the same time. The default is `nil`, in which case only
+    ///     the width of the children's queue limits the number.
     ///   - queue: The queue on which the children run. The default is `nil`, which uses the queue that holds the group.
     public convenience init(policy: GroupPolicy = .failFast, width: Int? = nil, on queue: QueueManager? = nil) {
         self.init(GroupEngine(GroupMachine(policy: policy, width: width), queue: queue), collect: { _ in () })
@@ -46,15 +46,15 @@ extension GroupOperation where ErrorType == GroupFailure {
 
 // Methods that create declared groups. `Never` replaces the types that follow from the children.
 extension GroupOperation where ResultType == Never, ErrorType == Never {
-    /// Creates a group whose result is the tuple of the results of its children.
+    /// Creates a group whose result is a tuple of its children's results.
     ///
     /// The children may have different types. If one child fails or is canceled, the group fails and the other children
     /// are canceled.
     ///
     /// - Parameters:
     ///   - child: The operations to run.
-    ///   - width: The maximum number of children that run at the same time. The default is `nil`, which leaves the
-    ///     limit to the queue of the children.
+    ///   - width: The maximum number of children that run at the same time. The default is `nil`, in which case only
+    ///     the width of the children's queue limits the number.
     ///   - queue: The queue on which the children run. The default is `nil`, which uses the queue that holds the group.
     ///
     /// ```swift
@@ -72,15 +72,15 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
         }
     }
 
-    /// Creates a group whose result is the array of the results of its children, in the order of the children.
+    /// Creates a group whose result is an array of its children's results, in the order of the children.
     ///
     /// If one child fails or is canceled, the group fails and the other children are canceled.
     ///
     /// - Parameters:
     ///   - children: The operations to run. Children that you add later must also succeed, but the array does not
     ///     contain their results.
-    ///   - width: The maximum number of children that run at the same time. The default is `nil`, which leaves the
-    ///     limit to the queue of the children.
+    ///   - width: The maximum number of children that run at the same time. The default is `nil`, in which case only
+    ///     the width of the children's queue limits the number.
     ///   - queue: The queue on which the children run. The default is `nil`, which uses the queue that holds the group.
     public static func all<Value, Failure>(
         _ children: [TypedOperation<Value, Failure>], width: Int? = nil, on queue: QueueManager? = nil
@@ -88,7 +88,7 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
         .made(of: children, .failFast, width, queue) { _ in try children.map { try $0.resultInGroup() } }
     }
 
-    /// Creates a group that combines the results of its children into one result.
+    /// Creates a group that combines its children's results into one result.
     ///
     /// If one child fails or is canceled, the group fails and the other children are canceled.
     ///
@@ -100,10 +100,10 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
     /// - Parameters:
     ///   - children: The operations to run. Children that you add later must also succeed, but the group does not
     ///     combine their results.
-    ///   - width: The maximum number of children that run at the same time. The default is `nil`, which leaves the
-    ///     limit to the queue of the children.
+    ///   - width: The maximum number of children that run at the same time. The default is `nil`, in which case only
+    ///     the width of the children's queue limits the number.
     ///   - queue: The queue on which the children run. The default is `nil`, which uses the queue that holds the group.
-    ///   - combine: The closure that makes the group's result from the results of the children, in the order of the
+    ///   - combine: The closure that makes the group's result from the children's results, in the order of the
     ///     children. If all children succeed, the group calls the closure once, on any thread. The closure should
     ///     return quickly.
     public static func all<Value, Failure, Combined: Sendable>(
@@ -113,7 +113,7 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
         .made(of: children, .failFast, width, queue) { _ in combine(try children.map { try $0.resultInGroup() }) }
     }
 
-    /// Creates a group whose result is the array of the outcomes of its children, in the order of the children.
+    /// Creates a group whose result is an array of its children's outcomes, in the order of the children.
     ///
     /// The group cannot fail. If an operation cannot become a child, the array contains the operation's own outcome. If
     /// the operation has no outcome when the group ends, the array contains a cancellation with the code `groupRefused`
@@ -121,8 +121,8 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
     ///
     /// - Parameters:
     ///   - children: The operations to run.
-    ///   - width: The maximum number of children that run at the same time. The default is `nil`, which leaves the
-    ///     limit to the queue of the children.
+    ///   - width: The maximum number of children that run at the same time. The default is `nil`, in which case only
+    ///     the width of the children's queue limits the number.
     ///   - queue: The queue on which the children run. The default is `nil`, which uses the queue that holds the group.
     public static func outcomes<Value, Failure>(
         of children: [TypedOperation<Value, Failure>], width: Int? = nil, on queue: QueueManager? = nil
@@ -146,8 +146,8 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
     ///
     /// - Parameters:
     ///   - children: The operations to run.
-    ///   - width: The maximum number of children that run at the same time. The default is `nil`, which leaves the
-    ///     limit to the queue of the children.
+    ///   - width: The maximum number of children that run at the same time. The default is `nil`, in which case only
+    ///     the width of the children's queue limits the number.
     ///   - queue: The queue on which the children run. The default is `nil`, which uses the queue that holds the group.
     public static func firstSuccess<Value, Failure>(
         of children: [TypedOperation<Value, Failure>], width: Int? = nil, on queue: QueueManager? = nil
@@ -161,8 +161,8 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
     ///
     /// - Parameters:
     ///   - children: The operations to run.
-    ///   - width: The maximum number of children that run at the same time. The default is `nil`, which leaves the
-    ///     limit to the queue of the children.
+    ///   - width: The maximum number of children that run at the same time. The default is `nil`, in which case only
+    ///     the width of the children's queue limits the number.
     ///   - queue: The queue on which the children run. The default is `nil`, which uses the queue that holds the group.
     public static func race<Value, Failure>(
         _ children: [TypedOperation<Value, Failure>], width: Int? = nil, on queue: QueueManager? = nil
@@ -180,14 +180,14 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
     /// Creates a group whose result is an array with the results of the first `count` children that succeed, in the
     /// order of the children.
     ///
-    /// When `count` children have succeeded, the group cancels the other children. The group fails as soon as too few
-    /// of its children can still succeed.
+    /// When `count` children have succeeded, the group cancels the other children. The group fails as soon as fewer
+    /// than `count` of its children can still succeed.
     ///
     /// - Parameters:
     ///   - count: The number of children that must succeed.
     ///   - children: The operations to run.
-    ///   - width: The maximum number of children that run at the same time. The default is `nil`, which leaves the
-    ///     limit to the queue of the children.
+    ///   - width: The maximum number of children that run at the same time. The default is `nil`, in which case only
+    ///     the width of the children's queue limits the number.
     ///   - queue: The queue on which the children run. The default is `nil`, which uses the queue that holds the group.
     public static func quorum<Value, Failure>(
         _ count: Int, of children: [TypedOperation<Value, Failure>], width: Int? = nil, on queue: QueueManager? = nil

@@ -12,15 +12,15 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
     /// let sum = try await squares.run().reduce(0, +)
     /// ```
     ///
-    /// At any time, only slightly more operations than `width` exist. If one operation fails or is canceled, the group
-    /// fails. In this case, the error of the group contains the index of the element, counted from zero, and a
-    /// description of the element with at most 80 characters. The error describes only numbers, short plain strings,
-    /// and URLs without their query. For other elements, which may contain secrets, the error contains the name of the
-    /// type.
+    /// At any time, the number of operations that exist is only slightly greater than `width`. If one operation fails
+    /// or is canceled, the group fails. In this case, the error of the group contains the index of the element, counted
+    /// from zero, and a description of the element with at most 80 characters. The error describes only numbers, short
+    /// plain strings, and URLs without their query. For other elements, which may contain secrets, the error contains
+    /// the name of the element's type.
     ///
     /// - Parameters:
     ///   - elements: The elements, over which the group iterates once.
-    ///   - width: The maximum number of operations that run at the same time. A value below 1 counts as 1.
+    ///   - width: The maximum number of operations that run at the same time. A value below 1 is treated as 1.
     ///   - queue: The queue on which the operations run. The default is `nil`, which uses the queue that holds the
     ///     group.
     ///   - make: The closure that creates the operation for an element. The closure is called on any thread, but never
@@ -94,7 +94,7 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
     ///
     /// - Parameters:
     ///   - elements: The elements, over which the group iterates once.
-    ///   - width: The maximum number of operations that run at the same time. A value below 1 counts as 1.
+    ///   - width: The maximum number of operations that run at the same time. A value below 1 is treated as 1.
     ///   - queue: The queue on which the operations run. The default is `nil`, which uses the queue that holds the
     ///     group.
     ///   - make: The closure that creates the operation for an element. The closure is called on any thread, but never

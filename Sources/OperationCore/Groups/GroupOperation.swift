@@ -5,7 +5,7 @@ import Foundation
 
 /// An operation that combines child operations into one operation with one typed result.
 ///
-/// If one request needs the response of another, the code often consists of nested callbacks. Each level must track the
+/// If one request needs the response to another, the code often consists of nested callbacks. Each level must track the
 /// running requests and must pass on cancellations and errors manually. Instead, a group has a body. The body runs
 /// **children** from top to bottom and uses their results:
 ///
@@ -27,9 +27,9 @@ import Foundation
 /// ### The end of a group
 ///
 /// A group ends when its body has returned and all of its children have ended. Canceling the group cancels all
-/// operations in the group. After a cancellation, the outcome of the group is this cancellation, regardless of the
-/// outcomes of the children. Do not call `finish` on a group, because this call decides the outcome of the group
-/// without its children.
+/// operations in the group. After a cancellation, the group's outcome is this cancellation, regardless of the
+/// children's outcomes. Do not call `finish` on a group, because this call decides the outcome of the group without its
+/// children.
 ///
 /// ### The queue of the children
 ///
@@ -165,8 +165,8 @@ extension GroupOperation {
     /// contains a cancellation, the group is canceled.
     ///
     /// - Parameters:
-    ///   - width: The maximum number of children that run at the same time. The default is `nil`, which leaves the
-    ///     limit to the queue of the children.
+    ///   - width: The maximum number of children that run at the same time. The default is `nil`, in which case only
+    ///     the width of the children's queue limits the number.
     ///   - queue: The queue on which the children run. The default is `nil`, which uses the queue that holds the group.
     ///   - body: The closure that runs the children. The closure should respect the cancellation of its task.
     @_disfavoredOverload
@@ -182,8 +182,8 @@ extension GroupOperation {
     /// The body runs on one thread.
     ///
     /// - Parameters:
-    ///   - width: The maximum number of children that run at the same time. The default is `nil`, which leaves the
-    ///     limit to the queue of the children.
+    ///   - width: The maximum number of children that run at the same time. The default is `nil`, in which case only
+    ///     the width of the children's queue limits the number.
     ///   - queue: The queue on which the children run. The default is `nil`, which uses the queue that holds the group.
     ///   - body: The closure that runs the children.
     @_disfavoredOverload
@@ -213,8 +213,8 @@ extension GroupOperation where ErrorType == GroupFailure {
     /// names the child.
     ///
     /// - Parameters:
-    ///   - width: The maximum number of children that run at the same time. The default is `nil`, which leaves the
-    ///     limit to the queue of the children.
+    ///   - width: The maximum number of children that run at the same time. The default is `nil`, in which case only
+    ///     the width of the children's queue limits the number.
     ///   - queue: The queue on which the children run. The default is `nil`, which uses the queue that holds the group.
     ///   - body: The closure that runs the children. The closure should respect the cancellation of its task.
     public convenience init(
@@ -239,8 +239,8 @@ extension GroupOperation where ErrorType == GroupFailure {
     /// ```
     ///
     /// - Parameters:
-    ///   - width: The maximum number of children that run at the same time. The default is `nil`, which leaves the
-    ///     limit to the queue of the children.
+    ///   - width: The maximum number of children that run at the same time. The default is `nil`, in which case only
+    ///     the width of the children's queue limits the number.
     ///   - queue: The queue on which the children run. The default is `nil`, which uses the queue that holds the group.
     ///   - body: The closure that runs the children.
     public convenience init(

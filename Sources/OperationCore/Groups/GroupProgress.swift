@@ -72,7 +72,9 @@ extension GroupOperation {
         return self
     }
 
-    /// The progress of the group as a Foundation object, which you can show or add to the progress of a larger task.
+    /// A Foundation progress object that represents the progress of the group.
+    ///
+    /// You can display the object, or add it as a child to the progress object of a larger task.
     ///
     /// Read this property before the group ends. The group updates the object on the callback queue. The unit of the
     /// object is a ten-thousandth of the group's work. Canceling, pausing or resuming the object cancels, suspends or
@@ -86,10 +88,10 @@ extension GroupOperation {
         return progress
     }
 
-    /// Declares the expected total weight of all children, including those that you add later.
+    /// Declares the expected total weight of all children, including children that you add later.
     ///
-    /// If the total weight of the added children is larger, that weight counts instead. A group that you create with
-    /// `map` expects at least as many children as the `underestimatedCount` of its elements.
+    /// If the total weight of the added children is larger, the group uses that weight instead. A group that you create
+    /// with `map` expects at least as many children as the `underestimatedCount` of its elements.
     ///
     /// - Parameter weight: The expected total weight of all children.
     public func expect(totalWeight weight: Double) { engine.expect(weight) }
@@ -122,7 +124,7 @@ extension GroupOperation {
 }
 
 extension GroupScope {
-    /// Declares the expected total weight of all children, from which the group computes its progress.
+    /// Declares the expected total weight of all children, which the group uses to compute its progress.
     ///
     /// - Parameter weight: The expected total weight of all children.
     public func expect(totalWeight weight: Double) { engine.expect(weight) }

@@ -12,10 +12,10 @@ public struct GroupScope: Sendable {
     ///
     /// An operation that is in a queue or in a group, was started, or has ended does not become a child. The method
     /// then only waits for the operation, and the group does not cancel the operation. If you cancel the task that
-    /// awaits a child, for example a task of a task group in the body, the child is also canceled.
+    /// awaits a child, for example a child task in a task group in the body, the child is also canceled.
     ///
-    /// The body of another operation may also call this method. If that operation runs in this group and no slot of the
-    /// group's width is free, the child cannot begin before that operation has ended. The wait would never end, so the
+    /// The body of another operation may also call this method. If that operation runs in this group and the group has
+    /// reached its width, the child cannot begin before that operation has ended. The wait would never end, so the
     /// child is canceled with the cause `waitsForItself`.
     ///
     /// The body of the child inherits the task-local values and the priority of the task that calls this method.
@@ -49,7 +49,7 @@ public struct GroupScope: Sendable {
         }
     }
 
-    /// Runs a child while the calling thread waits and returns the child's result.
+    /// Runs a child, waits on the calling thread, and returns the child's result.
     ///
     /// The calling thread must be the thread of the synchronous body. A synchronous child runs on this thread. For any
     /// other child, the thread waits, and the group releases its slot in its queue during the wait.
@@ -72,7 +72,7 @@ public struct GroupScope: Sendable {
         try outcomeOnThread(of: child, terms: ChildTerms(weight: weight)).get()
     }
 
-    /// Runs a child while the calling thread waits and returns the child's result or throws an error that a closure
+    /// Runs a child, waits on the calling thread, and returns the child's result or throws an error that a closure
     /// creates from the child's failure.
     ///
     /// - Parameters:

@@ -10,7 +10,7 @@
 /// let sizes = try await pipeline.operation().run()
 /// ```
 ///
-/// A stage that is faster than the next stage waits for that stage. At most `buffer` results of a stage wait for the
+/// A stage that is faster than the next stage waits for that stage. At most `buffer` results from a stage wait for the
 /// next stage. Therefore, the widths and the buffers limit the number of elements in progress, regardless of the total
 /// number.
 ///
@@ -22,7 +22,8 @@ public struct OperationPipeline<Output: Sendable>: Sendable {
 
     /// Creates a pipeline that has no stages yet.
     ///
-    /// - Parameter elements: The elements, over which each group that you create from the pipeline iterates once.
+    /// - Parameter elements: The elements. Each group that you create from the pipeline iterates once over the
+    ///   elements.
     public init<Elements: Sequence & Sendable>(_ elements: Elements) where Elements.Element == Output {
         build = { next in
             PipelineSource(PipelineElements(SequenceFeed(elements)), count: elements.underestimatedCount, next)
@@ -49,8 +50,9 @@ public struct OperationPipeline<Output: Sendable>: Sendable {
     /// If the sequence throws an error, the group fails, and ``GroupFailure/sourceError`` contains the error. When the
     /// group is canceled or fails, the task is canceled immediately, and the group does not wait for the task.
     ///
-    /// - Parameter elements: The elements, over which each group that you create from the pipeline iterates once. If
-    ///   the sequence can be read only once, like an `AsyncStream`, create only one group from the pipeline.
+    /// - Parameter elements: The elements. Each group that you create from the pipeline iterates once over the
+    ///   elements. If the sequence can be read only once, like an `AsyncStream`, create only one group from the
+    ///   pipeline.
     public init<Elements: AsyncSequence & Sendable>(_ elements: Elements) where Elements.Element == Output {
         build = { next in
             let reader = ElementReader(elements, limit: next.width)
@@ -63,10 +65,10 @@ public struct OperationPipeline<Output: Sendable>: Sendable {
     /// Returns a pipeline with an additional stage.
     ///
     /// - Parameters:
-    ///   - width: The maximum number of operations of this stage that run at the same time. A value below 1 counts as
-    ///     1.
-    ///   - buffer: The maximum number of results of this stage that wait for the next stage. The default is `1`, and a
-    ///     negative value counts as zero.
+    ///   - width: The maximum number of operations in this stage that run at the same time. A value below 1 is treated
+    ///     as 1.
+    ///   - buffer: The maximum number of results from this stage that wait for the next stage. The default is `1`, and
+    ///     a negative value is treated as zero.
     ///   - make: The closure that creates an operation from a result of the previous stage, or from an element if this
     ///     is the first stage. The closure is called on any thread, but never on several threads at the same time.
     public func stage<Value, Failure>(
@@ -84,7 +86,7 @@ public struct OperationPipeline<Output: Sendable>: Sendable {
     /// Creates a group that passes the elements through the stages and collects the results of the last stage in the
     /// order of the elements.
     ///
-    /// If an operation of a stage fails or is canceled, the group fails.
+    /// If an operation in a stage fails or is canceled, the group fails.
     ///
     /// - Parameter queue: The queue on which the operations run. The default is `nil`, which uses the queue that holds
     ///   the group.

@@ -11,9 +11,9 @@
 /// for id in 1...3 { print(try await plan.operation(for: id).run()) }
 /// ```
 ///
-/// Each step is a closure that creates an operation from an input. The operation may be a group, or the group of a
-/// pipeline, as in `then { names in OperationPipeline(names)… .operation() }`. Conversely, a stage of a pipeline or a
-/// map can run a plan, as in `stage(width: 4) { plan.operation(for: $0) }`.
+/// Each step is a closure that creates an operation from an input. The operation may be a group, including a group that
+/// a pipeline creates, as in `then { names in OperationPipeline(names)… .operation() }`. Conversely, a stage in a
+/// pipeline or a map can run a plan, as in `stage(width: 4) { plan.operation(for: $0) }`.
 ///
 /// A plan does not run or hold any operations. Each call to ``operation(for:width:on:)`` creates new operations.
 public struct OperationPlan<Input: Sendable, Output: Sendable>: Sendable {
@@ -31,12 +31,12 @@ public struct OperationPlan<Input: Sendable, Output: Sendable>: Sendable {
 
     /// Creates a group that performs the plan with an input.
     ///
-    /// If the operation of a step fails or is canceled, the group fails. The error of the group names this operation.
+    /// If a step's operation fails or is canceled, the group fails. The error of the group names this operation.
     ///
     /// - Parameters:
     ///   - input: The input of the plan.
-    ///   - width: The maximum number of operations that run at the same time. The default is `nil`, which leaves the
-    ///     limit to the queue of the operations.
+    ///   - width: The maximum number of operations that run at the same time. The default is `nil`, in which case only
+    ///     the width of the operations' queue limits the number.
     ///   - queue: The queue on which the operations run. The default is `nil`, which uses the queue that holds the
     ///     group.
     public func operation(
@@ -83,7 +83,7 @@ extension OperationPlan {
 
 // Plans at the same time.
 extension OperationPlan {
-    /// Returns a plan that runs both plans at the same time with the same input.
+    /// Returns a plan that runs this plan and another plan at the same time with the same input.
     ///
     /// If one plan fails, the other plan is canceled. The result is a tuple of both results.
     ///

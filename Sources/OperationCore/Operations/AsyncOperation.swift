@@ -61,7 +61,7 @@ open class AsyncOperation<ResultType: Sendable, ErrorType: Error>: TypedOperatio
     /// object that can stop the work, and then check `isCancelled`.
     ///
     /// OperationKit does not call this method if the body never begins. For example, the body does not begin if the
-    /// operation was canceled before it started, or if the rule of an input canceled it.
+    /// operation was canceled before it started, or if the rule for an input canceled it.
     ///
     /// - Parameter cause: The cause of the cancellation.
     open func didCancel(because cause: CancellationCause) {}
@@ -94,13 +94,13 @@ open class AsyncOperation<ResultType: Sendable, ErrorType: Error>: TypedOperatio
     /// The operation keeps its slot in its queue, and its timeout is paused. The operation calls ``didSuspend()``. If
     /// the class does not override ``didSuspend()``, the work continues.
     ///
-    /// - Returns: `false` if the operation is not executing. The method has no effect in this case.
+    /// - Returns: `true` if the operation was executing. Otherwise, the method has no effect and returns `false`.
     @discardableResult
     public final func suspend() -> Bool { suspendExecution() }
 
     /// Resumes the operation if it is suspended.
     ///
-    /// - Returns: `false` if the operation is not suspended. The method has no effect in this case.
+    /// - Returns: `true` if the operation was suspended. Otherwise, the method has no effect and returns `false`.
     @discardableResult
     public final func resume() -> Bool { resumeExecution() }
 

@@ -4,7 +4,7 @@
 /// A protocol that provides members to every operation and lets a subclass declare properties with the same names.
 ///
 /// Unlike a member of a superclass, a member of a protocol extension does not prevent your subclass from having a
-/// property of the same name. ``ManagedOperation`` is the only type that declares conformance, so all operations of
+/// property with the same name. ``ManagedOperation`` is the only type that declares conformance, so all operations from
 /// this package conform.
 public protocol CommonOperationMembers: ManagedOperation {}
 

@@ -3,7 +3,7 @@
 
 import Foundation
 
-/// Adds edges between operations of this package, and refuses those that would close a cycle.
+/// Adds edges between operations from this package, and refuses those that would close a cycle.
 ///
 /// Only adding an edge needs to look at more than two operations. It is done under the lock of the part of the graph to
 /// which the two belong (``DependencyComponent``). That part keeps its operations in an order (``DependencyOrder``). An
@@ -172,7 +172,7 @@ extension ManagedOperation {
     }
 }
 
-/// The node of an operation of this package, which knows the operation to notify.
+/// The node of an operation from this package, which knows the operation to notify.
 final class OperationNode: DependencyNode, @unchecked Sendable {
     // Sendable: the listener is only touched under the lock of the links.
 

@@ -15,7 +15,7 @@ extension ManagedOperation {
         return (original.storage.withLock { $0.machine.stateBeforeConversion }, nil)
     }
 
-    /// A description of the state, which is "succeeded" for a result and "failed" for an error.
+    /// A description of the operation's state, such as "succeeded", "failed" or "executing".
     public final var stateDescription: String {
         switch stateAndEnding {
         case (.finished, .success): "succeeded"

@@ -10,7 +10,7 @@ import Foundation
 ///
 /// You cannot subclass this class directly. Subclass ``AsyncOperation`` or ``SyncOperation`` instead.
 ///
-/// The superclass is `Foundation.Operation`, so an operation of this package runs in any `OperationQueue`. The class
+/// The superclass is `Foundation.Operation`, so an operation from this package runs in any `OperationQueue`. The class
 /// has its own implementation of state, dependencies, cancellation, waiting and `completionBlock`.
 open class ManagedOperation: Operation, @unchecked Sendable {
     // Sendable: all mutable state is in `storage`, protected by its lock.
@@ -164,13 +164,13 @@ open class ManagedOperation: Operation, @unchecked Sendable {
     /// Runs the body on the calling thread.
     package func runBody() { main() }
 
-    /// A Boolean value that indicates whether the body takes only a moment and calls no code of the user.
+    /// A Boolean value that indicates whether the body takes only a moment and calls no user code.
     ///
     /// The queue holds its lock when it reads this value.
     @_spi(Subclassing) open var isBodyBrief: Bool { false }
 
     /// A Boolean value that indicates whether a task can run the body, because the body takes only a moment, does not
-    /// block, and calls no code of the user.
+    /// block, and calls no user code.
     @_spi(Subclassing) open var beginsInTask: Bool { false }
 
     /// Stops the body of an operation that was canceled while it ran.
@@ -252,8 +252,8 @@ open class ManagedOperation: Operation, @unchecked Sendable {
 
     /// A Boolean value that indicates whether the operation has ended and its queue and dependents were notified.
     ///
-    /// The value is not `true` before the operation is started, with one exception. A child of a group that is canceled
-    /// together with the group ends without being started.
+    /// The value is not `true` before the operation is started, with one exception. A child that is canceled together
+    /// with its group ends without being started.
     public final override var isFinished: Bool { core.withLock { $0.machine.isFinished } }
 
     /// A Boolean value that indicates whether the operation may begin, because its dependencies have ended or because
@@ -359,7 +359,7 @@ open class ManagedOperation: Operation, @unchecked Sendable {
         addReportedDependency(on: operation)
     }
 
-    /// Removes the dependency of this operation on another operation.
+    /// Removes this operation's dependency on another operation.
     ///
     /// This method has no effect if the operation does not depend on the other operation.
     public final override func removeDependency(_ operation: Operation) {

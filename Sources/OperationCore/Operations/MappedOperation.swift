@@ -15,9 +15,9 @@ import Foundation
 /// OperationQueue().addOperation(text)
 /// ```
 ///
-/// A mapped operation has no body. It starts and ends together with its original. If you start the mapped operation or
-/// add it to a queue or to a group, you start or add the original. Add only one of the two operations. A
-/// ``QueueManager`` or a group refuses the other operation.
+/// A mapped operation has no body. It starts and ends together with its original. If you start the mapped operation, or
+/// add it to a queue or a group, OperationKit starts or adds the original instead. Add only one of the two operations.
+/// A ``QueueManager`` or a group refuses the other operation.
 ///
 /// - The original and every operation mapped from it start, suspend, resume and end together. They have the same name,
 ///   dependencies, priority, quality of service, timeout, deadline, delay, conditions, categories, throttle and owner.
@@ -32,9 +32,9 @@ import Foundation
 ///   way, `mapOutcome` can convert a timeout of the original to an error.
 /// - If you call `finish` on a mapped operation, the result or error that you pass replaces the outcome of the
 ///   conversion. The original is not affected, and a later `cancel()` on the mapped operation has no effect.
-/// - On Linux, if you pass a mapped operation to `addDependency(_:)` of a plain `Foundation.Operation`, pass a value of
-///   its own type and not of the type `Operation`. Otherwise, the plain operation begins only if you started exactly
-///   this mapped operation, or added it to a queue or a group.
+/// - On Linux, if you pass a mapped operation to the `addDependency(_:)` method of a plain `Foundation.Operation`, pass
+///   a value of its own type and not of the type `Operation`. Otherwise, the plain operation begins only if you started
+///   exactly this mapped operation, or added it to a queue or a group.
 ///
 /// A mapped operation keeps its original alive. After a mapped operation is started, the original also keeps the mapped
 /// operation alive until both have ended. If a started mapped operation never ends, neither operation is freed.

@@ -4,7 +4,7 @@
 import Dispatch
 import Synchronization
 
-/// A namespace for process-wide settings of operations that do not have their own settings.
+/// A namespace for process-wide settings that apply to operations without their own settings.
 public enum OperationDefaults {
     private static let chosenQueue = Locked(DispatchQueue.main)
     private static let isChosen = Atomic(false)

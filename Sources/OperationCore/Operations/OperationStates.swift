@@ -3,8 +3,8 @@
 
 /// An asynchronous sequence of the states of an operation, beginning with the current state.
 ///
-/// The sequence ends after `finished` or `cancelled`. The sequence contains each change of state exactly once. An
-/// iterator does not keep the operation alive. If the operation is freed, the iteration ends.
+/// The sequence ends after `finished` or `cancelled`. The sequence contains each state change exactly once. An iterator
+/// does not keep the operation alive. If the operation is freed, the iteration ends.
 public struct OperationStates: AsyncSequence, Sendable {
     let operation: ManagedOperation
 

@@ -52,7 +52,7 @@ open class SyncOperation<ResultType: Sendable, ErrorType: Error>: TypedOperation
     ///
     /// If another thread cancels the operation while it begins, the method may be called just before `main()`.
     /// OperationKit does not call this method if the body never begins. For example, the body does not begin if the
-    /// operation was canceled before it started, or if the rule of an input canceled it.
+    /// operation was canceled before it started, or if the rule for an input canceled it.
     ///
     /// - Parameter cause: The cause of the cancellation.
     open func didCancel(because cause: CancellationCause) {}

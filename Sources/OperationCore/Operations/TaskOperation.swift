@@ -17,7 +17,7 @@ import Foundation
 /// answer.start()
 /// ```
 ///
-/// If you cancel the operation, the task of the closure is also canceled.
+/// If you cancel the operation, the task that runs the closure is also canceled.
 ///
 /// The closure inherits the task-local values and the priority of the task that calls ``TypedOperation/run()``,
 /// ``GroupScope/run(_:weight:)`` or `start()`. If a queue starts the operation and no task called one of these methods,

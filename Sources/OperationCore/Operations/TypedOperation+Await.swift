@@ -5,20 +5,21 @@ import Foundation
 
 // These members are in the protocol and not in the class, so that a subclass may have its own property named `value`.
 extension ResultOperation {
-    /// The result of the operation, after the outcome is decided.
+    /// The result of the operation, which is available after the outcome is decided.
     ///
-    /// An access does not start the operation. The access waits until the outcome is decided. If the operation fails or
-    /// is canceled, the access throws an ``OperationFailure``. If you cancel the waiting task, the operation is
-    /// canceled, too.
+    /// Reading this property waits until the outcome is decided, but does not start the operation. If the operation
+    /// fails or is canceled, the property throws an ``OperationFailure``. If you cancel the waiting task, the operation
+    /// is also canceled.
     public var value: ResultType {
         get async throws(OperationFailure<ErrorType>) { try await finalOutcome.get() }
     }
 }
 
 extension TypedOperation {
-    /// The outcome of the operation, after the outcome is decided.
+    /// The final outcome of the operation.
     ///
-    /// An access waits until the outcome is decided. If you cancel the waiting task, the operation is canceled, too.
+    /// Reading this property waits until the outcome is decided. If you cancel the waiting task, the operation is also
+    /// canceled.
     ///
     /// If a body awaits its own operation, a group that contains the operation, or another operation that cannot end
     /// before the body does, the wait would never end. The body then receives a cancellation with the cause
@@ -54,12 +55,12 @@ extension TypedOperation {
 
     /// Starts the operation, waits until its outcome is decided, and returns its result.
     ///
-    /// The body begins on a global queue. However, on Linux, a request without a body begins on the thread of the
-    /// calling task if it has no hook, observer or dependency. If an endpoint decodes a response of at most 64 KiB, the
+    /// The body begins on a global queue. However, on Linux, a request without a body begins on the calling task's
+    /// thread if it has no hook, observer or dependency. If an endpoint decodes a response of at most 64 KiB, the
     /// waiting task can also decode the response. In this case, the result type's initializers inherit the task-local
     /// values of the task, and this method returns only after the decoding, even if the operation is canceled earlier.
     ///
-    /// If you cancel the waiting task, the operation is canceled, too. If the task is already canceled, the body never
+    /// If you cancel the waiting task, the operation is also canceled. If the task is already canceled, the body never
     /// begins.
     ///
     /// The body inherits the task-local values and the priority of the task that calls this method. The same is true if
@@ -123,7 +124,7 @@ extension TypedOperation {
     /// - a closure in `DispatchQueue.main`
     /// - an operation in `OperationQueue.main`
     ///
-    /// However, a timeout or a deadline of the operation ends the wait. Only a ``MainQueueOperation`` that is not in
+    /// However, the operation's timeout or deadline ends the wait. Only a ``MainQueueOperation`` that is not in
     /// `OperationQueue.main` runs while the main thread waits.
     ///
     /// If a body calls this method and the operation cannot end before the body returns, the method throws a
@@ -135,7 +136,7 @@ extension TypedOperation {
     /// compiler rejects a call in an async function, but cannot detect a call through a synchronous function.
     ///
     /// In the synchronous body of a group, this method makes the operation a child of the group, as
-    /// ``GroupScope/perform(_:weight:)`` does. The operation occupies a slot of the group's width. Canceling the group
+    /// ``GroupScope/perform(_:weight:)`` does. The operation counts toward the group's width. Canceling the group
     /// cancels the operation, and the group does not end before the operation.
     ///
     /// In the async body of a group, the method throws a cancellation with the cause `groupRefused` and does not start

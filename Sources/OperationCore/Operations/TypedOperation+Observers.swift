@@ -64,7 +64,7 @@ public struct OutcomeObservation: Sendable {
         self.id = id
     }
 
-    /// Removes the observer if it was not called yet.
+    /// Removes the observer if it has not been called yet.
     public func cancel() {
         if let id { operation?.removeObserver(id) }
     }

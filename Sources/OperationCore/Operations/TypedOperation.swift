@@ -116,8 +116,8 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
     ///
     /// The operation chooses the queue when it enqueues a handler.
     ///
-    /// Use a serial queue. On a concurrent queue, handlers and progress reports have no order. A closure for a progress
-    /// report may still run when the next report or a handler is called.
+    /// Use a serial queue. On a concurrent queue, handlers and progress reports have no order. A progress closure may
+    /// still be running when the next progress report arrives or a handler is called.
     ///
     /// If your program has no main run loop, like a service on Linux, handlers on the main queue are never called and
     /// keep their operations alive. In this case, set another queue.
@@ -319,7 +319,7 @@ public protocol ResultOperation: ManagedOperation {
 
     /// The outcome of the operation.
     ///
-    /// An access waits until the outcome is decided.
+    /// Reading this property waits until the outcome is decided.
     var finalOutcome: OperationOutcome<ResultType, ErrorType> { get async }
 }
 

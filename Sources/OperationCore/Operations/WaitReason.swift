@@ -38,7 +38,7 @@ public struct WaitReason: Sendable, Hashable, CustomStringConvertible {
 
     /// The kind of event for which the operation waits.
     public let kind: Kind
-    /// The reason as part of a sentence, such as "waiting for the network".
+    /// A description of the reason that can be part of a sentence, such as "waiting for the network".
     public let description: String
 
     package init(_ kind: Kind, _ description: String) {

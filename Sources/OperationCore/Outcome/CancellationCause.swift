@@ -146,12 +146,11 @@ extension CancellationCause {
         public static let noResult = Code("noResult")
         /// The Swift task that awaited the operation was canceled.
         public static let taskCancelled = Code("taskCancelled")
-        /// A body called a method that waits, but the maximum number of bodies were already waiting and blocking
-        /// threads.
+        /// A body called a method that waits, but too many bodies were already waiting and blocking threads.
         public static let tooManyWaits = Code("tooManyWaits")
         /// A body called a method that waits for an operation that cannot end before the body has returned.
         public static let waitsForItself = Code("waitsForItself")
-        /// The queue of the operation was shut down before the operation ended.
+        /// The operation's queue was shut down before the operation ended.
         public static let shutDown = Code("shutDown")
         /// The group that contains the operation was canceled.
         public static let groupCancelled = Code("groupCancelled")
@@ -172,7 +171,7 @@ extension CancellationCause {
 }
 
 extension CancellationCause {
-    /// The cause of a cancellation by a call to `cancel()`.
+    /// A cause that indicates that a call to `cancel()` canceled the operation.
     public static let requested = CancellationCause(code: .requested, message: "The operation was canceled.")
 
     /// Returns a cause with the code `requested` and your own message.
@@ -182,11 +181,11 @@ extension CancellationCause {
         CancellationCause(code: .requested, message: reason)
     }
 
-    /// The cause of an operation that was canceled because the task that awaited it was canceled.
+    /// A cause that indicates that the task that awaited the operation was canceled.
     public static let taskCancelled = CancellationCause(
         code: .taskCancelled, message: "The operation was canceled because the task that awaited it was canceled.")
 
-    /// The cause of an operation that was canceled because its body threw a `CancellationError`.
+    /// A cause that indicates that the operation's body threw a `CancellationError`.
     public static let bodyCancelled = CancellationCause(
         code: .bodyCancelled, message: "The operation was canceled because its body threw CancellationError.")
 

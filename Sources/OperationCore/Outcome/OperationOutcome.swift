@@ -5,11 +5,11 @@ import Foundation
 
 /// The outcome of an operation, which is a result, an error or a cancellation.
 ///
-/// Each operation has exactly one outcome. If an event outside the operation's work ends the operation, such as a
-/// timeout or a failed dependency, the outcome is a cancellation with a ``CancellationCause``. The outcome is also a
+/// Each operation has exactly one outcome. If an event outside the operation's work, such as a timeout or a failed
+/// dependency, ends the operation, the outcome is a cancellation with a ``CancellationCause``. The outcome is also a
 /// cancellation if the work ends without a result or an error.
 ///
-/// The author of the operation chooses the type of the error. You can use your own error type. The operations of this
+/// The author of the operation chooses the type of the error. You can use your own error type. The operations from this
 /// package use types such as ``FileOperationError``.
 ///
 /// No more cases will be added.
@@ -55,7 +55,7 @@ extension OperationOutcome {
 
 /// An error that contains the error of an operation or the cause of its cancellation.
 ///
-/// The property `value` and the methods `run()` and `startAndWait()` throw this error. If the `ErrorType` of an
+/// The `value` property and the `run()` and `startAndWait()` methods throw this error. If the `ErrorType` of an
 /// operation is `Never`, the only possible case is `cancelled`, and the compiler does not require code for the other
 /// case.
 ///

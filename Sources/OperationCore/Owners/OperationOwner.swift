@@ -128,7 +128,7 @@ extension OperationOwner {
 
     /// Sets the owner of an operation, which may be a plain `Foundation.Operation`.
     ///
-    /// For an operation of this package, this method has the same effect as setting its `owner`. This method does not
+    /// For an operation from this package, this method has the same effect as setting its `owner`. This method does not
     /// keep a plain `Foundation.Operation` alive. Some time after the plain operation has finished, OperationKit
     /// removes its owner. OperationKit checks whether the owner of a plain operation is gone only if the operation is
     /// in a ``QueueManager``.
@@ -151,8 +151,8 @@ extension OperationOwner {
 extension OperationQueue {
     /// Cancels the operations in this queue that belong to an object.
     ///
-    /// Foundation can only list all operations of a queue, so the cost of the call depends on the number of operations
-    /// in the queue.
+    /// Foundation provides only a list of all operations in a queue, so the cost of the call depends on the number of
+    /// operations in the queue.
     ///
     /// - Parameters:
     ///   - object: The owner, which is compared by identity.
@@ -207,7 +207,7 @@ extension OperationQueue {
 public final class OperationOwnerToken: Sendable {
     private let reference: OwnerReference?
 
-    /// Creates a token that is the owner of the operations.
+    /// Creates a token that is the owner of the operations that it cancels.
     public init() { reference = nil }
 
     /// Creates a token for the operations that belong to an object that holds the token.

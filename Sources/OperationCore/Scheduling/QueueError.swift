@@ -52,7 +52,7 @@ public struct QueueError: Error, Sendable, Equatable, CustomStringConvertible {
         public static let notListed = Code("notListed")
         /// The operation would wait for another operation that already waits for it.
         public static let cycle = Code("cycle")
-        /// An operation of the chain cannot depend on the operation before it.
+        /// An operation in the chain cannot depend on the operation before it.
         public static let chain = Code("chain")
     }
 }

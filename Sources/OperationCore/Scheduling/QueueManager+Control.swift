@@ -8,8 +8,8 @@ extension QueueManager {
     /// The maximum number of operations that the queue runs at the same time, or `nil` for no maximum.
     ///
     /// You may change the width at any time. If you reduce the width below the number of running operations, no
-    /// operation begins until enough operations have ended. A value below one counts as one. To validate a number from
-    /// outside the program, use ``setWidth(_:)``.
+    /// operation begins until enough operations have ended. A value below one is treated as one. To validate a number
+    /// from outside the program, use ``setWidth(_:)``.
     public var width: Int? {
         get { engine.state.withLock { $0.machine.width == .max ? nil : $0.machine.width } }
         set {
@@ -32,10 +32,11 @@ extension QueueManager {
         self.width = width
     }
 
-    /// The queue on which the operations of this queue call their handlers.
+    /// The dispatch queue on which the operations in this queue call their handlers.
     ///
-    /// The default is `nil`, which uses ``OperationDefaults/callbackQueue``. A callback queue of the operation, of its
-    /// base or of a group that contains it takes precedence. See ``TypedOperation/callbackQueue``.
+    /// The default is `nil`, which uses ``OperationDefaults/callbackQueue``. A callback queue that is set on the
+    /// operation, on its base or on a group that contains the operation takes precedence. See
+    /// ``TypedOperation/callbackQueue``.
     public var callbackQueue: DispatchQueue? {
         get { engine.callbackQueue }
         set { engine.callbackQueue = newValue }
@@ -49,7 +50,7 @@ extension QueueManager {
     /// Setting the property changes only your own suspension of the queue. Therefore, do not save the value and restore
     /// it later. ``isSuspendedByUser`` contains the value that you set.
     ///
-    /// If you cancel an operation of this package while the queue is suspended, the operation still ends. A plain
+    /// If you cancel an operation from this package while the queue is suspended, the operation still ends. A plain
     /// `Foundation.Operation` ends when the queue resumes.
     public var isSuspended: Bool {
         get { engine.state.withLock { $0.machine.isSuspended } }
@@ -72,7 +73,7 @@ extension QueueManager {
     /// The maximum number of operations and closures in the queue that have not ended.
     ///
     /// The default is `nil`, which sets no maximum. If the queue is full, `add` throws an error with the code `full`,
-    /// and `addWhenThereIsRoom` waits. A value below one counts as one.
+    /// and `addWhenThereIsRoom` waits. A value below one is treated as one.
     public var capacity: Int? {
         get { engine.state.withLock { $0.capacity == .max ? nil : $0.capacity } }
         set { engine.applyAfterReclaiming { state, _ in state.capacity = newValue.map { max($0, 1) } ?? .max } }
@@ -81,7 +82,7 @@ extension QueueManager {
     /// The number of more urgent operations and closures that may begin before a less urgent one begins.
     ///
     /// This limit ensures that less urgent operations do not wait forever if many urgent operations are added. The
-    /// default is 32. Set the value to `nil` to disable the limit. A value below one counts as one.
+    /// default is 32. Set the value to `nil` to disable the limit. A value below one is treated as one.
     public var ageing: Int? {
         get { engine.state.withLock { $0.machine.ageing } }
         set { engine.applyAfterReclaiming { state, _ in state.machine.ageing = newValue.map { max($0, 1) } } }
@@ -113,8 +114,8 @@ extension QueueManager {
 
     /// Waits until all operations and closures in the queue have ended, or until the waiting task is canceled.
     ///
-    /// Do not await this method in an operation of the queue. The operation would wait for itself until you cancel the
-    /// operation. OperationKit reports a notice of the kind `waitsForItself` in this case.
+    /// Do not await this method in an operation that the queue runs. The operation would wait for itself until you
+    /// cancel the operation. OperationKit reports a notice of the kind `waitsForItself` in this case.
     public func drained() async {
         if engine.isRunningCaller {
             OperationDiagnostics.report(.waitsForItself, by: name, QueueError.waitsForItself(name).message)
@@ -132,7 +133,7 @@ extension QueueManager {
     /// - Parameters:
     ///   - grace: The duration for which running and waiting operations may continue before they are canceled.
     ///   - clock: The clock that measures the grace period. The default is the system clock.
-    /// - Returns: The operations that were canceled because they had not ended in the grace period, including plain
+    /// - Returns: The operations that were canceled because they had not ended within the grace period, including plain
     ///   `Foundation.Operation` objects.
     @discardableResult
     public func shutDown(grace: Duration, clock: any OperationClock = .system) async -> [Operation] {

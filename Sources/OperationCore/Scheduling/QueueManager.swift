@@ -17,13 +17,13 @@ import Foundation
 ///
 /// Use this class instead of `OperationQueue`. The cost per operation does not grow with the number of operations. The
 /// queue provides lists of the operations that wait, run or have failed. The queue accepts any `Foundation.Operation`
-/// and runs the operations of this package faster than plain operations.
+/// and runs the operations from this package faster than plain operations.
 ///
 /// ### Threads
 ///
-/// Bodies run on threads of the package. The number of threads is the number of cores, or the width of the queue if the
-/// width is smaller. An asynchronous operation occupies its slot in the queue until it ends, but occupies a thread only
-/// while `main()` runs.
+/// Bodies run on threads that the package manages. The number of threads is the number of cores, or the width of the
+/// queue if the width is smaller. An asynchronous operation occupies its slot in the queue until it ends, but occupies
+/// a thread only while `main()` runs.
 ///
 /// If a body waits in a call to this package, such as `startAndWait()` or `waitUntilFinished()`, the body releases its
 /// slot during the wait. Another thread then immediately runs other operations, up to ``threadLimit`` threads in the
@@ -54,7 +54,7 @@ public final class QueueManager: Sendable {
     /// - Parameters:
     ///   - name: The name of the queue, for example for errors and diagrams. The default is `"unnamed"`.
     ///   - width: The maximum number of operations that run at the same time. The default is `nil`, which sets no
-    ///     maximum. A value below one counts as one.
+    ///     maximum. A value below one is treated as one.
     public convenience init(_ name: String = "unnamed", width: Int? = nil) {
         self.init(engine: QueueEngine(name: name, width: width.map { max($0, 1) }))
     }
@@ -76,7 +76,7 @@ public final class QueueManager: Sendable {
 
 // Adding operations.
 extension QueueManager {
-    /// Adds an operation of this package to the queue.
+    /// Adds an operation from this package to the queue.
     ///
     /// - Throws: A ``QueueError`` if the operation is already in a queue or a group, was started or has ended. The
     ///   method also throws this error if the queue is full or was shut down.
@@ -114,7 +114,7 @@ extension QueueManager {
     ///   - priority: The priority of the closure in the queue. The default is `.normal`.
     ///   - name: The name of the closure, for example for diagrams. The default is `nil`, which uses the name
     ///     "closure".
-    ///   - body: The closure to run on a thread of the package.
+    ///   - body: The closure to run on one of the package's threads.
     /// - Throws: A ``QueueError`` if the queue is full or was shut down.
     public func add(
         priority: Operation.QueuePriority = .normal, name: String? = nil, _ body: @escaping @Sendable () -> Void
@@ -140,27 +140,27 @@ extension QueueManager {
     /// The closure begins after all earlier operations and closures in the queue have ended. All later operations and
     /// closures begin after this closure has ended.
     ///
-    /// - Parameter body: The closure to run on a thread of the package.
+    /// - Parameter body: The closure to run on one of the package's threads.
     /// - Throws: A ``QueueError`` if the queue is full or was shut down.
     public func addBarrier(_ body: @escaping @Sendable () -> Void) throws(QueueError) {
         try engine.add(closure: body, level: .normal, isBarrier: true)
     }
 
-    /// A rule that determines whether the rest of a chain runs after an operation of the chain fails or is canceled.
+    /// A rule that determines whether the rest of a chain runs after an operation in the chain fails or is canceled.
     ///
     /// Future versions may add cases.
     public enum ChainRule: Sendable {
-        /// The queue cancels the remaining operations of the chain.
+        /// The queue cancels the remaining operations in the chain.
         case stopAtFailure
-        /// The queue still runs the remaining operations of the chain.
+        /// The queue still runs the remaining operations in the chain.
         case runThrough
     }
 
     /// Adds operations that run one after another in the order of the array.
     ///
     /// - Parameters:
-    ///   - operations: The operations of the chain.
-    ///   - rule: The rule that applies if an operation of the chain fails or is canceled. The default is
+    ///   - operations: The operations in the chain.
+    ///   - rule: The rule that applies if an operation in the chain fails or is canceled. The default is
     ///     ``ChainRule/stopAtFailure``.
     /// - Throws: A ``QueueError`` if an operation cannot be added, or cannot depend on the operation before it. In this
     ///   case, the queue adds none of the operations and creates no dependencies.
@@ -284,7 +284,7 @@ extension QueueManager {
 // Waiting callers are notified in the order of their calls, and their slots are reserved from then on. For a caller
 // that adds several operations, the queue reserves slots as they become free.
 extension QueueManager {
-    /// Adds an operation of this package as soon as the queue has space for it.
+    /// Adds an operation from this package as soon as the queue has space for it.
     ///
     /// The method waits while the queue has reached its ``capacity``. The queue reserves space for waiting callers in
     /// the order of their calls.
@@ -327,7 +327,7 @@ extension QueueManager {
     ///   - priority: The priority of the closure in the queue. The default is `.normal`.
     ///   - name: The name of the closure, for example for diagrams. The default is `nil`, which uses the name
     ///     "closure".
-    ///   - body: The closure to run on a thread of the package.
+    ///   - body: The closure to run on one of the package's threads.
     /// - Throws: A ``QueueError`` for the same reasons as `add`. If the calling task is canceled while it waits, the
     ///   code is `cancelled`.
     public func addWhenThereIsRoom(
@@ -374,7 +374,7 @@ extension QueueManager {
     ///
     /// The closure waits for the operations and closures that were added before the queue had space for it.
     ///
-    /// - Parameter body: The closure to run on a thread of the package.
+    /// - Parameter body: The closure to run on one of the package's threads.
     /// - Throws: A ``QueueError`` for the same reasons as `add`. If the calling task is canceled while it waits, the
     ///   code is `cancelled`.
     public func addBarrierWhenThereIsRoom(_ body: @escaping @Sendable () -> Void) async throws(QueueError) {
@@ -387,8 +387,8 @@ extension QueueManager {
     /// them.
     ///
     /// - Parameters:
-    ///   - operations: The operations of the chain.
-    ///   - rule: The rule that applies if an operation of the chain fails or is canceled. The default is
+    ///   - operations: The operations in the chain.
+    ///   - rule: The rule that applies if an operation in the chain fails or is canceled. The default is
     ///     ``ChainRule/stopAtFailure``.
     /// - Throws: A ``QueueError`` for the same reasons as ``addChain(_:_:)``. The code is `full` if there are more
     ///   operations than the capacity of the queue. If the calling task is canceled while it waits, the code is

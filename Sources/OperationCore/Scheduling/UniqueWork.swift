@@ -151,7 +151,8 @@ extension ManagedOperation {
 
 /// A policy that determines which operations run if several operations in a queue have the same key.
 ///
-/// An *existing operation* was added with the key and has not ended. See ``QueueManager/addUnique(_:key:policy:)``.
+/// An *existing operation* is an operation that was added with the key and has not ended. See
+/// ``QueueManager/addUnique(_:key:policy:)``.
 public struct UniqueWorkPolicy: Sendable, Hashable, CustomStringConvertible {
     enum Kind: String { case keep, replace, append }
 
@@ -315,12 +316,12 @@ extension QueueManager {
     /// try queue.addUnique(upload, key: "upload", policy: .keep)
     /// ```
     ///
-    /// An *existing operation* was added with the key, under any policy, and has not ended. The policy decides what
-    /// happens to the existing operations and to the new operation.
+    /// An *existing operation* is an operation that was added with the key, under any policy, and has not ended. The
+    /// policy decides what happens to the existing operations and to the new operation.
     ///
     /// - Parameters:
     ///   - operation: The operation to add.
-    ///   - key: Any hashable value, which applies to this queue only. The queue holds a lock while it calls the key's
+    ///   - key: Any hashable value. The key applies only to this queue. The queue holds a lock while it calls the key's
     ///     `==` and `hash(into:)` methods, so these methods must only compare and hash.
     ///   - policy: The policy that decides which operation runs.
     /// - Returns: `false` if the queue kept an existing operation and the new operation has ended with a cancellation;
@@ -339,12 +340,12 @@ extension QueueManager {
     /// Adds an operation with a key as soon as the queue has space and ensures that only one operation with this key
     /// runs at a time.
     ///
-    /// This method works like ``addUnique(_:key:policy:)``. The policy applies to the existing operations at the time
-    /// when the queue has space.
+    /// This method works like ``addUnique(_:key:policy:)``. The policy applies to the operations that exist when the
+    /// queue has space.
     ///
     /// - Parameters:
     ///   - operation: The operation to add.
-    ///   - key: Any hashable value, which applies to this queue only.
+    ///   - key: Any hashable value. The key applies only to this queue.
     ///   - policy: The policy that decides which operation runs.
     /// - Returns: `false` if the queue kept an existing operation and the new operation has ended with a cancellation;
     ///   otherwise, `true`.

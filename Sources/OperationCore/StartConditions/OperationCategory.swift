@@ -19,7 +19,7 @@
 /// never holds one category while it waits for another. When the operation has ended, it releases its categories.
 ///
 /// Each category has one waiting list for each queue. An operation gets its categories when the operation is first in
-/// its queue's list of each category and no category has reached its limit. An operation that waits for several
+/// its queue's list for each category and no category has reached its limit. An operation that waits for several
 /// categories keeps its position in all of their lists, even if one of the categories is available.
 ///
 /// An operation in a ``QueueManager`` gets its categories together with its slot. While the operation waits for a slot,
@@ -37,7 +37,7 @@ public final class OperationCategory: Sendable {
     /// - Parameters:
     ///   - name: The name of the category, for display.
     ///   - limit: The maximum number of operations that hold the category at the same time. The default is `1`, and a
-    ///     value below 1 counts as 1.
+    ///     value below 1 is treated as 1.
     public init(_ name: String, limit: Int = 1) {
         self.name = name
         self.limit = max(limit, 1)

@@ -39,7 +39,7 @@ public final class OperationThrottle: Sendable {
     ///
     /// While an operation with the key runs, the method returns ``OperationInstant/distantFuture``.
     ///
-    /// - Parameter key: The key of the throttle rules.
+    /// - Parameter key: The key of the operations, as in ``ThrottleRule/key``.
     public func nextRun(of key: String) -> OperationInstant? {
         let now = clock.now
         return state.withLock { $0.machine.nextRun(of: key, now: now) }
@@ -47,14 +47,14 @@ public final class OperationThrottle: Sendable {
 
     /// Returns the operation with a key that is running or about to run, or `nil` if there is none.
     ///
-    /// - Parameter key: The key of the throttle rules.
+    /// - Parameter key: The key of the operations, as in ``ThrottleRule/key``.
     public func runner(of key: String) -> ManagedOperation? {
         state.withLock { $0.machine.runner(of: key) }?.operation
     }
 
     /// Returns the number of operations that wait until the throttle lets an operation with the key begin.
     ///
-    /// - Parameter key: The key of the throttle rules.
+    /// - Parameter key: The key of the operations, as in ``ThrottleRule/key``.
     public func waitingCount(of key: String) -> Int { state.withLock { $0.machine.waiting(for: key).count } }
 
     /// The operations that wait for the key, in the order in which they will run.
@@ -152,8 +152,8 @@ public struct ThrottleRule: Sendable {
     public let key: String
     /// The minimum time from the end of this operation to the beginning of the next operation with the key.
     ///
-    /// A negative interval counts as zero. If the interval is zero, the rule only prevents operations with the same key
-    /// from running at the same time.
+    /// A negative interval is treated as zero. If the interval is zero, the rule only prevents operations with the same
+    /// key from running at the same time.
     public let interval: Duration
     /// The value that determines how OperationKit handles the operation if it would begin too early.
     public let early: Early

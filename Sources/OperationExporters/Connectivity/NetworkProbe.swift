@@ -50,7 +50,7 @@ public struct NetworkProbe: Sendable {
     /// A closure that interprets a response.
     ///
     /// The monitor calls the closure with the headers of each response, on the session's thread. The default closure
-    /// depends on the scheme of the URL in the initializer:
+    /// depends on the scheme of the URL that you pass to the initializer:
     ///
     /// - For `http`, the status 204 means that the server responded. Any other success or redirection status, and the
     ///   status 511, mean that another server responded.

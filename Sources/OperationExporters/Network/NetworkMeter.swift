@@ -92,7 +92,7 @@ public final class NetworkMeter: NetworkObserver {
     /// Records an event of a network operation.
     public func observe(_ event: NetworkEvent) { state.withLock { $0.book.note(event) } }
 
-    /// Records an authentication event, such as the refresh of a credential.
+    /// Records an authentication event, such as a credential refresh.
     ///
     /// Call this method in the closure that you set as `AuthenticationOptions.eventHandler`.
     public func note(_ event: AuthenticationEvent) { state.withLock { $0.book.note(event) } }

@@ -15,8 +15,8 @@ import OperationCore
 /// ```
 ///
 /// If the URL names a symbolic link, the operation removes the link and not its target. The operation ignores a slash
-/// at the end of the URL, even after the name of a file. Directories can be nested to any depth. If the operation is
-/// canceled or fails, items that the operation has not removed yet remain.
+/// at the end of the URL, even after a file name. Directories can be nested to any depth. If the operation is canceled
+/// or fails, items that the operation has not removed yet remain.
 public final class FileRemoveOperation: FileOperation<Bool>, @unchecked Sendable {
     // Sendable: it adds only constants.
 

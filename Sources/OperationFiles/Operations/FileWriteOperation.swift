@@ -15,10 +15,10 @@ import Foundation
 /// print(try await write.run().lastPathComponent)
 /// ```
 ///
-/// The operation writes the data to a file with a temporary name (`.operationkit-….tmp`) in the directory of the
-/// destination and then renames the file. If the destination is a symbolic link, the new file replaces the link, and
-/// the target of the link does not change. To write through the link, use ``FileWriteOptions/Mode/inPlace``, or resolve
-/// the URL first.
+/// The operation writes the data to a file with a temporary name (`.operationkit-….tmp`) in the destination's directory
+/// and then renames the file. If the destination is a symbolic link, the new file replaces the link, and the target of
+/// the link does not change. To write through the link, use ``FileWriteOptions/Mode/inPlace``, or resolve the URL
+/// first.
 ///
 /// If you cancel the operation before it renames the file, the operation removes the temporary file. If you cancel the
 /// operation later, the destination may already contain the new file.
@@ -163,8 +163,8 @@ public struct FileWriteOptions: Sendable, Hashable {
         /// A mode that writes into the existing file, for devices and for files that must keep their identity.
         ///
         /// This mode follows symbolic links and is not atomic. The old content is lost immediately. If the operation
-        /// fails or is canceled, it removes the file if it created the file. Otherwise, the file contains only a part
-        /// of the new content.
+        /// fails or is canceled, it removes a file that it created. However, a file that already existed then contains
+        /// only a part of the new content.
         public static let inPlace = Mode(name: "inPlace")
     }
 }

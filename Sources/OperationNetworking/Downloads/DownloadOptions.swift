@@ -140,7 +140,7 @@ extension DownloadDestination {
     ///     ``DownloadOptions/resumeKey``, the key identifies the data instead of the URL.
     /// - Returns: `true` if the method found data of an incomplete download; otherwise, `false`.
     /// - Throws: A ``NetworkError`` with the code ``NetworkError/Code/destinationBusy`` if a download is currently
-    ///   writing the data, or an error of the file system.
+    ///   writing the data, or a file system error.
     @discardableResult
     public func removePart(
         of url: URL, options: DownloadOptions = DownloadOptions()

@@ -128,9 +128,10 @@ extension NetworkError.Code {
     public static let unsupportedBody = Self("unsupportedBody")
     /// The `createTask` hook returned a task whose response cannot reach the operation.
     ///
-    /// This error occurs if the task does not belong to the session that the hook received, and the hook has already
-    /// called a method of the task, such as `resume()`, or has created several tasks that do not belong to that
-    /// session.
+    /// The task does not belong to the session that the hook received. In addition, one of these conditions is true:
+    ///
+    /// - The hook has already called a method of the task, such as `resume()`.
+    /// - The hook has created several tasks that do not belong to the session.
     public static let unboundTask = Self("unboundTask")
     /// The hook that prepares the request threw an error, which is the ``NetworkError/cause``.
     public static let preparationFailed = Self("preparationFailed")

@@ -14,7 +14,7 @@ import OperationCore
 /// }
 /// ```
 ///
-/// To log the requests of all operations of a service, set ``NetworkBase/log``.
+/// To log the requests from all operations of a service, set ``NetworkBase/log``.
 public struct NetworkLog: Sendable {
     /// The level of detail of a log.
     public struct Level: Sendable, Hashable, Comparable {

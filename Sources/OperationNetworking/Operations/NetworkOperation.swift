@@ -253,15 +253,15 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     /// The operation resumes the task after this method returns. The default implementation returns a task from
     /// `session.makeTask(with:)`. An override can also return one of these tasks:
     ///
-    /// - A task from `makeTask(with:)` of another session. If the override has already called a method of the task, the
-    ///   operation fails with ``NetworkError/Code/unboundTask``.
+    /// - A task from another session's `makeTask(with:)` method. If the override has already called a method of the
+    ///   task, the operation fails with ``NetworkError/Code/unboundTask``.
     /// - A task with your own receiver. The operation does not receive the response, so your code must finish the
     ///   operation.
     /// - A task of your own type that wraps one of these tasks.
     ///
     /// If the override returns a task of your own type, these rules apply:
     ///
-    /// - If your task wraps a task of another session, the override must not create another task with
+    /// - If your task wraps a task from another session, the override must not create another task with
     ///   `makeTask(with:)`. Otherwise, the operation fails with ``NetworkError/Code/unboundTask``.
     /// - If your task does not wrap another task, the override must not create a task with `makeTask(with:)`.
     ///
@@ -290,12 +290,12 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     ///
     /// The operation does not receive the response to the task, so most of its features are not available:
     ///
-    /// - The operation calls ``makeRequest()``, ``prepareRequest(_:)`` and ``adapt(_:)``. It also adds the credential
-    ///   of an authenticator and the headers of a service.
+    /// - The operation calls ``makeRequest()``, ``prepareRequest(_:)`` and ``adapt(_:)``. It also adds an
+    ///   authenticator's credential and a service's headers.
     /// - The operation resumes the task. The operation cancels the task if you cancel the operation, or if the attempt
     ///   exceeds ``Retry/attemptTimeout``.
     /// - The operation can make another attempt only if an attempt exceeds its timeout or if one of these hooks throws
-    ///   an error. A `URLError` from this method counts as a failure of the transfer.
+    ///   an error. A `URLError` from this method counts as a transfer failure.
     /// - The operation ends with the first result or error from the completion handler and does not make another
     ///   attempt or refresh a credential.
     /// - The operation does not report progress and ignores ``responseRules``, `validate(_:)`, ``emptyResult`` and

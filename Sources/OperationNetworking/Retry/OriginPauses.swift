@@ -20,7 +20,7 @@ import OperationCore
 /// Use a store only if a service limits all your requests together. By default, operations do not use a store, because
 /// many services apply separate limits to users, keys or paths.
 public final class OriginPauses: Sendable {
-    /// The behavior of an operation that is ready to send a request during a pause of the origin.
+    /// The behavior of an operation that is ready to send a request to an origin during a pause.
     ///
     /// Future versions may add cases.
     public enum Meanwhile: Sendable, Hashable {
@@ -40,7 +40,7 @@ public final class OriginPauses: Sendable {
     /// The shared store of the process, which has the default settings.
     public static let shared = OriginPauses()
 
-    /// The behavior of an operation that is ready to send a request during a pause of the origin.
+    /// The behavior of an operation that is ready to send a request to an origin during a pause.
     public let meanwhile: Meanwhile
     /// The maximum duration of a pause and the maximum time for which an attempt waits.
     ///
@@ -49,7 +49,7 @@ public final class OriginPauses: Sendable {
     let clock: any OperationClock
     private let machine: Locked<Machine>
 
-    /// Creates a store that records the pauses of origins.
+    /// Creates a store that records the pauses that servers request.
     ///
     /// - Parameters:
     ///   - meanwhile: The behavior of an operation that is ready to send a request during a pause. The default is

@@ -242,7 +242,7 @@ public struct RetryJitter: Sendable, Hashable {
     public static let equal = RetryJitter(kind: .equal)
     /// A kind of jitter that selects a random pause between the first pause and three times the previous pause.
     ///
-    /// This jitter replaces the growth of the backoff.
+    /// With this jitter, the pauses do not follow the backoff's growth.
     public static let decorrelated = RetryJitter(kind: .decorrelated)
 
     func spread(_ bound: Double, base: Double, previous: Double?, longest: Double, by chance: Double) -> Double {

@@ -296,7 +296,7 @@ extension TypedOperation {
 /// An error that describes an unmet expectation and the actual result.
 ///
 /// Methods whose names begin with `expect` throw this error. If a test does not catch the error, the test fails and its
-/// report contains the text of the error:
+/// report contains the error's text:
 ///
 /// ```
 /// GET https://example.com/songs did not end as expected, SongTests.swift:31
@@ -354,7 +354,7 @@ extension UnmetExpectation: CustomStringConvertible, LocalizedError {
 /// The function yields to other tasks between checks.
 ///
 /// - Parameters:
-///   - what: A description of the condition, which the error contains.
+///   - what: A description of the condition to include in the error.
 ///   - limit: The maximum time to wait. The default is one minute.
 ///   - fileID: The source file that the error reports. The default is the caller's file.
 ///   - line: The source line that the error reports. The default is the caller's line.

@@ -21,7 +21,7 @@
 /// snapshot.
 ///
 /// Neither the sequence nor an iterator keeps the queue alive. A loop over the sequence ends when the queue is freed
-/// and all of its entries have ended, or when the task of the loop is canceled.
+/// and all of its entries have ended, or when the loop's task is canceled.
 public struct QueueEvents: AsyncSequence, Sendable {
     let engine: WeakReference<QueueEngine>
     let capacity: Int
@@ -79,7 +79,8 @@ public struct QueueEvent: Sendable, CustomStringConvertible {
         case moved(QueueEntry, QueueEntry.State)
         /// The queue began to run an entry.
         case started(QueueEntry)
-        /// A running entry released its slot to wait, for example for a network connection or before another attempt.
+        /// A running entry released its slot while it waits, for example for a network connection or before another
+        /// attempt.
         ///
         /// If the entry then waits for another reason, the sequence contains this change again.
         case rested(QueueEntry, WaitReason)
@@ -99,7 +100,7 @@ public struct QueueEvent: Sendable, CustomStringConvertible {
         case closed
     }
 
-    /// The number of the event, which increases by one with each event of a queue.
+    /// The number of the event, which increases by one with each event in a queue.
     public let number: UInt64
     /// The change to the queue.
     public let change: Change

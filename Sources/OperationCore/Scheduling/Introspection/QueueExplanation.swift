@@ -52,8 +52,10 @@ public struct QueueExplanation: Sendable, CustomStringConvertible {
         ///
         /// The associated values are the number of threads and the entries that occupy them.
         case threads(Int, holders: [QueueEntry])
-        /// All queues of the process together have reached the maximum number of threads, which is the associated
-        /// value, and all of these threads are busy.
+        /// All queues in the process together have reached the maximum number of threads, and all of these threads are
+        /// busy.
+        ///
+        /// The associated value is the maximum number of threads.
         case threadLimit(Int)
         /// More urgent entries are ready and begin first.
         ///
@@ -63,7 +65,7 @@ public struct QueueExplanation: Sendable, CustomStringConvertible {
         case ownReadiness
         /// The operation began and was then suspended.
         case operationSuspended
-        /// The operation began and released its slot to wait before it continues its work.
+        /// The operation has begun, but has released its slot while it waits to continue its work.
         case resting(WaitReason)
         /// The operation was canceled, and its body is still running.
         case windingDown
@@ -90,7 +92,7 @@ public struct QueueExplanation: Sendable, CustomStringConvertible {
         public let holders: [Operation]
     }
 
-    /// A wait for earlier entries that a barrier causes.
+    /// A wait that a barrier causes, with the earlier entries that must end first.
     public struct BarrierWait: Sendable {
         /// A Boolean value that indicates whether the entry itself is a barrier.
         public let isBarrier: Bool
@@ -378,7 +380,7 @@ extension QueueMachine {
 }
 
 extension Operation {
-    /// The state of the operation, which comes from its queue if it is an operation of this package.
+    /// The state of the operation, which comes from its queue if it is an operation from this package.
     fileprivate var standing: OperationStanding {
         guard let own = self as? ManagedOperation else {
             if isFinished { return .ended(isCancelled ? .cancelled : .success) }
@@ -407,7 +409,7 @@ extension Operation {
         return dependencies.filter { !$0.isFinished }.map(\.behindGate)
     }
 
-    /// The operation itself, or the operation of this package that a gate represents for Foundation.
+    /// The operation itself, or the operation from this package that a gate represents for Foundation.
     package var behindGate: Operation {
         #if canImport(ObjectiveC)
             self

@@ -5,7 +5,7 @@ import Foundation
 
 /// A failure of an operation in a queue, with the operation and its error.
 public struct QueueFailure: Sendable, Identifiable, CustomStringConvertible {
-    /// The number of the failure, which increases with each failure of the queue.
+    /// The number of the failure, which increases with each failure in the queue.
     public let id: UInt64
     /// The operation that failed in the queue.
     public let operation: ManagedOperation
@@ -197,7 +197,7 @@ extension QueueManager {
     /// Creates new operations to replace all failed ones, adds the new operations in the order of the failures, and
     /// removes the failures from the list.
     ///
-    /// If the method cannot replace an operation, the failure of that operation stays in the list.
+    /// If the method cannot replace an operation, the operation's failure stays in the list.
     ///
     /// - Returns: The new operations.
     /// - Throws: A ``QueueError`` if the queue cannot add one of the operations. The failure of that operation and the

@@ -25,7 +25,7 @@ extension QueueManager {
     ///
     /// - Parameter capacity: The maximum number of unread events that the sequence stores, including their operations.
     ///   If a slow reader exceeds this number, the stored events are dropped, and the reader continues with a new
-    ///   snapshot. A value below one counts as one.
+    ///   snapshot. A value below one is treated as one.
     public func events(keeping capacity: Int) -> QueueEvents {
         QueueEvents(engine: WeakReference(engine), capacity: capacity)
     }

@@ -1,7 +1,7 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-/// A record of the operations and closures that a queue ran since its recording began.
+/// A record of the operations and closures that a queue has run since the recording began.
 public struct QueueRecord: Sendable {
     /// The name of the queue.
     public let queue: String

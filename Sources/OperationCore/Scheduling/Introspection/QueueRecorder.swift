@@ -216,11 +216,11 @@ public struct QueueRecording: Sendable {
     /// The default is the system clock.
     public var clock: any OperationClock
 
-    /// Creates settings for the recording of a queue.
+    /// Creates settings for recording a queue.
     ///
     /// - Parameters:
     ///   - limit: The maximum number of operations and closures in the record. The default is 10,000, and a value below
-    ///     one counts as one.
+    ///     one is treated as one.
     ///   - clock: The clock that measures the times in the record. The default is the system clock.
     public init(limit: Int = 10_000, clock: any OperationClock = .system) {
         self.limit = max(limit, 1)
@@ -293,16 +293,16 @@ extension QueueEngine {
 }
 
 extension QueueManager {
-    /// The settings for the recording of the queue, or `nil` if the queue is not recorded.
+    /// The settings for recording the queue, or `nil` if the queue is not recorded.
     ///
     /// The default is `nil`, which disables recording. If you assign settings, a new recording begins. If you assign
-    /// `nil`, the recording ends, and ``record`` still contains its record.
+    /// `nil`, the recording ends, and ``record`` keeps the record of that recording.
     public var recording: QueueRecording? {
         get { engine.recording.recorder?.settings }
         set { engine.setRecording(newValue) }
     }
 
-    /// The record of the last recording, which is empty if the queue was never recorded.
+    /// The record of the most recent recording, which is empty if the queue was never recorded.
     public var record: QueueRecord {
         engine.recording.lastRecorder?.record(of: name) ?? QueueRecord(queue: name, runs: [])
     }

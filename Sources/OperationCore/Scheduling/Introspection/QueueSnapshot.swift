@@ -37,7 +37,7 @@ public struct QueueSnapshot: Sendable, Equatable, CustomStringConvertible {
     /// The entries that have begun and have not ended, in no particular order.
     public var running: [QueueEntry] { entries(.running) }
 
-    /// The running entries that released their slot to wait, in no particular order.
+    /// The running entries that have released their slots while they wait, in no particular order.
     public var resting: [QueueEntry] { Array(reasons.keys) }
 
     /// Returns the entries in a state, in no particular order.
@@ -230,22 +230,23 @@ public struct QueueCounts: Sendable, Hashable, CustomStringConvertible {
     public internal(set) var ready = 0
     /// The number of entries that have begun and have not ended.
     public internal(set) var running = 0
-    /// The number of running entries that released their slot to wait, for example for a network connection.
+    /// The number of running entries that have released their slots while they wait, for example for a network
+    /// connection.
     public internal(set) var resting = 0
     /// The number of entries that were canceled before they began and are about to end.
     public internal(set) var ending = 0
-    /// The number of entries that ended with a result since the queue was created.
+    /// The number of entries that have ended with a result since the queue was created.
     public internal(set) var finished = 0
-    /// The number of entries that ended with an error since the queue was created.
+    /// The number of entries that have ended with an error since the queue was created.
     public internal(set) var failed = 0
-    /// The number of entries that were canceled since the queue was created.
+    /// The number of entries that have been canceled since the queue was created.
     public internal(set) var cancelled = 0
 
     /// The number of entries that have not ended.
     public var unended: Int { waiting + held + ready + running + ending }
     /// The number of entries that have ended since the queue was created.
     public var ended: Int { finished + failed + cancelled }
-    /// The number of entries that were ever added to the queue.
+    /// The number of entries that have been added to the queue since the queue was created.
     public var added: Int { unended + ended }
 
     /// A description with all numbers.

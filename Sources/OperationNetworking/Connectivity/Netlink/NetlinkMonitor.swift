@@ -291,7 +291,7 @@ import OperationCore
     }
 #endif
 
-/// The kind of route that a Linux system must have for the network to count as available.
+/// The kind of route that a Linux system must have for the monitor to report an available network.
 public struct RouteNeed: Sendable, Hashable {
     private enum Kind: Sendable, Hashable { case defaultRoute, anyRoute }
 
