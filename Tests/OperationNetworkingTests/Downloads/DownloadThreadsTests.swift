@@ -19,11 +19,12 @@ struct DownloadThreadsTests {
 
     private func prepare(_ bench: DownloadBench) throws -> (isInline: Bool, ready: Gate) {
         let (request, ready) = (try bench.bench.request("GET", "/file"), Gate())
-        let caller = pthread_self()
+        let caller = Locked(pthread_self())
         let isInline = Locked(false)
         let download = Download(to: .file(bench.url("file")))
         download.prepare(request) { _ in
-            isInline.withLock { $0 = pthread_equal(caller, pthread_self()) != 0 }
+            let isSame = caller.withLock { pthread_equal($0, pthread_self()) != 0 }
+            isInline.withLock { $0 = isSame }
             ready.open()
         }
         return (ready.isOpen && isInline.withLock { $0 }, ready)
