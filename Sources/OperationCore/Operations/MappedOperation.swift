@@ -160,7 +160,7 @@ extension TypedOperation {
         }
     }
 
-    /// Creates an operation that starts and ends with this operation and converts the error of this operation.
+    /// Creates an operation that converts the error of this operation, and starts and ends at the same time.
     ///
     /// The closure is called under the same conditions as the closure of ``mapOutcome(_:)``.
     public final func mapError<NewError: Error>(

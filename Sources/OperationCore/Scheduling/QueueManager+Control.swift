@@ -47,8 +47,8 @@ extension QueueManager {
     /// While the queue is suspended, no operation begins. Running operations continue.
     ///
     /// The value is also `true` while another object suspends the queue, such as an object that waits for the network.
-    /// Setting the property changes only your own suspension of the queue. Therefore, do not save the value and restore
-    /// it later. ``isSuspendedByUser`` contains the value that you set.
+    /// If you set the property to `false`, the other object still suspends the queue. Therefore, do not save the value
+    /// and restore it later. ``isSuspendedByUser`` contains the value that you set.
     ///
     /// If you cancel an operation from this package while the queue is suspended, the operation still ends. A plain
     /// `Foundation.Operation` ends when the queue resumes.

@@ -93,7 +93,7 @@ public final class NetworkTrace: NetworkObserver {
     /// - Throws: An error from the JSON encoder.
     public func chromeTrace(with records: QueueRecord...) throws -> Data { try chromeTrace(with: records) }
 
-    /// Returns the timeline as a Chrome trace, together with an array of queue records.
+    /// Returns a Chrome trace that contains the timeline and an array of queue records.
     ///
     /// - Parameter records: The queue records to include, from `queue.record`.
     /// - Throws: An error from the JSON encoder.

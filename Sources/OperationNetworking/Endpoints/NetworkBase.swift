@@ -32,7 +32,7 @@ public struct NetworkBase: Sendable {
     /// A `Content-Type` header in this property applies only to a body without its own content type, such as plain
     /// data. JSON, forms and multipart forms set their content type.
     public var headers: HeaderFields = [:]
-    /// The rules that a response must satisfy, such as its status and its content type.
+    /// The rules that a response must satisfy, such as the accepted status codes and content types.
     public var rules = ResponseRules()
     /// The transfer options of each request, such as its timeouts.
     public var options = TransferOptions.standard

@@ -298,7 +298,8 @@ public final class RetryBudget: Sendable {
     ///   - reserve: The number of retries that the budget allows in addition to the share. The default is 10.
     ///   - refillPerSecond: The number of retries per second that the budget returns to a used reserve. The default is
     ///     1.
-    ///   - clock: The clock that measures the window and the refilling of the reserve. The default is the system clock.
+    ///   - clock: The clock by which the budget measures the window and refills the reserve. The default is the system
+    ///     clock.
     public init(
         share: Double = 0.2, window: Duration = .seconds(10), reserve: Int = 10, refillPerSecond: Double = 1,
         clock: any OperationClock = .system

@@ -297,7 +297,8 @@ struct PlaybackKey: Hashable, Sendable {
 ///
 /// By default, the method, the URL and the body must be equal, apart from secrets.
 public struct PlaybackRules: Sendable, Hashable {
-    /// A Boolean value that indicates whether the scheme, the host and the port must be equal.
+    /// A Boolean value that indicates whether a request must have the scheme, the host and the port of the recorded
+    /// request.
     ///
     /// The default is `true`. If each test uses a different server, set the property to `false`.
     public var comparesHost = true

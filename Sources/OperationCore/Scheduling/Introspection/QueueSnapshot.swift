@@ -12,7 +12,7 @@ public struct QueueSnapshot: Sendable, Equatable, CustomStringConvertible {
     public let queue: String
     /// The number of the last event before the snapshot was created.
     ///
-    /// This number does not increase while no code reads the queue's events.
+    /// The queue numbers events only while code reads ``QueueManager/events``.
     public private(set) var number: UInt64
     /// The number of entries in each state and the number of ended entries for each outcome.
     public private(set) var counts: QueueCounts
