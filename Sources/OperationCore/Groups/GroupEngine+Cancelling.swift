@@ -123,22 +123,6 @@ extension GroupEngine {
     }
 }
 
-extension [ManagedOperation] {
-    /// Removes and returns the children that a closure ends in one step.
-    mutating func takeEnded(
-        _ end: (ManagedOperation) -> ManagedOperation.EndedChild?
-    ) -> [ManagedOperation.EndedChild] {
-        var ended: [ManagedOperation.EndedChild] = []
-        ended.reserveCapacity(count)
-        removeAll { child in
-            guard let over = end(child) else { return false }
-            ended.append(over)
-            return true
-        }
-        return ended
-    }
-}
-
 extension GroupEngine.State {
     /// Takes out the slots of the children to cancel, which the caller must then cancel.
     mutating func takeSlotsToCancel() -> [GroupMachine.Slot] {

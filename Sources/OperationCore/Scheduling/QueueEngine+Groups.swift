@@ -126,3 +126,19 @@ extension QueueEngine {
     /// The number of callers that wait for room, including stored callers whose task was canceled.
     package var roomWaiterCount: Int { state.withLock { $0.roomWaiters.count } }
 }
+
+extension [ManagedOperation] {
+    /// Removes and returns the children that a closure ends in one step.
+    mutating func takeEnded(
+        _ end: (ManagedOperation) -> ManagedOperation.EndedChild?
+    ) -> [ManagedOperation.EndedChild] {
+        var ended: [ManagedOperation.EndedChild] = []
+        ended.reserveCapacity(count)
+        removeAll { child in
+            guard let over = end(child) else { return false }
+            ended.append(over)
+            return true
+        }
+        return ended
+    }
+}
