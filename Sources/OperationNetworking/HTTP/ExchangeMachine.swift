@@ -213,7 +213,7 @@ extension ExchangeMachine {
         /// Keep the headers because delivery is paused, and hold the rest.
         case keep
         /// Deliver the kept headers (`deliversHead`) as soon as no other call is in progress, because that call may
-        /// still set a brake.
+        /// still pause the delivery.
         ///
         /// If there is an error, the response failed in the meantime. Finish with the error afterwards.
         case deliverKept(thenFinish: NetworkError?)

@@ -12,9 +12,9 @@ import OperationCore
 /// same reason, the first thread starts only when a busy session has delivered a few responses or becomes idle. A
 /// second thread starts only if the waiting evaluations would take too long, or if the current one takes long.
 ///
-/// The threads are lent to the queues of the operations that end on them (``BorrowedThread``). A thread whose
-/// evaluation waits for an operation does not count, and another thread replaces it. The awaited operation may need an
-/// evaluation too.
+/// If an operation ends on one of these threads, the queue of the operation can borrow the thread
+/// (``BorrowedThread``). A thread whose evaluation waits for an operation does not count, and another thread replaces
+/// it. The awaited operation may need an evaluation too.
 package final class EvaluationPool: ThreadOwner {
     static let shared = EvaluationPool()
 

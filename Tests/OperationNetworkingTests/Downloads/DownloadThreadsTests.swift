@@ -11,8 +11,8 @@ import Testing
 /// Tests on which threads a download works with its files.
 @Suite(.timeLimit(.minutes(3)))
 struct DownloadThreadsTests {
-    /// A pool that lends the calling thread.
-    private struct Lender: ThreadOwner {
+    /// A pool from which a queue borrows the calling thread.
+    private struct Pool: ThreadOwner {
         func threadWillWait() -> Bool { true }
         func threadDidWait() {}
     }
@@ -32,12 +32,12 @@ struct DownloadThreadsTests {
 
     @Test func `files are prepared on the calling thread only if that thread may block`() async throws {
         let bench = try DownloadBench()
-        let lent = try await TestThread.run {
+        let isInlineWhenBorrowed = try await TestThread.run {
             var result: Bool?
-            BorrowedThread.run(by: Lender()) { result = try? prepare(bench).isInline }
+            BorrowedThread.run(by: Pool()) { result = try? prepare(bench).isInline }
             return result
         }
-        #expect(lent == true)
+        #expect(isInlineWhenBorrowed == true)
         let (isInline, ready) = try await TestThread.run { try prepare(bench) }
         #expect(!isInline)
         await ready.passage()

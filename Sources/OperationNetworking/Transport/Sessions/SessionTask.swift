@@ -93,7 +93,7 @@ extension SessionTask {
         return demands.isCancelled ? .drop : demands.isPaused || hasRest ? .keep : .go
     }
 
-    /// Whether the end must wait, because of other events or a brake.
+    /// Whether the end must wait, because other events come first or the task is paused.
     package var isHeldBack: Bool { hasRest || currentDemands.isPaused }
 
     /// Delivers an event now, or later if delivery is paused.
