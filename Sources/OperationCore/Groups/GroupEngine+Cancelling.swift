@@ -64,7 +64,9 @@ extension GroupEngine {
             left += endBeforeStart(state.withLock { $0.toCancel(at: slots) }, because: cancellation.cause)
         }
         // A child that runs makes room in the queue when it ends, so it is canceled after the children that wait there.
-        for child in left {
+        let hasBegun = left.map(\.isExecuting)
+        let order = left.indices.filter { !hasBegun[$0] } + left.indices.filter { hasBegun[$0] }
+        for child in order.lazy.map({ left[$0] }) {
             child.cancelIfUndecided(because: cancellation.cause)
             child.beginInGroup()
         }
