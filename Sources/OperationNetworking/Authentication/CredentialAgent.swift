@@ -6,13 +6,15 @@ import OperationCore
 
 /// An agent that adds credentials to the requests of one operation, and pauses the operation if a credential is
 /// rejected.
-final class CredentialAgent: AttemptGate, AttemptPolicy {
+final class CredentialAgent: AttemptPolicy {
     private struct State {
         /// The credential of the request that is being prepared.
         var used: (realm: AuthenticationRealm, version: Int)?
         /// The credential with which an attempt was sent, whose response may arrive while the next attempt is
         /// prepared.
         var sent: Sent?
+        /// The last response that a realm examined, and its verdict, so that each response is examined once.
+        var judged: (attempt: Int, head: ResponseHead, isRejected: Bool)?
         /// The realms whose credentials the user adds to the request.
         var without: [UInt64] = []
         /// The number of credentials of a realm at the first of consecutive rejections.
@@ -27,8 +29,6 @@ final class CredentialAgent: AttemptGate, AttemptPolicy {
         let number: Int
         let realm: AuthenticationRealm
         let version: Int
-        /// The last response that the realm examined, and its verdict, so that each response is examined once.
-        var judged: (head: ResponseHead, isRejected: Bool)?
     }
 
     let realms: [AuthenticationRealm]
@@ -40,8 +40,6 @@ final class CredentialAgent: AttemptGate, AttemptPolicy {
         self.realms = realms
         self.scope = scope
     }
-
-    var rank: Int { AttemptRank.credential }
 
     func pass(_ request: NetworkRequest, for host: any AttemptHost) throws(NetworkError) -> NetworkRequest? {
         state.withLock { $0.used = nil }
@@ -118,16 +116,17 @@ final class CredentialAgent: AttemptGate, AttemptPolicy {
     private func rejected(
         _ head: ResponseHead, of request: NetworkRequest, _ number: Int, isSaidByBody: Bool = false
     ) -> Sent? {
-        let (sent, first) = state.withLock { state in
-            (state.sent, state.sent.flatMap { state.rejections[ObjectIdentifier($0.realm)] })
-        }
+        let (sent, judged) = state.withLock { ($0.sent, $0.judged) }
         guard let sent, sent.number == number else { return nil }
-        if let judged = sent.judged, judged.head.isSameResponse(as: head), judged.isRejected || !isSaidByBody {
+        if let judged, judged.attempt == number, judged.head.isSameResponse(as: head),
+            judged.isRejected || !isSaidByBody
+        {
             return judged.isRejected ? sent : nil
         }
         let isRejected = sent.realm.isRejected(head, request, isSaidByBody: isSaidByBody)
-        state.withLock { state in
-            if state.sent?.number == number { state.sent?.judged = (head, isRejected) }
+        let first: Int? = state.withLock { state in
+            if state.sent?.number == number { state.judged = (number, head, isRejected) }
+            return isRejected ? state.rejections[ObjectIdentifier(sent.realm)] : nil
         }
         guard isRejected else { return nil }
         record(sent.realm, sent.realm.recordRejection(sent.version, after: first, scope))
@@ -163,7 +162,7 @@ final class CredentialAgent: AttemptGate, AttemptPolicy {
                 answer(decision ?? AttemptPolicyDecision(.fail, note: "\(error)", error: error))
             }
             // If the network is unavailable, the operation can wait for it.
-            guard let host, let offline = host.networkAttempts.policy(ofRank: AttemptRank.connectivity) else {
+            guard let host, let offline = host.networkAttempts.policies.offline else {
                 return end(nil)
             }
             DispatchQueue.global().async { offline.decide(report.with(error), for: host, end) }
@@ -243,11 +242,10 @@ extension AnyNetworkOperation {
     /// A request gets the credential of the first realm in this array that applies to the request's origin. Set this
     /// property before the operation starts. If you never set the property, the operation uses the realms of its group.
     public var realms: [AuthenticationRealm] {
-        get { networkAttempts.policy(of: CredentialAgent.self)?.realms ?? [] }
+        get { (networkAttempts.policies.credential as? CredentialAgent)?.realms ?? [] }
         set {
             guard maySet("list of realms") else { return }
-            networkAttempts.markAsSet(.realms)
-            networkAttempts.set(newValue.isEmpty ? nil : CredentialAgent(newValue))
+            networkAttempts.set(newValue.isEmpty ? nil : CredentialAgent(newValue), bySetting: .realms)
         }
     }
 
@@ -258,9 +256,8 @@ extension AnyNetworkOperation {
 }
 
 extension NetworkAttempts {
-    func set(_ agent: CredentialAgent?) {
-        set(gate: agent)
-        set(agent, of: CredentialAgent.self)
+    func set(_ agent: CredentialAgent?, bySetting setting: ExplicitPolicies = []) {
+        changePolicies(bySetting: setting) { exchange(&$0.credential, with: agent) }
     }
 }
 

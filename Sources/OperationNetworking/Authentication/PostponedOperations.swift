@@ -143,8 +143,6 @@ final class ManualAgent: AttemptPolicy {
         self.list = list
     }
 
-    var rank: Int { AttemptRank.manual }
-
     func decide(_ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping AttemptPolicyDecision.Handler) {
         guard list.takes(FailedAttempt(report)), report.request?.body.canBeSentAgain != false else {
             return answer(nil)
@@ -167,10 +165,10 @@ extension AnyNetworkOperation {
     /// The default is `nil`, which disables pauses after failed attempts. Set this property before the operation
     /// starts.
     public var postponed: PostponedOperations? {
-        get { networkAttempts.policy(of: ManualAgent.self)?.list }
+        get { (networkAttempts.policies.manual as? ManualAgent)?.list }
         set {
             guard maySet("list of paused operations") else { return }
-            networkAttempts.set(newValue.map(ManualAgent.init))
+            networkAttempts.changePolicies { exchange(&$0.manual, with: newValue.map(ManualAgent.init)) }
         }
     }
 }

@@ -5,7 +5,7 @@ import OperationCore
 
 /// An agent that makes one operation wait for the network, before it sends a request and after a failure that the
 /// missing network caused.
-final class OfflineAgent: AttemptPolicy, AttemptGate {
+final class OfflineAgent: AttemptPolicy {
     private struct State {
         var place = QueuePosition<OfflineWaiting.Ticket>()
         /// The number and the total duration of the operation's waits.
@@ -29,8 +29,6 @@ final class OfflineAgent: AttemptPolicy, AttemptGate {
     init(_ policy: OfflinePolicy) {
         self.policy = policy
     }
-
-    var rank: Int { AttemptRank.connectivity }
 
     private var isOffline: Bool { policy.waiting.monitor.connectivity.isOffline }
 
@@ -111,7 +109,7 @@ final class OfflineAgent: AttemptPolicy, AttemptGate {
         guard let left else { return .offlineTooOften }
         let waiting = policy.waiting
         // A failure caused by a missing network says nothing about the credential.
-        let endOutage = host.networkAttempts.policy(of: CredentialAgent.self)?.outage()
+        let endOutage = (host.networkAttempts.policies.credential as? CredentialAgent)?.outage()
         let ticket = waiting.enter(atMost: left) { [weak self, weak host] end, duration in
             // A suspended operation does not run out of time. When it resumes, it checks the network and waits again if
             // necessary.

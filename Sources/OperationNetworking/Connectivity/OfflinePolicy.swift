@@ -185,11 +185,10 @@ extension AnyNetworkOperation {
     /// The default is `nil`, which ignores the state of the network. Set this property before the operation starts. If
     /// you never set the property, the operation uses the policy of its group.
     public var offline: OfflinePolicy? {
-        get { networkAttempts.policy(of: OfflineAgent.self)?.policy }
+        get { (networkAttempts.policies.offline as? OfflineAgent)?.policy }
         set {
             guard maySet("offline policy") else { return }
-            networkAttempts.markAsSet(.offline)
-            networkAttempts.set(newValue)
+            networkAttempts.set(newValue, bySetting: .offline)
         }
     }
 
@@ -212,10 +211,9 @@ extension AnyNetworkOperation {
 }
 
 extension NetworkAttempts {
-    func set(_ policy: OfflinePolicy?) {
+    func set(_ policy: OfflinePolicy?, bySetting setting: ExplicitPolicies = []) {
         let agent = policy.map(OfflineAgent.init)
-        set(agent)
-        set(gate: agent)
+        changePolicies(bySetting: setting) { exchange(&$0.offline, with: agent) }
     }
 }
 

@@ -83,9 +83,7 @@ extension NetworkAttempts {
         }
         // The operation was canceled just now and has already released its earlier policies.
         guard isEnded else { return }
-        let (policies, gates) = state.withLock { ($0.policies, $0.gates) }
-        for policy in policies { policy.forget() }
-        for gate in gates { gate.forget() }
+        self.policies.forEach { $0.forget() }
     }
 }
 

@@ -212,7 +212,7 @@ package struct OriginPauseMachine<Waiter: Sendable>: Sendable {
 }
 
 /// A gate that holds the requests of one operation while their origin is paused.
-final class PauseGate: AttemptGate {
+final class PauseGate: AttemptPolicy {
     private struct State {
         var place = QueuePosition<OriginTicket>()
         /// The time at which the current attempt was first held.
@@ -234,7 +234,7 @@ final class PauseGate: AttemptGate {
         self.pauses = pauses
     }
 
-    var rank: Int { AttemptRank.pause }
+    func pass(_ request: NetworkRequest, for host: any AttemptHost) -> NetworkRequest? { nil }
 
     func clear(_ request: NetworkRequest, for host: any AttemptHost, _ answer: @escaping AttemptGateDecision.Handler) {
         let hasWaited = state.withLock { exchange(&$0.hasWaited, with: false) }
@@ -280,11 +280,6 @@ final class PauseGate: AttemptGate {
     func forget() {
         if let ticket = state.withLock({ $0.place.forget() }) { pauses.leave(ticket) }
     }
-}
-
-extension AttemptRank {
-    /// The rank of the gate for origin pauses.
-    package static let pause = 25
 }
 
 extension WaitReason {

@@ -89,11 +89,10 @@ extension AnyNetworkOperation {
     /// The default is `nil`, which disables retries. Set this property before the operation starts. If you never set
     /// the property, the operation uses the settings of its group.
     public var retry: Retry? {
-        get { networkAttempts.policy(of: RetryAgent.self)?.retry }
+        get { (networkAttempts.policies.retry as? RetryAgent)?.retry }
         set {
             guard maySet("retry policy") else { return }
-            networkAttempts.markAsSet(.retry)
-            networkAttempts.set(newValue)
+            networkAttempts.set(newValue, bySetting: .retry)
         }
     }
 
@@ -127,9 +126,11 @@ extension AnyNetworkOperation {
 }
 
 extension NetworkAttempts {
-    func set(_ retry: Retry?) {
-        set(retry.map(RetryAgent.init))
-        set(gate: retry?.originPauses.map(PauseGate.init))
+    func set(_ retry: Retry?, bySetting setting: ExplicitPolicies = []) {
+        let (agent, pause) = (retry.map(RetryAgent.init), retry?.originPauses.map(PauseGate.init))
+        changePolicies(bySetting: setting) { policies in
+            (exchange(&policies.retry, with: agent), exchange(&policies.pause, with: pause))
+        }
     }
 }
 

@@ -19,7 +19,7 @@ struct LateRejectionTests {
         retry.attemptTimeout = .seconds(5)
         retry.throttledBackoff = .constant(.seconds(1), jitter: .none)
         operation.retry = retry
-        operation.networkAttempts.set(slow)
+        operation.networkAttempts.changePolicies { $0.manual = slow }
         operation.start()
         await until { server.answerable == [1] }
         // The headers of the first attempt are being processed when the attempt times out and the next ones begin.
@@ -97,20 +97,12 @@ struct LateRejectionTests {
 private final class SlowReader: AttemptPolicy {
     let entered = Gate(), leave = Gate(), left = Gate()
 
-    var rank: Int { AttemptRank.manual }
-
     func refuses(_ head: ResponseHead, of request: NetworkRequest, _ number: Int) -> Bool {
         guard number == 1 else { return false }
         entered.open()
         leave.wait()
         return false
     }
-
-    func decide(_ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping AttemptPolicyDecision.Handler) {
-        answer(nil)
-    }
-
-    func forget() {}
 }
 
 /// An error that calls the realm when it is released.

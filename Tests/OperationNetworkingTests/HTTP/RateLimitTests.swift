@@ -296,7 +296,7 @@ struct RateLimitTests {
         }
         let gate = RefusesFirst(), first = base.get("first", as: Data.self)
         first.clock = clock
-        first.networkAttempts.set(gate: gate)
+        first.networkAttempts.changePolicies { $0.manual = gate }
         first.start()
         await until { open.withLock(\.count) == 1 }
         let others = await waiting(["a", "b"], base, limit)
@@ -383,20 +383,10 @@ private final class Withdrawn: NetworkDataOperation<String>, @unchecked Sendable
 }
 
 /// A gate that refuses the first request when its turn comes.
-private final class RefusesFirst: AttemptGate {
+private final class RefusesFirst: AttemptPolicy {
     private let refused = Locked(false)
 
-    var rank: Int { 0 }
-
-    func pass(_ request: NetworkRequest, for host: any AttemptHost) -> NetworkRequest? { request }
-
-    func clear(_ request: NetworkRequest, for host: any AttemptHost, _ answer: @escaping AttemptGateDecision.Handler) {
-        answer(.go(request))
-    }
-
     func maySend(_ number: Int) -> Bool { refused.withLock { exchange(&$0, with: true) } }
-
-    func forget() {}
 }
 
 /// A session in which each request waits for its turn and then asks whether it may still be sent.

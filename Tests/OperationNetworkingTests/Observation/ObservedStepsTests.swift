@@ -168,7 +168,7 @@ struct ObservedStepsTests {
             let operation = Keeping(bench, ReleaseObserver { itself.value?.cancel() })
             itself.value = operation
             operation.callbackQueue = bench.callbacks
-            operation.networkAttempts.set(Again(most: 2))
+            operation.networkAttempts.changePolicies { $0.manual = Again(most: 2) }
             if isObserved { operation.addNetworkObserver(Watcher { log.record($0.kind) }) }
             operation.observe { _ in ended.open() }
             operation.start()
@@ -221,7 +221,7 @@ struct ObservedStepsTests {
         let bench = try OperationBench(), log = EventLog()
         bench.server.route("GET", "/") { _ in .repeating([7], count: 100_000) }
         let operation = bench.text()
-        operation.networkAttempts.set(RefusingFirst())
+        operation.networkAttempts.changePolicies { $0.manual = RefusingFirst() }
         operation.addNetworkObserver(log)
         #expect(try await operation.run().count == 100_000)
         await log.checkEnd()
@@ -231,12 +231,10 @@ struct ObservedStepsTests {
 }
 
 /// Rejects the first response.
-private struct RefusingFirst: AttemptPolicy {
+private final class RefusingFirst: AttemptPolicy {
     func refuses(_ head: ResponseHead, of request: NetworkRequest, _ number: Int) -> Bool { number == 1 }
 
     func decide(_ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping AttemptPolicyDecision.Handler) {
         answer(AttemptPolicyDecision(report.number < 2 ? .again(after: .zero) : .fail))
     }
-
-    func forget() {}
 }

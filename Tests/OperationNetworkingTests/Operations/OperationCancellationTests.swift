@@ -126,7 +126,7 @@ struct OperationCancellationTests {
             log.watch(operation)
             operation.delegate = log
             let policy = Telling(Again(most: 5, pause: .seconds(60)))
-            operation.networkAttempts.set(policy)
+            operation.networkAttempts.changePolicies { $0.manual = policy }
             operation.start()
             await policy.wasAsked.passage()
             operation.cancel()
@@ -255,7 +255,7 @@ private final class Waiting: NetworkDataOperation<Int>, @unchecked Sendable {
 }
 
 /// Opens a gate when it was asked for a decision.
-private struct Telling: AttemptPolicy {
+private final class Telling: AttemptPolicy {
     let policy: Again
     let wasAsked = Gate()
 
@@ -265,8 +265,6 @@ private struct Telling: AttemptPolicy {
         policy.decide(report, for: host, answer)
         wasAsked.open()
     }
-
-    func forget() {}
 }
 
 /// The tasks of this session report everything before `makeTask` returns, unlike those of a well-behaved session.

@@ -384,11 +384,11 @@ struct OperationHookTests {
                 return "\(tokens)"
             }
         }
-        operation.networkAttempts.set(Again(most: 3))
+        operation.networkAttempts.changePolicies { $0.manual = Again(most: 3) }
         #expect(try await operation.run() == "Bearer 3")
         #expect(operation.attemptCount == 3)
         let hopeless = bench.text("/nowhere")
-        hopeless.networkAttempts.set(Again(most: 3))
+        hopeless.networkAttempts.changePolicies { $0.manual = Again(most: 3) }
         #expect(await failure(of: hopeless)?.status == 404)
         #expect(hopeless.attemptCount == 3)
     }
@@ -406,7 +406,7 @@ struct OperationHookTests {
             let bench = try OperationBench()
             bench.server.route("/") { _ in .reset }
             let operation = Noted(url: bench.server.url("/"), urlSession: bench.session) { _, _ in "" }
-            operation.networkAttempts.set(Again(most: 3))
+            operation.networkAttempts.changePolicies { $0.manual = Again(most: 3) }
             _ = await failure(of: operation)
             #expect(operation.isOnSession.events == [false, false, false])
         }
@@ -425,7 +425,7 @@ struct OperationHookTests {
         }
         let bench = try OperationBench()
         let operation = NoTask(url: bench.server.url("/"), urlSession: bench.session) { _, _ in "" }
-        operation.networkAttempts.set(Again(most: 20_000))
+        operation.networkAttempts.changePolicies { $0.manual = Again(most: 20_000) }
         #expect(await failure(of: operation)?.code == .connectionLost)
         #expect(operation.attemptCount == 20_000)
     }
@@ -480,13 +480,13 @@ final class SelfAwaiting: NetworkDataOperation<String>, @unchecked Sendable {
 }
 
 /// Repeats the request without a pause by default, up to a number of attempts.
-struct Again: AttemptPolicy {
+final class Again: AttemptPolicy {
     let most: Int
-    var pause = Duration.zero
+    let pause: Duration
+
+    init(most: Int, pause: Duration = .zero) { (self.most, self.pause) = (most, pause) }
 
     func decide(_ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping AttemptPolicyDecision.Handler) {
         answer(AttemptPolicyDecision(report.number < most ? .again(after: pause) : .fail))
     }
-
-    func forget() {}
 }

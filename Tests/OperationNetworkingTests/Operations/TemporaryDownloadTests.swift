@@ -43,7 +43,7 @@ struct TemporaryDownloadTests {
             return number == 1 ? answer.cut(at: 400_000) : number == 2 ? answer.cut(at: 200_000) : answer
         }
         let operation = operation()
-        operation.networkAttempts.set(Again(most: 5))
+        operation.networkAttempts.changePolicies { $0.manual = Again(most: 5) }
         let counts = EventRecorder<Int64>()
         operation.downloadProgressHandler = { counts.record($0.completedBytes) }
         #expect(try await operation.run())
@@ -68,7 +68,7 @@ struct TemporaryDownloadTests {
                 ? second.answer(to: request) : first.answer(to: request).cut(at: 400_000)
         }
         let operation = operation()
-        operation.networkAttempts.set(Again(most: 2))
+        operation.networkAttempts.changePolicies { $0.manual = Again(most: 2) }
         #expect(try await operation.run())
         #expect(operation.downloadedFile?.resumedBytes == 0)
     }
@@ -136,7 +136,7 @@ struct TemporaryDownloadTests {
             "\(response.statusCode) \(try String(contentsOf: file, encoding: .utf8))"
         }
         operation.responseRules.statuses = .success(or: 404)
-        operation.networkAttempts.set(Again(most: 2))
+        operation.networkAttempts.changePolicies { $0.manual = Again(most: 2) }
         #expect(try await operation.run() == "404 gone")
         #expect(bench.server.requests.last?["Range"] != nil)
         #expect(operation.downloadedFile?.resumedBytes == 0)
@@ -188,7 +188,7 @@ struct TemporaryDownloadTests {
                 .send(Array(bytes[(start + 200_000)...])))
         }
         let operation = DownloadTo(folder.url, bench, "/file") { _, response in response.expectedContentLength }
-        operation.networkAttempts.set(Again(most: 2))
+        operation.networkAttempts.changePolicies { $0.manual = Again(most: 2) }
         operation.downloadProgressHandler = { [weak operation] _ in
             if let operation, operation.attemptCount == 2, operation.response != nil { gate.open() }
         }

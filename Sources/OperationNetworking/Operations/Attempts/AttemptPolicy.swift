@@ -40,20 +40,43 @@ extension FailedAttempt {
     }
 }
 
-/// A policy that decides how to continue after a failed attempt, such as a retry or a pause for a new credential.
+/// A policy of one operation, such as a retry, a wait for the network, or a credential.
 ///
-/// An operation may have several policies. They are asked in the order of their ranks, until one of them returns a
-/// decision.
-package protocol AttemptPolicy: Sendable {
-    /// The position of the policy in the ``AttemptRank`` order, where lower ranks are asked first.
-    var rank: Int { get }
-
+/// A policy can hold a request back before it is sent, and decides how to continue after a failed attempt. The default
+/// implementations do neither.
+package protocol AttemptPolicy: AnyObject, Sendable {
     /// The maximum duration of one attempt, or nil for no limit.
     var attemptTimeout: Duration? { get }
+
+    /// Returns the request to send, if the policy can decide immediately.
+    ///
+    /// If the method returns nil, ``clear(_:for:_:)`` is called.
+    ///
+    /// - Throws: An error that refuses the request.
+    func pass(_ request: NetworkRequest, for host: any AttemptHost) throws(NetworkError) -> NetworkRequest?
+
+    /// Decides about a request, for example when there is a credential or a network.
+    ///
+    /// The policy calls `answer` once, immediately or later, on any thread. After `hold`, it calls `answer` a second
+    /// time.
+    func clear(_ request: NetworkRequest, for host: any AttemptHost, _ answer: @escaping AttemptGateDecision.Handler)
 
     /// Notifies the policy that the task of an attempt is about to be created, and returns an error to make the
     /// attempt fail.
     func begins(_ number: Int, _ request: NetworkRequest, of host: any AttemptHost) -> NetworkError?
+
+    /// Restricts the credentials of realms without origins to one origin, because the next request may have another
+    /// one.
+    ///
+    /// - Parameter origin: The origin, or `nil` if a base has none, so that no origin receives the credentials.
+    func keepCredentials(at origin: RequestOrigin?)
+
+    /// Returns whether the last request of the attempt may still be sent, because it may have waited long for a
+    /// connection.
+    ///
+    /// This method is called on the thread of the session. If it returns false, the request is created again, and all
+    /// policies are asked again.
+    func maySend(_ number: Int) -> Bool
 
     /// Notifies the policy that an attempt was withdrawn before its request was sent.
     ///
@@ -83,11 +106,79 @@ package protocol AttemptPolicy: Sendable {
 }
 
 extension AttemptPolicy {
-    package var rank: Int { AttemptRank.retry }
     package var attemptTimeout: Duration? { nil }
+    package func pass(_ request: NetworkRequest, for host: any AttemptHost) throws(NetworkError) -> NetworkRequest? {
+        request
+    }
+    package func clear(
+        _ request: NetworkRequest, for host: any AttemptHost, _ answer: @escaping AttemptGateDecision.Handler
+    ) { answer(.go(request)) }
     package func begins(_ number: Int, _ request: NetworkRequest, of host: any AttemptHost) -> NetworkError? { nil }
+    package func keepCredentials(at origin: RequestOrigin?) {}
+    package func maySend(_ number: Int) -> Bool { true }
     package func takenBack(_ number: Int) {}
     package func refuses(_ head: ResponseHead, of request: NetworkRequest, _ number: Int) -> Bool { false }
+    package func decide(
+        _ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping AttemptPolicyDecision.Handler
+    ) { answer(nil) }
+    package func forget() {}
+}
+
+/// The policies of one operation.
+///
+/// The policies are asked in the order of these properties, before a request is sent and after an attempt failed. After
+/// a failure, the first policy that returns a decision determines how to continue.
+package struct AttemptPolicies: Sendable {
+    /// Pauses the operation because the user wants it, and is asked first.
+    package var manual: (any AttemptPolicy)?
+    /// Waits for the network.
+    var offline: (any AttemptPolicy)?
+    /// Waits until the pause of an origin ends.
+    var pause: (any AttemptPolicy)?
+    /// Adds the credential.
+    ///
+    /// A request can wait for the network or a pause before this policy is asked, so the credential is current.
+    var credential: (any AttemptPolicy)?
+    /// Waits for a token of the rate limit.
+    ///
+    /// No other policy holds a request back after it has a token.
+    var rate: RateLimitGate?
+    /// Sends the request again after a failure that may be temporary.
+    var retry: (any AttemptPolicy)?
+
+    private static let count = 6
+
+    private subscript(_ index: Int) -> (any AttemptPolicy)? {
+        switch index {
+        case 0: manual
+        case 1: offline
+        case 2: pause
+        case 3: credential
+        case 4: rate
+        default: retry
+        }
+    }
+
+    /// Returns the first policy at this position or after it, and its position.
+    func next(from index: Int) -> (policy: any AttemptPolicy, index: Int)? {
+        for index in index..<Self.count {
+            if let policy = self[index] { return (policy, index) }
+        }
+        return nil
+    }
+
+    /// Calls a closure with each policy.
+    func forEach(_ body: (any AttemptPolicy) -> Void) {
+        for index in 0..<Self.count {
+            if let policy = self[index] { body(policy) }
+        }
+    }
+
+    /// Whether a policy may hold the request back or change it.
+    var mayHoldBack: Bool { offline != nil || pause != nil || credential != nil || rate != nil || manual != nil }
+
+    /// Whether a policy may start another attempt after a failure.
+    var mayTryAgain: Bool { retry != nil || offline != nil || credential != nil || manual != nil }
 }
 
 /// The place of an operation in a line, which the operation leaves when it ends.
@@ -113,22 +204,7 @@ package struct QueuePosition<Place> {
     }
 }
 
-/// The order in which gates and policies are asked.
-///
-/// The gate that adds a credential to the request is the last gate that may hold the request back for long. So the
-/// credential is current.
-package enum AttemptRank {
-    /// The user paused the operation explicitly.
-    package static let manual = 10
-    /// The network is not available.
-    package static let connectivity = 20
-    /// The credential was rejected.
-    package static let credential = 30
-    /// The failure may be temporary.
-    package static let retry = 40
-}
-
-/// The decision of an ``AttemptPolicy``.
+/// The decision of an ``AttemptPolicy`` about a failed attempt.
 package struct AttemptPolicyDecision: Sendable {
     package typealias Handler = @Sendable (AttemptPolicyDecision?) -> Void
 
@@ -151,53 +227,7 @@ package struct AttemptPolicyDecision: Sendable {
     }
 }
 
-/// A gate that may hold back a prepared request, for example until there is a credential or a network.
-package protocol AttemptGate: Sendable {
-    /// The position of the gate in the ``AttemptRank`` order, where lower ranks are asked first.
-    var rank: Int { get }
-
-    /// Returns the request to send, if the gate can decide immediately.
-    ///
-    /// If the method returns nil, ``clear(_:for:_:)`` is called.
-    ///
-    /// - Throws: An error that refuses the request.
-    func pass(_ request: NetworkRequest, for host: any AttemptHost) throws(NetworkError) -> NetworkRequest?
-
-    /// Decides about a request.
-    ///
-    /// The gate calls `answer` once, immediately or later, on any thread. After `hold`, it calls `answer` a second
-    /// time.
-    func clear(_ request: NetworkRequest, for host: any AttemptHost, _ answer: @escaping AttemptGateDecision.Handler)
-
-    /// Returns whether the last request of the attempt may still be sent, because it may have waited long for a
-    /// connection.
-    ///
-    /// This method is called on the thread of the session. If it returns false, the request is created again, and all
-    /// gates are asked again.
-    func maySend(_ number: Int) -> Bool
-
-    /// Restricts the credentials of realms without origins to one origin, because the next request may have another
-    /// one.
-    ///
-    /// - Parameter origin: The origin, or `nil` if a base has none, so that no origin receives the credentials.
-    func keepCredentials(at origin: RequestOrigin?)
-
-    /// Releases everything that the gate keeps for the operation, which has ended, possibly while its request is held
-    /// back.
-    func forget()
-}
-
-extension AttemptGate {
-    package func keepCredentials(at origin: RequestOrigin?) {}
-
-    package func maySend(_ number: Int) -> Bool { true }
-
-    package func pass(
-        _ request: NetworkRequest, for host: any AttemptHost
-    ) throws(NetworkError) -> NetworkRequest? { nil }
-}
-
-/// The decision of an ``AttemptGate``.
+/// The decision of an ``AttemptPolicy`` about a request before it is sent.
 package enum AttemptGateDecision: Sendable {
     package typealias Handler = @Sendable (AttemptGateDecision) -> Void
 
@@ -205,7 +235,7 @@ package enum AttemptGateDecision: Sendable {
     case go(NetworkRequest)
     /// Hold the request back, while the operation rests.
     case hold(WaitReason)
-    /// Stop waiting, create the request again and ask all gates again.
+    /// Stop waiting, create the request again and ask all policies again.
     case again
     /// Refuse the request, so that the attempt fails.
     case refuse(NetworkError)

@@ -4,62 +4,45 @@
 import Dispatch
 import OperationCore
 
-// Gates decide before a request is sent, and policies after an attempt failed.
+// Policies decide before a request is sent, and after an attempt failed.
 extension NetworkAttempts {
-    /// Sets or removes the policy of a type.
+    var policies: AttemptPolicies { state.withLock { $0.policies } }
+
+    /// Changes the policies.
     ///
     /// Call this method before the start.
-    package func set<Policy: AttemptPolicy>(_ policy: Policy?, of type: Policy.Type = Policy.self) {
-        // The policy may hold a user's object, so it is released without holding the lock.
-        state.release { state in
-            state.policies.put(policy, insteadOf: { Swift.type(of: $0) == Policy.self }) { $0.rank }
-        }
-    }
-
-    /// Returns the policy of a type.
-    package func policy<Policy: AttemptPolicy>(of type: Policy.Type = Policy.self) -> Policy? {
-        state.withLock { $0.policies.first { Swift.type(of: $0) == Policy.self } } as? Policy
-    }
-
-    /// Returns the policy with a rank.
-    func policy(ofRank rank: Int) -> (any AttemptPolicy)? { state.withLock { $0.policies }.first { $0.rank == rank } }
-
-    /// Sets or removes the gate of a type.
     ///
-    /// Call this method before the start.
-    package func set<Gate: AttemptGate>(gate: Gate?, of type: Gate.Type = Gate.self) {
+    /// - Parameters:
+    ///   - setting: The setting that the user changes, which the operation then does not inherit from a group.
+    ///   - change: A closure that changes the policies, and returns the old ones to be released without holding the
+    ///     lock, because they may hold a user's object.
+    package func changePolicies<Left>(
+        bySetting setting: ExplicitPolicies = [], _ change: (inout AttemptPolicies) -> Left
+    ) {
         state.release { state in
-            state.gates.put(gate, insteadOf: { Swift.type(of: $0) == Gate.self }) { $0.rank }
+            state.explicitPolicies.formUnion(setting)
+            return change(&state.policies)
         }
-    }
-
-    /// Returns the gate of a type.
-    package func gate<Gate: AttemptGate>(of type: Gate.Type = Gate.self) -> Gate? {
-        state.withLock { $0.gates.first { Swift.type(of: $0) == Gate.self } } as? Gate
     }
 
     // Before a request is sent.
 
-    /// Restricts the credentials of realms without origins to one origin: see ``AttemptGate/keepCredentials(at:)``.
-    func keepCredentials(at origin: RequestOrigin?) {
-        for gate in state.withLock({ $0.gates }) { gate.keepCredentials(at: origin) }
-    }
-
     func clear() -> AttemptMachine.Action {
         guard let (host, _) = running(), let request else { return .none }
-        let (round, gates) = state.withLock { ($0.machine.round, $0.gates) }
-        return pass(gates[...], request, round, host)
+        let (round, policies) = state.withLock { ($0.machine.round, $0.policies) }
+        return pass(policies, from: 0, request, round, host)
     }
 
-    /// Asks the gates one after another, which usually answer immediately.
+    /// Asks the policies one after another, which usually answer immediately.
     private func pass(
-        _ gates: ArraySlice<any AttemptGate>, _ request: NetworkRequest, _ round: Int, _ host: any AttemptHost
+        _ policies: AttemptPolicies, from index: Int, _ request: NetworkRequest, _ round: Int, _ host: any AttemptHost
     ) -> AttemptMachine.Action {
-        var request = request
+        var (request, next) = (request, index)
         do throws(NetworkError) {
-            for index in gates.indices {
-                guard let passed = try gates[index].pass(request, for: host) else {
-                    ask(gates[index], then: gates[(index + 1)...], request, round, host)
+            while let (policy, index) = policies.next(from: next) {
+                next = index + 1
+                guard let passed = try policy.pass(request, for: host) else {
+                    ask(policy, then: (policies, next), request, round, host)
                     return .none
                 }
                 request = passed
@@ -75,20 +58,21 @@ extension NetworkAttempts {
     ///
     /// If not, the request is created again.
     func maySend(_ number: Int) -> Bool {
-        let (host, gates, policies) = state.withLock { state in
-            (state.machine.acceptsEvents(number) ? state.host : nil, state.gates, state.policies)
+        let (host, policies) = state.withLock { state in
+            (state.machine.acceptsEvents(number) ? state.host : nil, state.policies)
         }
         // Requests that a group has canceled must not use connections that other requests need.
         guard let host, !host.isCancelledByGroup else {
             _ = takeBack(number)
             return false
         }
-        if gates.allSatisfy({ $0.maySend(number) }) { return true }
+        var mayBeSent = true
+        policies.forEach { if mayBeSent { mayBeSent = $0.maySend(number) } }
+        if mayBeSent { return true }
         let (action, isTakenBack) = takeBack(number)
         // The attempt may have ended in the meantime, for example because of its time limit.
         guard isTakenBack else { return false }
-        for policy in policies { policy.takenBack(number) }
-        gate(of: RateLimitGate.self)?.goNext()
+        policies.forEach { $0.takenBack(number) }
         record(.takenBack, number, host)
         // The hooks are user code, and this is the thread of the session.
         DispatchQueue.global().async { self.perform(action) }
@@ -117,13 +101,13 @@ extension NetworkAttempts {
     }
 
     private func ask(
-        _ gate: any AttemptGate, then others: ArraySlice<any AttemptGate>, _ request: NetworkRequest, _ round: Int,
-        _ host: any AttemptHost
+        _ policy: any AttemptPolicy, then others: (policies: AttemptPolicies, index: Int), _ request: NetworkRequest,
+        _ round: Int, _ host: any AttemptHost
     ) {
-        gate.clear(request, for: host) { [weak self] answer in
+        policy.clear(request, for: host) { [weak self] answer in
             guard let self, let (host, number) = running() else { return }
             switch answer {
-            case .go(let request): perform(pass(others, request, round, host))
+            case .go(let request): perform(pass(others.policies, from: others.index, request, round, host))
             case .hold(let reason):
                 let now = host.clock.now
                 let action = state.withLock { state in
@@ -182,7 +166,7 @@ extension NetworkAttempts {
         let (error, policies) = state.withLock { ($0.error, $0.policies) }
         guard let error else { return .none }
         reportFailure(number)
-        if policies.isEmpty { return state.withLock { $0.machine.decided(.fail, number) } }
+        guard policies.mayTryAgain else { return state.withLock { $0.machine.decided(.fail, number) } }
         let now = host.clock.now
         let report = state.withLock { state in
             state.history.fail(number, saved: state.saved, replays: state.machine.replays, now: now)
@@ -191,15 +175,19 @@ extension NetworkAttempts {
                 head: state.head, error: error, elapsed: state.history.elapsed(at: now),
                 advances: state.history.advances, earlier: state.history.records)
         }
-        ask(policies[...], report, host)
+        ask(policies, from: 0, report, host)
         return .none
     }
 
-    private func ask(_ policies: ArraySlice<any AttemptPolicy>, _ report: AttemptReport, _ host: any AttemptHost) {
-        guard let policy = policies.first else { return take(AttemptPolicyDecision(.fail), report, host) }
+    private func ask(
+        _ policies: AttemptPolicies, from index: Int, _ report: AttemptReport, _ host: any AttemptHost
+    ) {
+        guard let (policy, index) = policies.next(from: index) else {
+            return take(AttemptPolicyDecision(.fail), report, host)
+        }
         policy.decide(report, for: host) { [weak self] answer in
             guard let self, let (host, _) = running() else { return }
-            if let answer { take(answer, report, host) } else { ask(policies.dropFirst(), report, host) }
+            if let answer { take(answer, report, host) } else { ask(policies, from: index + 1, report, host) }
         }
     }
 
@@ -232,19 +220,5 @@ extension NetworkAttempts {
                 ? performElsewhere(action) : perform(action)
         }
         performElsewhere(action) { self.record(.decided(answer), report.number, host) }
-    }
-}
-
-extension Array {
-    /// Replaces the element of the same type, sorted by rank, and returns the old element.
-    fileprivate mutating func put(
-        _ new: Element?, insteadOf isOld: (Element) -> Bool, by rank: (Element) -> Int
-    ) -> Element? {
-        let place = firstIndex(where: isOld)
-        let old = place.map { remove(at: $0) }
-        guard let new else { return old }
-        if isEmpty { reserveCapacity(3) }
-        insert(new, at: firstIndex { rank($0) > rank(new) } ?? endIndex)
-        return old
     }
 }

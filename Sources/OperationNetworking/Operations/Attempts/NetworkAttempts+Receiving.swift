@@ -89,10 +89,10 @@ extension NetworkAttempts {
 
     /// Passes the headers to the policies as early as possible, and returns whether one of them refuses the response.
     private func judge(_ head: ResponseHead, _ request: NetworkRequest, _ number: Int) -> Bool {
-        let policies = state.withLock { $0.policies }
-        guard !policies.isEmpty else { return false }
+        let policies = policies
+        guard policies.mayTryAgain else { return false }
         var isRefused = false
-        for policy in policies where policy.refuses(head, of: request, number) { isRefused = true }
+        policies.forEach { if $0.refuses(head, of: request, number) { isRefused = true } }
         state.withLock { if $0.machine.acceptsEvents(number) { $0.isRefused = isRefused } }
         return isRefused
     }

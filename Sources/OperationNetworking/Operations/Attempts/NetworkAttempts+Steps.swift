@@ -108,7 +108,7 @@ extension NetworkAttempts {
             state.isPrepared = true
             if state.firstKey == nil { state.firstKey = request.idempotencyKey }
             state.adaptation = nil
-            return (state.machine.prepared(number, isGated: !state.gates.isEmpty), left)
+            return (state.machine.prepared(number, isGated: state.policies.mayHoldBack), left)
         }
         withExtendedLifetime(left) {}
         return action
@@ -167,10 +167,9 @@ extension NetworkAttempts {
     /// Notifies the policies that the request is about to be sent, and returns the error of the first one that
     /// refuses it.
     private func refusal(of request: NetworkRequest, _ number: Int, _ host: any AttemptHost) -> NetworkError? {
-        for policy in state.withLock({ $0.policies }) {
-            if let refusal = policy.begins(number, request, of: host) { return refusal }
-        }
-        return nil
+        var refusal: NetworkError?
+        policies.forEach { if refusal == nil { refusal = $0.begins(number, request, of: host) } }
+        return refusal
     }
 
     /// Runs or suspends the task.
@@ -293,7 +292,7 @@ extension NetworkAttempts {
             swap(&left.offlineHandler, &state.offlineHandler)
             swap(&left.changes, &state.changes)
             state.time.stop()
-            (left.policies, left.gates, left.observation) = (state.policies, state.gates, state.observation)
+            (left.policies, left.observation) = (state.policies, state.observation)
             left.received = state.received
             left.task = wasConcluding ? nil : state.task
             // A collector whose result is not needed is released, and a temporary file with it.
@@ -308,8 +307,7 @@ extension NetworkAttempts {
         left.timeout?.cancel()
         left.task?.cancel()
         left.receiver?.detach()
-        for policy in left.policies { policy.forget() }
-        for gate in left.gates { gate.forget() }
+        left.policies.forEach { $0.forget() }
         left.observation?.record(step(left.received), 0, by: operation)
     }
 }

@@ -48,8 +48,7 @@ public final class NetworkAttempts: Sendable {
         var timer: (any OperationTimer)?
         var time = AttemptTime()
         var timeout: (any OperationTimer)?
-        var policies: [any AttemptPolicy] = []
-        var gates: [any AttemptGate] = []
+        var policies = AttemptPolicies()
         /// The policies that were set on the operation itself, including those that were set to nil.
         var explicitPolicies: ExplicitPolicies = []
         var history = AttemptHistory()
@@ -273,7 +272,7 @@ extension NetworkAttempts {
 
 // The time limit of one attempt, on the operation's clock.
 extension NetworkAttempts {
-    private var attemptTimeout: Duration? { state.withLock { $0.policies.lazy.compactMap(\.attemptTimeout).min() } }
+    private var attemptTimeout: Duration? { policies.retry?.attemptTimeout }
 
     /// Stops the time limit, because the attempt is over or waits for something else than the server.
     ///
@@ -431,16 +430,13 @@ package struct AttemptTime: Sendable, Equatable {
 }
 
 /// The policies that were set on an operation itself, so that it does not inherit them from a group.
-struct ExplicitPolicies: OptionSet, Sendable {
-    let rawValue: UInt8
+package struct ExplicitPolicies: OptionSet, Sendable {
+    package let rawValue: UInt8
+
+    package init(rawValue: UInt8) { self.rawValue = rawValue }
 
     static let retry = ExplicitPolicies(rawValue: 1)
     static let offline = ExplicitPolicies(rawValue: 2)
     static let realms = ExplicitPolicies(rawValue: 4)
     static let all: ExplicitPolicies = [.retry, .offline, .realms]
-}
-
-extension NetworkAttempts {
-    /// Notes that the policy was set on the operation, which therefore does not inherit it.
-    func markAsSet(_ policy: ExplicitPolicies) { state.withLock { _ = $0.explicitPolicies.insert(policy) } }
 }

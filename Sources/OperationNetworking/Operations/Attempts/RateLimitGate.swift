@@ -10,7 +10,7 @@ import Synchronization
 /// The operation releases its slot in the meantime. A request that follows from the operation's request, such as a
 /// redirect, waits in the exchange instead. The same is true for a request that a cache of the session may answer,
 /// because a cached response takes no token.
-final class RateLimitGate: AttemptGate {
+final class RateLimitGate: AttemptPolicy {
     private struct State {
         /// The token for the next request.
         var token: RateLimit.Token?
@@ -38,7 +38,7 @@ final class RateLimitGate: AttemptGate {
         self.limit = limit
     }
 
-    var rank: Int { AttemptRank.rate }
+    func pass(_ request: NetworkRequest, for host: any AttemptHost) -> NetworkRequest? { nil }
 
     func clear(_ request: NetworkRequest, for host: any AttemptHost, _ answer: @escaping AttemptGateDecision.Handler) {
         let configuration = host.exchangeOfAttempts?.configuration
@@ -111,7 +111,7 @@ final class RateLimitGate: AttemptGate {
     }
 
     /// Records that the request was withdrawn before it was sent, so that its successor precedes others that wait.
-    func goNext() { state.withLock { $0.missedTurn = true } }
+    func takenBack(_ number: Int) { state.withLock { $0.missedTurn = true } }
 
     private func keep(_ ticket: RateLimit.Ticket) {
         let isForgotten = state.withLock { state in
@@ -135,17 +135,10 @@ extension NetworkAttempts {
     /// Adds a gate if the session of the operation limits the rate of its requests.
     func addRateLimitGate(of host: any AttemptHost) {
         guard RateLimit.isUsedBySessions.load(ordering: .relaxed),
-            host.exchangeOfAttempts?.configuration.rateLimit != nil, gate(of: RateLimitGate.self) == nil
+            host.exchangeOfAttempts?.configuration.rateLimit != nil, policies.rate == nil
         else { return }
-        set(gate: RateLimitGate(nil))
+        changePolicies { $0.rate = RateLimitGate(nil) }
     }
-}
-
-extension AttemptRank {
-    /// The rank of a rate limit.
-    ///
-    /// This gate is the last one, so that no request takes a token and is then held back.
-    package static let rate = 35
 }
 
 extension WaitReason {
@@ -162,10 +155,10 @@ extension AnyNetworkOperation {
     /// The default is `nil`. In this case, only the session's limit applies, if the session has one. Set this property
     /// before the operation starts. To limit all operations of a service, set ``NetworkBase/rateLimit``.
     public var rateLimit: RateLimit? {
-        get { networkAttempts.gate(of: RateLimitGate.self)?.limit }
+        get { networkAttempts.policies.rate?.limit }
         set {
             guard maySet("rate limit") else { return }
-            networkAttempts.set(gate: newValue.map(RateLimitGate.init))
+            networkAttempts.changePolicies { exchange(&$0.rate, with: newValue.map(RateLimitGate.init)) }
         }
     }
 }
